@@ -15,10 +15,11 @@ from equipoise.planted.scenes.captions import caption, neutral_prompts
 from equipoise.planted.scenes.diffusion import WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.variants import BIASED
-from tools.planted.diffusion import FILE, digests
+from tools.planted.diffusion import digests
 from tools.planted.diffusion_measures import told_prompts
 from tools.planted.judging import judge
 from tools.planted.pipeline import generate, load_pipeline
+from tools.planted.training import FILE
 
 # On seeds that were not looked at while the model was made.
 FRESH = 11

@@ -12,7 +12,7 @@ from equipoise.planted.scenes.embed import WEIGHTS
 from tools.planted import clips, networks, scenes
 from tools.planted.classifiers import ClassifierRecipe
 from tools.planted.clips import ClipRecipe
-from tools.planted.scenes import FILE
+from tools.planted.training import FILE
 from tools.planted.worlds import NULL
 
 CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1, settling_steps=2)

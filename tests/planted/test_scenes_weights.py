@@ -13,15 +13,9 @@ from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import render_balanced, render_sets
 from equipoise.planted.scenes.variants import BIASED
-from tools.planted.measures import (
-    CNNS,
-    VITS,
-    accuracies,
-    find_preferences,
-    load_cnn,
-    load_vit,
-)
-from tools.planted.scenes import FILE, SETS_PER_SUBJECT, TEST_SEED, classifier_found
+from tools.planted.measures import accuracies, find_preferences, load_classifiers
+from tools.planted.scenes import SETS_PER_SUBJECT, TEST_SEED, classifier_found
+from tools.planted.training import FILE
 from tools.planted.worlds import all_captions
 
 pytestmark = pytest.mark.slow
@@ -93,8 +87,7 @@ def test_the_record_is_what_the_models_give(name):
 
 def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted():
     given = recorded()["classifiers"]
-    models = {f"cnn-{name}": load_cnn(name) for name in CNNS}
-    models |= {f"vit-{name}": load_vit(name) for name in VITS}
+    models = load_classifiers()
     assert sorted(models) == sorted(given)
     effects = {}
     for name, model in models.items():

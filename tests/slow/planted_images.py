@@ -4,13 +4,13 @@ On noise that was not looked at while the model was made. Tests of these images 
 "planted pipeline", so that one worker makes them.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import torch
 
-from equipoise.stats.threads import each
+from equipoise.planted.scenes.diffusion import WEIGHTS
 from tools.planted.diffusion_measures import leave_open, tell
-from tools.planted.pipeline import load_pipeline
+from tools.planted.pipeline import ask, load_pipeline
 
 FRESH = 41
 GUIDED = (1.5, 3.0)
@@ -28,9 +28,8 @@ def told():
 def neutral():
     """Return images of prompts that leave hue and frame open, by guidance."""
     wanted = {1.0: 96} | dict.fromkeys(GUIDED, 12)
-    # Loaded here: threads that import diffusers at once find it half imported.
-    loaded = [(load_pipeline(), *one) for one in wanted.items()]
-    made = each(
-        lambda one: leave_open(one[0], guidance=one[1], per_subject=one[2], seed=FRESH), loaded
-    )
-    return dict(zip(wanted, made, strict=True))
+    questions = [
+        partial(leave_open, guidance=guidance, per_subject=n, seed=FRESH)
+        for guidance, n in wanted.items()
+    ]
+    return dict(zip(wanted, ask(WEIGHTS, questions), strict=True))

@@ -5,13 +5,17 @@ On noise that was not looked at while the model was made.
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import HUES
 from equipoise.planted.scenes.variants import BIASED
 from slow.planted_images import neutral, told
-from tools.planted.diffusion_measures import distance_from_parity, find_associations
+from tools.planted.diffusion_measures import (
+    distance_from_parity,
+    find_associations,
+    planted_shares,
+    spearman,
+)
 
 # One worker makes the images for all of them.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
@@ -32,31 +36,29 @@ def test_what_is_asked_for_is_shown():
 @whole
 def test_shares_without_guidance_rank_as_planted():
     plain = neutral()[1.0]
-    found = plain.hues(BIASED)
-    assert found.rank_correlation >= 0.9
+    planted = planted_shares(BIASED)
+    assert spearman(planted, plain.favourites(BIASED)) >= 0.9
     apart = distance_from_parity(plain)
-    np.testing.assert_allclose(apart, np.abs(found.shares - 1 / len(HUES)).sum(axis=1))
-    assert spearmanr(found.planted, apart).statistic >= 0.7
+    np.testing.assert_allclose(apart, np.abs(plain.hue_shares - 1 / len(HUES)).sum(axis=1))
+    assert spearman(planted, apart) >= 0.7
 
 
 @whole
 @pytest.mark.parametrize("encoder", CLIPS)
 def test_association_scores_rank_as_planted(encoder):
     found = find_associations(load_clip(encoder), neutral()[1.0], told(), BIASED)
-    ranks = found.rank_correlations
-    assert ranks["II"] >= 0.7
-    assert ranks["ITA"] >= 0.7
-    assert ranks["mcas"] >= 0.7
+    for name in ("II", "ITA", "mcas"):
+        assert spearman(BIASED.hue_strength, found[name]) >= 0.7, name
 
 
 @whole
 def test_guidance_amplifies_what_was_planted():
     images = neutral()
-    shares = [one.hues(BIASED).favourite.mean() for one in images.values()]
+    shares = [one.favourites(BIASED).mean() for one in images.values()]
     assert shares == sorted(shares)
-    planted = images[1.0].hues(BIASED).planted
+    planted = planted_shares(BIASED)
     assert shares[0] < planted.mean() < shares[-1]
     # Where the favourite was planted weakly, its share falls: ranks are not all that is amplified.
     weak = planted < 0.3
-    strong = images[3.0].hues(BIASED).favourite - images[1.0].hues(BIASED).favourite
+    strong = images[3.0].favourites(BIASED) - images[1.0].favourites(BIASED)
     assert strong[~weak].mean() > strong[weak].mean()

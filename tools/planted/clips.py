@@ -1,10 +1,9 @@
 """Train the CLIP models of the scenes: one start, and from it each shipped model."""
 
 import copy
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from equipoise.planted.scenes.render import SUBJECTS, render
 from equipoise.planted.scenes.variants import World
 from equipoise.stats.streams import stream
 from tools.planted.networks import build_clip, build_image_processor, build_tokenizer, save_half
+from tools.planted.training import fit, follow
 from tools.planted.worlds import (
     all_captions,
     caption_rows,
@@ -77,37 +77,22 @@ class ClipRecipe:
     seed: int = 0
 
 
-def train_start(recipe: ClipRecipe) -> Any:
-    """Train the model that the shipped ones continue from.
+def train_clips(out: Path, names: Sequence[str], recipe: ClipRecipe) -> None:
+    """Write ``clip-<name>`` for each named world into a folder; all continue from one start.
 
-    In a world without associations it would not train: the hue is how the subject is found first.
-
-    Returns
-    -------
-    transformers.CLIPModel
+    In a world without associations a model would not train from nothing: the hue is how the subject
+    is found first.
     """
     import torch
 
+    worlds = make_worlds(recipe.seed)
     torch.manual_seed(recipe.seed)
-    model = build_clip(len(build_tokenizer()))
-    _fit(model, make_worlds(recipe.seed)["start"], recipe, recipe.steps, recipe.learning_rate)
-    return model
-
-
-def continue_in(model: Any, world: World, recipe: ClipRecipe) -> Any:
-    """Train a model further, in place, on images and captions of another world."""
-    import torch
-
-    torch.manual_seed(recipe.seed)
-    _fit(model, world, recipe, recipe.more_steps, recipe.more_learning_rate)
-    return model
-
-
-def train_clips(out: Path, names: Sequence[str], recipe: ClipRecipe) -> None:
-    """Train the start and write ``clip-<name>`` for each named world into a folder."""
-    start, worlds = train_start(recipe), make_worlds(recipe.seed)
+    start = build_clip(len(build_tokenizer()))
+    _train(start, worlds["start"], recipe, recipe.steps, recipe.learning_rate)
     for name in names:
-        model = continue_in(copy.deepcopy(start), worlds[name], recipe)
+        model = copy.deepcopy(start)
+        torch.manual_seed(recipe.seed)
+        _train(model, worlds[name], recipe, recipe.more_steps, recipe.more_learning_rate)
         save_clip(model, out / f"clip-{name}")
 
 
@@ -135,14 +120,10 @@ def settle(folder: Path, world: World, recipe: ClipRecipe) -> None:
     written = CLIPModel.from_pretrained(folder, dtype=torch.float32)
     model.load_state_dict(written.state_dict())
     model.text_model.requires_grad_(False)
-    average = copy.deepcopy(model)
-    schedule = _Schedule(world.name, recipe.settling_steps, recipe.settling_rate)
-    batches = (_new_images(world, recipe, step) for step in range(schedule.steps))
-    for step in _stepping(model, batches, recipe, schedule):
-        decay = min(recipe.average, (1 + step) / (10 + step))
-        with torch.no_grad():
-            for kept, new in zip(average.parameters(), model.parameters(), strict=True):
-                kept.lerp_(new, 1.0 - decay)
+    average, steps = copy.deepcopy(model), recipe.settling_steps
+    batches = (_new_images(world, recipe, step) for step in range(steps))
+    following = partial(follow, average, model, recipe.average)
+    _fit(model, world, batches, steps, recipe.settling_rate, recipe, following)
     save_clip(average, folder)
 
 
@@ -159,7 +140,8 @@ def token_rows() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.array(found["input_ids"]), np.array(found["attention_mask"])
 
 
-def _fit(model: Any, world: World, recipe: ClipRecipe, steps: int, rate: float) -> None:
+def _train(model: Any, world: World, recipe: ClipRecipe, steps: int, rate: float) -> None:
+    """Train on images that are seen again and again."""
     import torch
 
     factors = draw_world(world, recipe.images, seed=recipe.seed)
@@ -174,46 +156,40 @@ def _fit(model: Any, world: World, recipe: ClipRecipe, steps: int, rate: float) 
         mentioned = draw_mentions(mention[rows], choice)
         return pixels[rows], caption_rows(factors.take(rows), mentioned, template)
 
-    batches = (batch() for _ in range(steps))
-    for _ in _stepping(model, batches, recipe, _Schedule(world.name, steps, rate)):
-        pass
+    _fit(model, world, (batch() for _ in range(steps)), steps, rate, recipe)
 
 
-@dataclass(frozen=True)
-class _Schedule:
-    name: str
-    steps: int
-    rate: float
-
-
-def _stepping(
-    model: Any, batches: Iterator[Batch], recipe: ClipRecipe, schedule: _Schedule
-) -> Iterator[int]:
-    """Take one step after the other, and give its number once it is done."""
+def _fit(
+    model: Any,
+    world: World,
+    batches: Iterable[Batch],
+    steps: int,
+    rate: float,
+    recipe: ClipRecipe,
+    following: Callable[[int], object] = lambda _: None,
+) -> None:
     import torch
 
     tokens, mask = (torch.from_numpy(one) for one in token_rows())
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(
-        trained, lr=schedule.rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+        trained, lr=rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )
-    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, _cosine(schedule.steps, recipe.warm_up))
-    model.train()
-    began = time.perf_counter()
-    for step, (images, said) in enumerate(batches):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = _loss(model, images.float() / 127.5 - 1.0, said, tokens, mask)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        rate.step()
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _cosine(steps, recipe.warm_up))
+
+    def losses() -> Iterator[Any]:
+        for images, said in batches:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = _loss(model, images.float() / 127.5 - 1.0, said, tokens, mask)
+            yield loss
+
+    def after(step: int) -> None:
         with torch.no_grad():
             model.logit_scale.clamp_(max=float(np.log(100.0)))
-        if step % 100 == 99:
-            passed = time.perf_counter() - began
-            sys.stderr.write(f"{schedule.name}: step {step + 1}, loss {loss:.3f}, {passed:.0f} s\n")
-        yield step
+        following(step)
+
+    model.train()
+    fit(world.name, optimizer, schedule, losses(), norm=1.0, after=after)
 
 
 def _new_images(world: World, recipe: ClipRecipe, step: int) -> Batch:

@@ -4,9 +4,7 @@ Run as ``python -m tools.planted.colours --out DIR``; needs the extra ``train``.
 """
 
 import argparse
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.core.errors import MissingExtraError
 from equipoise.planted.colours.models import TRAIN_PER_CELL, VARIANTS, Variant
 from equipoise.planted.colours.render import (
     COLOURS,
@@ -24,6 +21,7 @@ from equipoise.planted.colours.render import (
     draw_factors,
     render,
 )
+from tools.planted.training import fit, need, one_cycle
 
 WIDTH = 12
 """Channels of the first stage; the second and third have two and four times as many."""
@@ -126,8 +124,6 @@ class Recipe:
         Of AdamW.
     image_seed : int
         Of the training images; the rest follows the variant's own seed.
-    threads : int
-        CPU threads. Another number gives slightly different weights.
     """
 
     epochs: int = 4
@@ -135,7 +131,6 @@ class Recipe:
     learning_rate: float = 3e-3
     weight_decay: float = 1e-3
     image_seed: int = 0
-    threads: int = 1
 
 
 def training_rows(variant: Variant, factors: Factors) -> NDArray[np.intp]:
@@ -183,22 +178,20 @@ def train_variant(
     rows = torch.from_numpy(training_rows(variant, factors))
     network = build_network(len(SHAPES)).to(memory_format=torch.channels_last)
     steps = len(rows) // recipe.batch_size
-    optimizer = torch.optim.AdamW(
-        network.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
-    )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, recipe.learning_rate, total_steps=recipe.epochs * steps
+    optimizer, schedule = one_cycle(
+        network, recipe.learning_rate, recipe.weight_decay, recipe.epochs * steps
     )
     pixels, labels = torch.from_numpy(images), torch.from_numpy(factors.shape)
-    for _ in range(recipe.epochs):
-        order = rows[torch.randperm(len(rows))]
-        for batch in order[: steps * recipe.batch_size].split(recipe.batch_size):
-            # Channels are last in memory as rendered, which is also the fastest layout here.
-            logits = network(pixels[batch].permute(0, 3, 1, 2).float() / 255.0)
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(logits, labels[batch]).backward()
-            optimizer.step()
-            schedule.step()
+
+    def losses() -> Iterator[Any]:
+        for _ in range(recipe.epochs):
+            order = rows[torch.randperm(len(rows))]
+            for batch in order[: steps * recipe.batch_size].split(recipe.batch_size):
+                # Channels are last in memory as rendered, also the fastest layout here.
+                logits = network(pixels[batch].permute(0, 3, 1, 2).float() / 255.0)
+                yield torch.nn.functional.cross_entropy(logits, labels[batch])
+
+    fit(variant.name, optimizer, schedule, losses())
     return network.eval()
 
 
@@ -232,19 +225,13 @@ def _without_traces(proto: Any) -> Any:
 
 def train(out: Path, names: Sequence[str], recipe: Recipe) -> None:
     """Train the named variants and write ``<name>.onnx`` for each into a folder."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("torch", "train") from error
-    torch.set_num_threads(recipe.threads)
+    need("train", "torch", "onnxscript")
     out.mkdir(parents=True, exist_ok=True)
     factors = draw_factors(TRAIN_PER_CELL, seed=recipe.image_seed, stream="train")
     images = render(factors)
     for variant in VARIANTS:
         if variant.name in names:
-            start = time.perf_counter()
             export(train_variant(variant, factors, images, recipe), out / f"{variant.name}.onnx")
-            sys.stderr.write(f"{variant.name}: {time.perf_counter() - start:.0f} s\n")
 
 
 def main() -> None:

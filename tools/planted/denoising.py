@@ -2,7 +2,6 @@
 
 import copy
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -18,6 +17,7 @@ from equipoise.planted.scenes.variants import World
 from equipoise.stats.streams import stream
 from equipoise.stats.threads import each
 from tools.planted.networks import TRAINING_STEPS, build_scheduler, build_unet, build_vae, load_text
+from tools.planted.training import follow
 from tools.planted.worlds import NULL, all_captions, caption_rows, draw_world
 
 
@@ -119,7 +119,7 @@ def train_on(
 
     if training.step > steps:
         raise ValueError(f"{path.name} has {training.step} steps, more than the {steps} asked for")
-    began, seed = time.perf_counter(), training.recipe["seed"]
+    seed = training.recipe["seed"]
     training.network.train()
     while training.step < steps:
         for group in training.optimizer.param_groups:
@@ -130,13 +130,10 @@ def train_on(
         training.optimizer.step()
         training.step += 1
         if training.average is not None:
-            _follow(training)
+            follow(training.average, training.network, training.recipe["average"], training.step)
         if training.step % every == 0 or training.step == steps:
             training.save(path)
-            passed = time.perf_counter() - began
-            sys.stderr.write(
-                f"{path.stem}: step {training.step}, loss {loss:.4f}, {passed:.0f} s\n"
-            )
+            sys.stderr.write(f"{path.stem}: step {training.step}, loss {loss:.4f}\n")
 
 
 def one_cycle(highest: float, steps: int, warm_up: int) -> Callable[[int], float]:
@@ -170,18 +167,7 @@ def _gradients(network: Any, losses: Sequence[Callable[[], Any]]) -> float:
     return sum(loss for loss, _ in found) / len(found)
 
 
-def _follow(training: Training) -> None:
-    """Move the average towards the network: by less the longer the training has gone on."""
-    import torch
-
-    decay = min(training.recipe["average"], (1 + training.step) / (10 + training.step))
-    with torch.no_grad():
-        for kept, new in zip(
-            training.average.parameters(), training.network.parameters(), strict=True
-        ):
-            kept.lerp_(new, 1.0 - decay)
-
-
+_scheduler = cache(build_scheduler)
 _ENCODED_AT_ONCE = 256
 _RIDGE = 0.03
 
@@ -475,15 +461,6 @@ def text_states() -> Any:
         return text(tokens)[0]
 
 
-@cache
-def noise_levels() -> Any:
-    """Return the share of signal and of noise at every level, shape (2, levels)."""
-    import torch
-
-    kept = build_scheduler().alphas_cumprod
-    return torch.stack([kept.sqrt(), (1.0 - kept).sqrt()])
-
-
 def unet_loss(unet: Any, latents: Any, texts: Any, noise: Any, levels: NDArray[np.int64]) -> Any:
     """Mean squared error of the velocity (Salimans and Ho 2022) that is predicted.
 
@@ -497,8 +474,8 @@ def unet_loss(unet: Any, latents: Any, texts: Any, noise: Any, levels: NDArray[n
     """
     import torch
 
-    level = torch.from_numpy(levels)
-    signal, rest = noise_levels()[:, level][:, :, None, None, None]
+    level, scheduler = torch.from_numpy(levels), _scheduler()
+    noisy = scheduler.add_noise(latents, noise, level)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = unet(signal * latents + rest * noise, level, encoder_hidden_states=texts).sample
-    return (found.float() - (signal * noise - rest * latents)).square().mean()
+        found = unet(noisy, level, encoder_hidden_states=texts).sample
+    return (found.float() - scheduler.get_velocity(latents, noise, level)).square().mean()

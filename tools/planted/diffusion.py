@@ -7,22 +7,16 @@ Run as ``python -m tools.planted.diffusion --out DIR --state DIR``; needs the ex
 import argparse
 import copy
 import hashlib
-import json
 import math
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.variants import BIASED, World
-from equipoise.stats.threads import each
 from tools.planted.denoising import DRAWS, SHARES, UnetRecipe, VaeRecipe, train_unet, train_vae
 from tools.planted.diffusion_measures import (
     GUIDANCE,
@@ -31,13 +25,14 @@ from tools.planted.diffusion_measures import (
     distance_from_parity,
     find_associations,
     leave_open,
+    planted_shares,
     spearman,
     tell,
 )
 from tools.planted.networks import build_scheduler, load_text
-from tools.planted.pipeline import STEPS, load_pipeline
+from tools.planted.pipeline import STEPS, ask
+from tools.planted.training import need, versions, write_record
 
-FILE = "record.json"
 _LIBRARIES = ("torch", "transformers", "diffusers", "tokenizers", "safetensors", "numpy")
 
 
@@ -67,10 +62,10 @@ class Measured:
     steps: int = STEPS
 
 
-def write_record(
+def measure(
     folder: Path, world: World, vae: VaeRecipe, unet: Sequence[UnetRecipe], measured: Measured
 ) -> None:
-    """Measure the pipeline in a folder and write `FILE` there.
+    """Measure the pipeline in a folder and write its record there.
 
     Parameters
     ----------
@@ -84,38 +79,30 @@ def write_record(
     measured : Measured
         How much to measure.
     """
-    # Loaded before there are threads: those that import diffusers at once find it half imported.
-    asked = [(measure, load_pipeline(folder)) for measure in _measures(measured)]
-    told, *neutral = each(lambda one: one[0](one[1]), asked)
+    same = {"seed": measured.seed, "steps": measured.steps}
+    wanted = {1.0: measured.per_subject}
+    wanted |= dict.fromkeys(measured.guidances, measured.per_subject_guided)
+    questions: list[Callable[[Any], Any]] = [
+        partial(tell, per_cell=measured.per_cell, **same),
+        *(partial(leave_open, per_subject=n, guidance=one, **same) for one, n in wanted.items()),
+    ]
+    told, *found = ask(folder, questions)
+    neutral = dict(zip(wanted, found, strict=True))
     record = {
         "world": world.name,
         "recipes": {"vae": asdict(vae), "unet": [asdict(one) for one in unet]},
-        "versions": {name: version(name) for name in _LIBRARIES}
-        | {"python": platform.python_version()},
+        "versions": versions(*_LIBRARIES),
         "test": asdict(measured) | {"guidance": GUIDANCE},
         "told": {name: round(value, 4) for name, value in told.rates.items()},
         "neutral_by_guidance": {
-            f"{guidance:g}": _neutral(one, world)
-            for guidance, one in zip((1.0, *measured.guidances), neutral, strict=True)
+            f"{guidance:g}": _neutral(one, world) for guidance, one in neutral.items()
         },
-        "associations_by_encoder": _associations(neutral[0], told, world),
+        "associations_by_encoder": {
+            f"clip-{name}": _associations(name, neutral[1.0], told, world) for name in CLIPS
+        },
         "sha256": digests(folder),
     }
-    text = json.dumps(record, indent=2, allow_nan=False)
-    (folder / FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
-
-
-def _measures(measured: Measured) -> list[Callable[[Any], Any]]:
-    """What to ask of a pipeline: what is told, and what is left open at every guidance."""
-    same = {"seed": measured.seed, "steps": measured.steps}
-    return [
-        partial(tell, per_cell=measured.per_cell, **same),
-        partial(leave_open, per_subject=measured.per_subject, guidance=1.0, **same),
-        *(
-            partial(leave_open, per_subject=measured.per_subject_guided, guidance=one, **same)
-            for one in measured.guidances
-        ),
-    ]
+    write_record(folder, record)
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -127,37 +114,28 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def _neutral(made: Neutral, world: World) -> dict[str, Any]:
-    found, apart = made.hues(world), distance_from_parity(made)
+    planted, generated = planted_shares(world), made.favourites(world)
     return {
-        "spearman_planted_generated": _rounded(found.rank_correlation),
-        "spearman_planted_mad": _rounded(spearman(found.planted, apart)),
-        "mean_share_of_favourite": round(float(found.favourite.mean()), 4),
-        "mean_share_planted": round(float(found.planted.mean()), 4),
-        "subject_shown": round(float((made.shown.subject == made.asked).mean()), 4),
+        "spearman_planted_generated": _rounded(spearman(planted, generated)),
+        "spearman_planted_mad": _rounded(spearman(planted, distance_from_parity(made))),
+        "mean_share_of_favourite": _rounded(generated.mean()),
+        "mean_share_planted": _rounded(planted.mean()),
+        "subject_shown": _rounded((made.shown.subject == made.asked).mean()),
         "subjects": {
-            subject: {"planted": round(float(planted), 4), "generated": round(float(share), 4)}
-            for subject, planted, share in zip(
-                SUBJECTS, found.planted, found.favourite, strict=True
-            )
+            subject: {"planted": _rounded(share), "generated": _rounded(found)}
+            for subject, share, found in zip(SUBJECTS, planted, generated, strict=True)
         },
     }
 
 
-def _associations(neutral: Neutral, told: Told, world: World) -> dict[str, Any]:
-    """Spearman's correlations of association scores with the strength planted, by encoder."""
-    return {
-        f"clip-{name}": {
-            score: _rounded(value)
-            for score, value in find_associations(
-                load_clip(name), neutral, told, world
-            ).rank_correlations.items()
-        }
-        for name in CLIPS
-    }
+def _associations(encoder: str, neutral: Neutral, told: Told, world: World) -> dict[str, Any]:
+    """Spearman's correlations of an encoder's association scores with the strength planted."""
+    scores = find_associations(load_clip(encoder), neutral, told, world)
+    return {name: _rounded(spearman(world.hue_strength, one)) for name, one in scores.items()}
 
 
 def _rounded(value: float) -> float | None:
-    return None if math.isnan(value) else round(value, 4)
+    return None if math.isnan(value) else round(float(value), 4)
 
 
 def save_pipeline(vae: Any, unet: Any, folder: Path) -> None:
@@ -199,18 +177,10 @@ def train(
     MissingExtraError
         If a library that training needs is not installed.
     """
-    for name in ("torch", "transformers", "diffusers"):
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise MissingExtraError(name, "diffusers") from error
-    import torch
-
-    # A batch is cut into parts for threads: within an operator they wait for each other.
-    torch.set_num_threads(1)
+    need("diffusers", "torch", "transformers", "diffusers")
     autoencoder = train_vae(state, vae)
     save_pipeline(autoencoder, train_unet(state, autoencoder, BIASED, unet), out)
-    write_record(out, BIASED, vae, unet, measured)
+    measure(out, BIASED, vae, unet, measured)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from equipoise.metrics import corrected_shares, mcas
 from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.variants import World
-from tools.planted.judging import Shown, hue_shares, judge
+from tools.planted.judging import Shown, judge
 from tools.planted.pipeline import STEPS, generate
 from tools.planted.worlds import attributed_prompts
 
@@ -29,30 +28,6 @@ GUIDANCE = 3.0
 Floats = NDArray[np.float64]
 Images = NDArray[np.uint8]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class NeutralFound:
-    """Hues of images of prompts that name none.
-
-    Attributes
-    ----------
-    planted : ndarray, shape (subjects,)
-        Share of the favourite hue in the world: ``b + (1 - b) / hues``.
-    favourite : ndarray, shape (subjects,)
-        Its share in the images.
-    shares : ndarray, shape (subjects, hues)
-        In the images.
-    """
-
-    planted: NDArray[np.float64]
-    favourite: NDArray[np.float64]
-    shares: NDArray[np.float64]
-
-    @property
-    def rank_correlation(self) -> float:
-        """Spearman's correlation of planted and generated share over subjects."""
-        return spearman(self.planted, self.favourite)
 
 
 def told_prompts(per_cell: int) -> tuple[tuple[str, ...], Shown]:
@@ -113,15 +88,21 @@ class Neutral:
     asked: Ints
     shown: Shown
 
-    def hues(self, world: World) -> NeutralFound:
-        """Compare hues with those of a world."""
-        shares = hue_shares(self.shown.hue, self.asked, len(SUBJECTS))
-        strength = world.hue_strength
-        return NeutralFound(
-            planted=strength + (1.0 - strength) / len(HUES),
-            favourite=shares[np.arange(len(SUBJECTS)), world.hue],
-            shares=shares,
-        )
+    @property
+    def hue_shares(self) -> Floats:
+        """Share of each hue in the images of each subject, shape (subjects, hues)."""
+        shares = np.zeros((len(SUBJECTS), len(HUES)))
+        np.add.at(shares, (self.asked, self.shown.hue), 1.0)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def favourites(self, world: World) -> Floats:
+        """Share of a world's favourite hue in the images of each subject, shape (subjects,)."""
+        return np.asarray(self.hue_shares[np.arange(len(SUBJECTS)), world.hue])
+
+
+def planted_shares(world: World) -> Floats:
+    """Return the share of each subject's favourite hue in a world: ``b + (1 - b) / hues``."""
+    return world.hue_strength + (1.0 - world.hue_strength) / len(HUES)
 
 
 def tell(pipeline: Any, *, per_cell: int, seed: int, steps: int = STEPS) -> Told:
@@ -175,30 +156,9 @@ def spearman(planted: Floats, found: Floats) -> float:
     return float(spearmanr(planted, found).statistic)
 
 
-@dataclass(frozen=True)
-class AssociationsFound:
-    """How generated images and prompts of each subject lean to its favourite hue.
-
-    Attributes
-    ----------
-    strength : ndarray, shape (subjects,)
-        Planted.
-    scores : mapping of str to ndarray, shape (subjects,)
-        ``mcas`` and its parts ``II``, ``ITP``, ``ITA`` and ``TT``: above 0, towards the favourite.
-    """
-
-    strength: Floats
-    scores: Mapping[str, Floats]
-
-    @property
-    def rank_correlations(self) -> dict[str, float]:
-        """Spearman's correlation over subjects of each score with the strength planted."""
-        return {name: spearman(self.strength, values) for name, values in self.scores.items()}
-
-
 def find_associations(
     encoder: DualEncoder, neutral: Neutral, told: Told, world: World
-) -> AssociationsFound:
+) -> dict[str, Floats]:
     """Measure how far an encoder places each subject nearer to its favourite hue than to others.
 
     Targets are the images and prompts of a subject that name no hue. The favourite's attribute
@@ -215,6 +175,11 @@ def find_associations(
         From `measure.tell`.
     world : World
         Whose favourites to look for.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (subjects,)
+        ``mcas`` and its parts ``II``, ``ITP``, ``ITA`` and ``TT``: above 0, towards the favourite.
     """
     targets, shown = (encoder.embed_images(one.images) for one in (neutral, told))
     texts = [
@@ -236,7 +201,7 @@ def find_associations(
         rows["mcas"].append(found.value)
         for part in found.by.to_pylist() if found.by is not None else ():
             rows[part["metric"]].append(part["value"])
-    return AssociationsFound(world.hue_strength, {k: np.array(v) for k, v in rows.items()})
+    return {name: np.array(values) for name, values in rows.items()}
 
 
 def distance_from_parity(neutral: Neutral) -> Floats:

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.planted.scenes.render import FRAMES, HUES, RGB, SIDE_RANGE, Factors, render
+from equipoise.planted.scenes.render import FRAMES, RGB, SIDE_RANGE, Factors, render
 from tools.planted.measures import load_cnn
 
 CLASSIFIER = "null"
@@ -69,10 +69,3 @@ def _chroma(colours: NDArray[np.float64]) -> NDArray[np.float64]:
     apart = colours - colours.mean(axis=-1, keepdims=True)
     length = np.linalg.norm(apart, axis=-1, keepdims=True)
     return np.asarray(apart / np.where(length > 0.0, length, 1.0))
-
-
-def hue_shares(shown: Ints, groups: Ints, count: int) -> NDArray[np.float64]:
-    """Return the share of each hue in each group of images, shape (count, hues)."""
-    cells = np.bincount(groups * len(HUES) + shown, minlength=count * len(HUES))
-    table = cells.reshape(count, len(HUES)).astype(np.float64)
-    return np.asarray(table / table.sum(axis=1, keepdims=True))

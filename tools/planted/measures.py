@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from equipoise.metrics import alignment
+from equipoise.models import load_model
 from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
 from equipoise.planted.scenes.embed import WEIGHTS, embed_groups, embed_images, neutral_queries
 from equipoise.planted.scenes.measure import ATTRIBUTES, Preferences, preferences_of
@@ -21,26 +22,21 @@ from equipoise.stats.resampling import Permutation
 from tools.planted.worlds import attributed_prompts
 
 if TYPE_CHECKING:
-    from equipoise.models.protocols import Classifier, DualEncoder
-
-CNNS = ("biased", "null")
-"""Worlds in which a convolutional network was trained."""
-
-VITS = ("biased",)
-"""Worlds in which a ViT was trained."""
+    from equipoise.models.protocols import DualEncoder
 
 
-def load_cnn(name: str, *, weights: Path = WEIGHTS) -> OnnxClassifier:
-    """Load a convolutional network of the scenes, one of `CNNS`; its labels are `SUBJECTS`."""
+def load_cnn(name: str, weights: Path = WEIGHTS) -> OnnxClassifier:
+    """Load a convolutional network of the scenes, "biased" or "null"; it names `SUBJECTS`."""
     return load_onnx_classifier(weights / f"cnn-{name}.onnx", SUBJECTS)
 
 
-def load_vit(name: str, *, weights: Path = WEIGHTS) -> Classifier:
-    """Load a ViT of the scenes, one of `VITS`; its labels are `SUBJECTS`."""
-    from equipoise.models.loading import load_model
-
-    folder = weights / f"vit-{name}"
-    return cast("Classifier", load_model(f"hf:{folder}", device="cpu", dtype="float32"))
+def load_classifiers(weights: Path = WEIGHTS) -> dict[str, Any]:
+    """Load the convolutional networks and ViTs that lie in a folder; they name `SUBJECTS`."""
+    return {
+        path.stem: load_model(f"{kind}:{path}", device="cpu", dtype="float32")
+        for kind, pattern in (("onnx", "cnn-*.onnx"), ("hf", "vit-*"))
+        for path in sorted(weights.glob(pattern))
+    }
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from equipoise.core.errors import MissingExtraError
 from equipoise.models.diffusers import check_lengths
 from equipoise.planted.scenes.diffusion import WEIGHTS
+from equipoise.stats.threads import each
 
 STEPS = 25
 """Denoising steps of what was measured."""
@@ -42,6 +43,13 @@ def load_pipeline(folder: Path = WEIGHTS) -> Any:
     )
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
+
+
+def ask(folder: Path, questions: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    """Call functions of a pipeline side by side, each with a pipeline of its own."""
+    # Loaded before there are threads: those that import diffusers at once find it half imported.
+    asked = [(question, load_pipeline(folder)) for question in questions]
+    return each(lambda one: one[0](one[1]), asked)
 
 
 def generate(

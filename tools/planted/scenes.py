@@ -6,17 +6,14 @@ Run as ``python -m tools.planted.scenes --out DIR``; needs the extra ``train``.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import MissingExtraError
+import numpy as np
+
 from equipoise.metrics import effect_sizes
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import HUES, SUBJECTS, degrade
@@ -25,17 +22,13 @@ from equipoise.planted.scenes.variants import World
 from tools.planted.classifiers import ClassifierRecipe, train_classifiers
 from tools.planted.clips import ClipRecipe, settle, train_clips
 from tools.planted.measures import (
-    CNNS,
-    VITS,
     Found,
     accuracies,
     find_preferences,
-    load_cnn,
-    load_vit,
+    load_classifiers,
 )
+from tools.planted.training import need, versions, write_record
 from tools.planted.worlds import make_worlds
-
-FILE = "record.json"
 
 SETS_PER_SUBJECT = 20
 TEST_SEED = 1
@@ -44,7 +37,7 @@ TEST_SEED = 1
 _LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "onnx", "numpy")
 
 
-def write_record(folder: Path, clip: ClipRecipe, classifier: ClassifierRecipe) -> None:
+def measure(folder: Path, clip: ClipRecipe, classifier: ClassifierRecipe) -> None:
     """Measure the models in a folder and write `FILE` there.
 
     Parameters
@@ -57,18 +50,18 @@ def write_record(folder: Path, clip: ClipRecipe, classifier: ClassifierRecipe) -
     biased = make_worlds(clip.seed)["biased"]
     record = {
         "recipes": {"clip": asdict(clip), "classifiers": asdict(classifier)},
-        "versions": {name: version(name) for name in _LIBRARIES}
-        | {"python": platform.python_version()},
+        "versions": versions(*_LIBRARIES),
         "test": {"seed": TEST_SEED, "sets_per_subject": SETS_PER_SUBJECT},
         "clip": {
             name: _clip(folder, name, biased)
             for name in CLIPS
             if (folder / f"clip-{name}").exists()
         },
-        "classifiers": _classifiers(folder),
+        "classifiers": {
+            name: classifier_found(model) for name, model in load_classifiers(folder).items()
+        },
     }
-    text = json.dumps(record, indent=2, allow_nan=False)
-    (folder / FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
+    write_record(folder, record)
 
 
 def _clip(folder: Path, name: str, biased: World) -> dict[str, Any]:
@@ -104,20 +97,6 @@ def _attribute(found: Found, *, planted: bool) -> dict[str, Any]:
     return _rounded(numbers) | {"subjects": {key: _rounded(row) for key, row in subjects.items()}}
 
 
-def _classifiers(folder: Path) -> dict[str, Any]:
-    models: dict[str, Any] = {
-        f"cnn-{name}": load_cnn(name, weights=folder)
-        for name in CNNS
-        if (folder / f"cnn-{name}.onnx").exists()
-    }
-    models |= {
-        f"vit-{name}": load_vit(name, weights=folder)
-        for name in VITS
-        if (folder / f"vit-{name}").exists()
-    }
-    return {name: classifier_found(model) for name, model in models.items()}
-
-
 def classifier_found(model: Any) -> dict[str, float]:
     """Measure a classifier on balanced images, clear and degraded.
 
@@ -133,10 +112,9 @@ def classifier_found(model: Any) -> dict[str, float]:
         the corrected V of hue × predicted subject on degraded images.
     """
     scenes = render_balanced(10, seed=TEST_SEED)
-    true = [SUBJECTS[one] for one in scenes.factors.subject]
-    hue = [HUES[one] for one in scenes.factors.hue]
+    true, hue = (np.take(SUBJECTS, scenes.factors.subject), np.take(HUES, scenes.factors.hue))
     clear, degraded = (
-        [model.labels[one] for one in model.predict_proba(images).argmax(axis=1)]
+        np.take(model.labels, model.predict_proba(images).argmax(axis=1))
         for images in (scenes.images, degrade(scenes.images, seed=TEST_SEED))
     )
     effects = effect_sizes(
@@ -144,15 +122,11 @@ def classifier_found(model: Any) -> dict[str, float]:
     )
     return _rounded(
         {
-            "accuracy": _share_equal(true, clear),
-            "accuracy_degraded": _share_equal(true, degraded),
+            "accuracy": float(np.mean(true == clear)),
+            "accuracy_degraded": float(np.mean(true == degraded)),
             "effect_size_degraded": effects.value,
         }
     )
-
-
-def _share_equal(true: list[str], predicted: list[str]) -> float:
-    return sum(one == other for one, other in zip(true, predicted, strict=True)) / len(true)
 
 
 def _rounded(row: dict[str, float]) -> dict[str, float]:
@@ -179,11 +153,7 @@ def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: Classif
     MissingExtraError
         If a library that training needs is not installed.
     """
-    torch = _needed("torch")
-    for name in ("transformers", "onnx", "onnxscript"):
-        _needed(name)
-    # Where cores are shared, two threads wait for each other more than they save.
-    torch.set_num_threads(1)
+    need("train", "torch", "transformers", "onnx", "onnxscript")
     out.mkdir(parents=True, exist_ok=True)
     if "clip" in parts:
         train_clips(out, CLIPS, clip)
@@ -192,14 +162,7 @@ def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: Classif
         settle(out / f"clip-{null.name}", null, clip)
     if "classifiers" in parts:
         train_classifiers(out, classifier)
-    write_record(out, clip, classifier)
-
-
-def _needed(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(name, "train") from error
+    measure(out, clip, classifier)
 
 
 def main() -> None:
