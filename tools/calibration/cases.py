@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from equipoise import metrics
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
@@ -17,8 +19,9 @@ from tools.calibration.worlds import (
     ConceptWorld,
     Embedded,
     EmbeddingWorld,
-    Labelled,
+    Floats,
     LabelWorld,
+    Leaning,
     Planted,
     Pools,
     PreferenceWorld,
@@ -51,15 +54,25 @@ class Draw:
 
 
 Measure = Callable[[Draw], Estimate]
-OfEmbeddings = Callable[[Embedded, dict[str, Any]], Estimate]
+OfEmbeddings = Callable[[Embedded, Floats, Floats, dict[str, Any]], Estimate]
 
 
-def embedded(structure: Structure, measured: OfEmbeddings) -> Measure:
-    """Return the measure of images of a structure by a function of their embeddings."""
+def embedded(structure: Structure, sides: tuple[str, str], measured: OfEmbeddings) -> Measure:
+    """Return the measure of images of a structure by a function of both groups' embeddings.
+
+    Parameters
+    ----------
+    structure : "independent", "clustered" or "sets"
+    sides : (str, str)
+        What the metric calls the images of either group.
+    measured : callable
+        Takes a sample, the images of either group, and options.
+    """
 
     def measure(draw: Draw) -> Estimate:
-        world = EmbeddingWorld(draw.strength, draw.images, structure)
-        return measured(world.draw(SEED, draw.sample), _options(draw))
+        data = EmbeddingWorld(draw.strength, draw.images, structure).draw(SEED, draw.sample)
+        options = _options(draw) | {"units": data.units(*sides)}
+        return measured(data, data.of(0), data.of(1), options)
 
     return measure
 
@@ -73,95 +86,77 @@ def _options(draw: Draw) -> dict[str, Any]:
     return {"resampling": draw.resampling, "rng": draw.sample}
 
 
-def association_score(data: Embedded, options: dict[str, Any]) -> Estimate:
-    """Measure the score of a concept's texts with both groups' images."""
-    units = data.units("a", "b")
-    return metrics.association_score(
-        data.concept, data.of(0), data.of(1), units=units, fixed=("targets",), **options
-    )
-
-
-def weat(data: Embedded, options: dict[str, Any]) -> Estimate:
-    """Measure how far the groups' images go with either end of the axis."""
-    units = data.units("x", "y")
-    first, second = data.of(0), data.of(1)
-    return metrics.weat(first, second, data.towards, data.away, units=units, **options)
-
-
-def weat_one_sided(data: Embedded, options: dict[str, Any]) -> Estimate:
-    """Measure WEAT with a declared direction."""
-    return weat(data, options | {"alternative": "greater"})
-
-
-def sc_weat(data: Embedded, options: dict[str, Any]) -> Estimate:
-    """Measure the effect size of one text of the concept."""
-    units = data.units("a", "b")
-    return metrics.sc_weat(data.concept[0], data.of(0), data.of(1), units=units, **options)
-
-
-def differential(data: Embedded, options: dict[str, Any]) -> Estimate:
-    """Measure the concept against one on which groups do not differ."""
-    units = data.units("m_images", "f_images")
-    return metrics.differential_association(
-        data.concept, data.other, data.of(0), data.of(1), units=units, **options
-    )
-
-
-def total(data: Embedded, options: dict[str, Any]) -> Estimate:
+def total(data: Embedded, first: Floats, second: Floats, options: dict[str, Any]) -> Estimate:
     """Measure three targets: two on either end of the axis, one on neither."""
     targets = {"engineer": data.concept, "nurse": -data.concept, "writer": data.other}
-    units = data.units("a", "b")
-    return metrics.total_absolute_association(
-        targets, data.of(0), data.of(1), units=units, fixed=(*targets,), **options
-    )
+    return metrics.total_absolute_association(targets, first, second, fixed=(*targets,), **options)
 
 
-def mcas(data: Embedded, options: dict[str, Any]) -> Estimate:
+def mcas(data: Embedded, first: Floats, second: Floats, options: dict[str, Any]) -> Estimate:
     """Measure all four associations of a concept whose texts favour no group."""
-    half = len(data.towards) // 2
-    units = data.units("a_images", "b_images")
     # The groups' texts are alike: the images alone lie apart.
-    return metrics.mcas(
-        data.concept,
-        data.concept[:1],
-        data.of(0),
-        data.towards[:half],
-        data.of(1),
-        data.towards[half:],
-        units=units,
-        **options,
-    )
+    one, other = np.split(data.towards, 2)
+    return metrics.mcas(data.concept, data.concept[:1], first, one, second, other, **options)
 
 
-def diffusion_bias(data: Embedded, options: dict[str, Any]) -> Estimate:
-    """Measure by how much images carry what texts do not."""
-    return metrics.diffusion_bias(mcas(data, options))
+_TWO, _IMAGES = ("a", "b"), ("a_images", "b_images")
+_EMBEDDED: Sequence[tuple[str, str, tuple[str, str], OfEmbeddings]] = (
+    (
+        "association_score", "", _TWO,
+        lambda data, first, second, options: metrics.association_score(
+            data.concept, first, second, fixed=("targets",), **options
+        ),
+    ),
+    (
+        "weat", "one-sided", ("x", "y"),
+        lambda data, first, second, options: metrics.weat(
+            first, second, data.towards, data.away, alternative="greater", **options
+        ),
+    ),
+    (
+        "weat", "two-sided", ("x", "y"),
+        lambda data, first, second, options: metrics.weat(
+            first, second, data.towards, data.away, **options
+        ),
+    ),
+    (
+        "sc_weat", "", _TWO,
+        lambda data, first, second, options: metrics.sc_weat(
+            data.concept[0], first, second, **options
+        ),
+    ),
+    (
+        "differential_association", "", ("m_images", "f_images"),
+        lambda data, first, second, options: metrics.differential_association(
+            data.concept, data.other, first, second, **options
+        ),
+    ),
+    ("mcas", "", _IMAGES, mcas),
+    ("diffusion_bias", "", _IMAGES, lambda *given: metrics.diffusion_bias(mcas(*given))),
+    ("total_absolute_association", "", _TWO, total),
+)  # fmt: skip
 
 
 def labelled(structure: Structure, metric: str) -> Measure:
     """Return the measure of predicted labels in the world that plants what it measures."""
-    planted = "lean" if metric == "predicted_label_weat" else "concentrate"
+    planted: Leaning = "lean" if metric == "predicted_label_weat" else "concentrate"
 
     def measure(draw: Draw) -> Estimate:
-        world = LabelWorld(draw.strength, draw.images, structure, planted)  # type: ignore[arg-type]  # one of the two
-        data = world.draw(SEED, draw.sample)
-        return _of_labels(metric, data, _options(draw) | {"units": data.unit})
+        data = LabelWorld(draw.strength, draw.images, structure, planted).draw(SEED, draw.sample)
+        options = _options(draw) | {"units": data.unit}
+        if metric == "label_concentration":
+            return metrics.label_concentration(data.label, any_size(data.group), k=4, **options)
+        return metrics.predicted_label_weat(
+            data.label,
+            data.group,
+            data.vocabulary,
+            data.embeddings,
+            data.towards,
+            data.away,
+            **options,
+        )
 
     return measure
-
-
-def _of_labels(metric: str, data: Labelled, options: dict[str, Any]) -> Estimate:
-    if metric == "label_concentration":
-        return metrics.label_concentration(data.label, any_size(data.group), k=4, **options)
-    return metrics.predicted_label_weat(
-        data.label,
-        data.group,
-        data.vocabulary,
-        data.embeddings,
-        data.towards,
-        data.away,
-        **options,
-    )
 
 
 def words(structure: Structure, metric: str) -> Measure:
@@ -302,18 +297,6 @@ class Case:
         return self.null_at == 0.0
 
 
-_EMBEDDED: Sequence[tuple[str, str, OfEmbeddings]] = (
-    ("association_score", "", association_score),
-    ("weat", "one-sided", weat_one_sided),
-    ("weat", "two-sided", weat),
-    ("sc_weat", "", sc_weat),
-    ("differential_association", "", differential),
-    ("mcas", "", mcas),
-    ("diffusion_bias", "", diffusion_bias),
-    ("total_absolute_association", "", total),
-)
-
-
 # The smallest skew of many groups is -inf by chance, and shares are compared with equal ones.
 _RANKED = (
     ("max_skew", 4),
@@ -330,20 +313,22 @@ def _association_cases() -> list[Case]:
         Case(
             metric,
             kind,
-            embedded(kind, measured),
+            embedded(kind, sides, measured),
             variant=variant,
             curve=kind == "independent" or metric == "association_score",
         )
-        for metric, variant, measured in _EMBEDDED
+        for metric, variant, sides, measured in _EMBEDDED
         for kind in STRUCTURES
     ]
-    for metric in ("predicted_label_weat", "label_concentration"):
-        for kind in STRUCTURES:
-            curve = kind == "independent"
-            found.append(Case(metric, kind, labelled(kind, metric), 192, curve=curve))
-    for kind in STRUCTURES:
-        curve = kind == "independent"
-        found.append(Case("gender_difference", kind, words(kind, "gender_difference"), curve=curve))
+    for metric, measure, images in (
+        ("predicted_label_weat", labelled, 192),
+        ("label_concentration", labelled, 192),
+        ("gender_difference", words, 96),
+    ):
+        found += [
+            Case(metric, kind, measure(kind, metric), images, curve=kind == "independent")
+            for kind in STRUCTURES
+        ]
     found.append(Case("trend", "independent", words("independent", "trend"), tested=False))
     for statistic in ("mean", "rank"):
         measured = preferences(statistic)

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.errors import InputError
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
@@ -79,28 +78,28 @@ class Layout:
         return np.where(takes < self.shared, units, own)
 
 
+@dataclass(frozen=True)
 class World:
-    """A world whose bias has a strength from 0 to 1.
+    """A world of images of two groups, whose bias has a strength.
 
-    Raises
-    ------
-    InputError
-        When the strength lies outside, or is not a number.
+    Attributes
+    ----------
+    strength : float
+        From 0 to 1. At 0 groups are exchangeable: between persons where persons have several
+        images, within sets where sets share an image.
+    images : int
+        Of both groups together (about, where persons have several).
+    structure : "independent", "clustered" or "sets"
     """
 
     strength: float
+    images: int
+    structure: Structure = "independent"
 
-    def __post_init__(self) -> None:
-        """Check the strength."""
-        if not 0.0 <= self.strength <= 1.0:
-            raise InputError(
-                f"strength={self.strength}: expected a strength of bias between 0 and 1"
-            )
-
-
-def between(groups: Indices) -> Floats:
-    """Return +1/2 for images of the first group, -1/2 for those of all others, shape (n,)."""
-    return np.where(groups == 0, 0.5, -0.5)
+    def begin(self, name: str, seed: int, sample: int) -> tuple[np.random.Generator, Layout]:
+        """Return the random numbers of a sample, and whom its images show."""
+        rng = stream(seed, name, self.structure, sample)
+        return rng, Layout.of(self.structure, self.images, 2, rng)
 
 
 DIMENSIONS = 16
@@ -150,34 +149,14 @@ class Embedded:
 
 @dataclass(frozen=True)
 class EmbeddingWorld(World):
-    """Images of two groups; the first lies `strength` standard deviations along an axis.
-
-    Attributes
-    ----------
-    strength : float
-        In [0, 1]. At 0 the images of both groups are exchangeable: between persons where
-        persons have several images, within sets where sets share an image.
-    images : int
-        Of both groups together (about, where persons have several).
-    structure : "independent", "clustered" or "sets"
-    """
-
-    strength: float
-    images: int
-    structure: Structure = "independent"
-
-    @property
-    def difference(self) -> float:
-        """The truth: by how much the groups' means differ along the axis."""
-        return SPREAD * self.strength
+    """The first group lies `strength` standard deviations from the second along an axis."""
 
     def draw(self, seed: int, sample: int) -> Embedded:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
-        rng = stream(seed, "embeddings", self.structure, sample)
-        layout = Layout.of(self.structure, self.images, 2, rng)
+        rng, layout = self.begin("embeddings", seed, sample)
         images = SPREAD * layout.noise(rng, DIMENSIONS)
         images[:, _COMMON] += 1.0
-        images[:, _PLANTED] += self.difference * between(layout.group)
+        images[:, _PLANTED] += SPREAD * self.strength * np.where(layout.group == 0, 0.5, -0.5)
         return Embedded(
             images,
             layout.group,
@@ -197,7 +176,7 @@ class Sets:
 
 
 @dataclass(frozen=True)
-class SetWorld(World):
+class SetWorld:
     """Image sets that lie apart: each is moved `strength` standard deviations, its own way.
 
     Attributes
@@ -224,6 +203,8 @@ class SetWorld(World):
         images[np.arange(len(images)), 1 + layout.group] += moved
         return Sets(tuple(images[layout.group == one] for one in range(self.sets)))
 
+
+Leaning = Literal["lean", "concentrate"]
 
 _LABELS = 24
 _VOCABULARY = tuple(f"label {index:02d}" for index in range(_LABELS))
@@ -255,24 +236,16 @@ class Labelled:
 
 @dataclass(frozen=True)
 class LabelWorld(World):
-    """Predicted labels of images of two groups.
+    """Predicted labels; images of one unit often have one label.
 
     Attributes
     ----------
-    strength : float
-        In [0, 1]; at 0 both groups' labels have one distribution.
-    images : int
-    structure : "independent", "clustered" or "sets"
-        Images of one unit often have one label.
     planted : "lean" or "concentrate"
         The first group's labels lean to one end of an axis, the second's to the other; or the
         first group's labels pile up on the most common ones.
     """
 
-    strength: float
-    images: int
-    structure: Structure = "independent"
-    planted: Literal["lean", "concentrate"] = "lean"
+    planted: Leaning = "lean"
 
     def shares(self, lean: Floats) -> Floats:
         """The truth: how often each label is predicted for each group, shape (2, labels).
@@ -291,8 +264,7 @@ class LabelWorld(World):
 
     def draw(self, seed: int, sample: int) -> Labelled:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
-        rng = stream(seed, "labels", self.structure, sample)
-        layout = Layout.of(self.structure, self.images, 2, rng)
+        rng, layout = self.begin("labels", seed, sample)
         lean = rng.permutation(np.linspace(-1.0, 1.0, _LABELS))
         noise = SPREAD * rng.standard_normal((_LABELS + 16, DIMENSIONS))
         noise[:, 0] += 1.0
@@ -326,32 +298,18 @@ class Worded:
 class WordWorld(World):
     """Similarities to words, by region and group: the second group is closer to negative ones.
 
-    Attributes
-    ----------
-    strength : float
-        In [0, 1]: by how many standard deviations the groups' sums over words differ. At 0
-        groups are exchangeable within regions; regions differ at any strength.
-    images : int
-    structure : "independent", "clustered" or "sets"
+    The groups' sums over words differ by `strength` standard deviations in every region; regions
+    differ at any strength.
     """
-
-    strength: float
-    images: int
-    structure: Structure = "independent"
-
-    @property
-    def difference(self) -> float:
-        """The truth: the difference of both groups' sums over all words, in every region."""
-        return float(SPREAD * np.sqrt(6.0) * self.strength)
 
     def draw(self, seed: int, sample: int) -> Worded:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
-        rng = stream(seed, "words", self.structure, sample)
-        layout = Layout.of(self.structure, self.images, 2, rng)
+        rng, layout = self.begin("words", seed, sample)
         pairs = layout.unit if self.structure == "sets" else layout.unit // 2
         region = pairs % 3
         scores = 0.2 + SPREAD * (layout.noise(rng, 6) + region[:, None])
-        scores[:, 3:] += self.difference / 3.0 * (layout.group == 1)[:, None]
+        difference = float(SPREAD * np.sqrt(6.0) * self.strength)
+        scores[:, 3:] += difference / 3.0 * (layout.group == 1)[:, None]
         positive, negative = ("kind", "clever", "honest"), ("cruel", "dull", "false")
         return Worded(scores, positive, negative, layout.group, region, layout.unit)
 
@@ -384,7 +342,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class RankingWorld(World):
+class RankingWorld:
     """Rankings in which the first group lies `strength` standard deviations ahead.
 
     Attributes
@@ -440,7 +398,7 @@ class Preferences:
 
 
 @dataclass(frozen=True)
-class PreferenceWorld(World):
+class PreferenceWorld:
     """Preferences of subjects that follow a hypothesis with a set strength.
 
     Attributes
@@ -467,6 +425,9 @@ Planted = Literal["recognition", "prevalence", "switching"]
 # By how many standard deviations positives score above negatives.
 _RECOGNISED = 1.5
 _PREVALENCE = 0.3
+# At full strength: how much rarer concepts are in the second group, and how much lower its
+# positives score.
+_APART = {"recognition": (0.0, 0.8), "prevalence": (0.2, 0.0), "switching": (-0.3, 0.4)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,10 +446,6 @@ class ConceptWorld(World):
 
     Attributes
     ----------
-    strength : float
-        In [0, 1]. At 0 groups are exchangeable.
-    images : int
-    structure : "independent", "clustered" or "sets"
     planted : "recognition", "prevalence" or "switching"
         The second group's positives score lower: a disparity whatever the measure. Or concepts
         are rarer in the second group and recognised equally well: groups stay exchangeable
@@ -498,30 +455,17 @@ class ConceptWorld(World):
     concepts : int
     """
 
-    strength: float
-    images: int
-    structure: Structure = "independent"
     planted: Planted = "recognition"
     concepts: int = 4
 
-    @property
-    def prevalences(self) -> tuple[float, float]:
-        """The truth: the share of each group's images that show a concept."""
-        moved = {"recognition": 0.0, "prevalence": 0.2, "switching": -0.3}[self.planted]
-        return tuple(_PREVALENCE + moved * self.strength * sign for sign in (0.5, -0.5))  # type: ignore[return-value]  # two of them
-
-    @property
-    def recognition(self) -> tuple[float, float]:
-        """The truth: how far each group's positives score above negatives."""
-        lower = {"recognition": 0.8, "prevalence": 0.0, "switching": 0.4}[self.planted]
-        return _RECOGNISED, _RECOGNISED - lower * self.strength
-
     def draw(self, seed: int, sample: int) -> Scored:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
-        rng = stream(seed, "concepts", self.structure, sample)
-        layout = Layout.of(self.structure, self.images, 2, rng)
+        rng, layout = self.begin("concepts", seed, sample)
+        rarer, worse = _APART[self.planted]
+        prevalence = _PREVALENCE + rarer * self.strength * np.array([0.5, -0.5])
+        recognition = _RECOGNISED - worse * self.strength * np.arange(2)
         uniform = np.stack([layout.uniforms(rng) for _ in range(self.concepts)], axis=1)
-        labels = uniform < np.array(self.prevalences)[layout.group][:, None]
-        above = np.array(self.recognition)[layout.group][:, None]
+        labels = uniform < prevalence[layout.group][:, None]
+        above = recognition[layout.group][:, None]
         scores = layout.noise(rng, self.concepts) + above * labels
         return Scored(scores, labels, layout.group, layout.unit)
