@@ -218,38 +218,47 @@ def power(groups: int, images: int, gap: float, number: int) -> tuple[float, flo
     return leading, every
 
 
+PAGE = """\
+# Calibration of whole audits
+
+What the report says first where the bias is known. Written by `make calibrate` (fixed
+seed: the same bytes; do not edit).
+
+## Worlds without bias
+
+The [examples](../examples/README.md), whose groups are dealt out anew among images:
+within counterfactual sets, queries and regions, and between persons. Predictions are
+drawn, and as many generated images show men as women.
+{number} audits of each kind, α = {alpha:g}, documented thresholds. At most 29 of 400
+should have a leading disparity. The last column counts audits with a disparity anywhere.
+
+| world | leading disparity | any disparity |
+|---|---|---|
+{alarms}
+
+## One group against all others
+
+Predictions of three classes, right for 85 of 100 images; one group is wrong more often
+by the gap. Share of audits that lead with a disparity of this group against all others,
+and share that have one. 20 audits each.
+
+| groups | images of each | gap | leads | disparity |
+|---|---|---|---|---|
+{powers}
+"""
+
+
 def page(number: int) -> str:
     """Return the page as Markdown, from so many audits of each world."""
-    alarms = ((name, *false_alarms(name, number)) for name in WORLDS)
-    cells = (
-        (*cell, *power(*cell, 20)) for cell in product((3, 6), (50, 100, 200, 400), (0.1, 0.2))
+    cells = product((3, 6), (50, 100, 200, 400), (0.1, 0.2))
+    return PAGE.format(
+        number=number,
+        alpha=ALPHA,
+        alarms="\n".join(
+            "| {} | {} | {} |".format(name, *false_alarms(name, number)) for name in WORLDS
+        ),
+        powers="\n".join(
+            "| {} | {} | {:g} | {:.0%} | {:.0%} |".format(*cell, *power(*cell, 20))
+            for cell in cells
+        ),
     )
-    return "\n".join((
-        "# Calibration of whole audits",
-        "",
-        "What the report says first where the bias is known. Written by `make calibrate` (fixed",
-        "seed: the same bytes; do not edit).",
-        "",
-        "## Worlds without bias",
-        "",
-        "The [examples](../examples/README.md), whose groups are dealt out anew among images:",
-        "within counterfactual sets, queries and regions, and between persons. Predictions are",
-        "drawn, and as many generated images show men as women.",
-        f"{number} audits of each kind, α = {ALPHA:g}, documented thresholds. At most 29 of 400",
-        "should have a leading disparity. The last column counts audits with a disparity anywhere.",
-        "",
-        "| world | leading disparity | any disparity |",
-        "|---|---|---|",
-        *("| {} | {} | {} |".format(*row) for row in alarms),
-        "",
-        "## One group against all others",
-        "",
-        "Predictions of three classes, right for 85 of 100 images; one group is wrong more often",
-        "by the gap. Share of audits that lead with a disparity of this group against all others,",
-        "and share that have one. 20 audits each.",
-        "",
-        "| groups | images of each | gap | leads | disparity |",
-        "|---|---|---|---|---|",
-        *("| {} | {} | {:g} | {:.0%} | {:.0%} |".format(*row) for row in cells),
-        "",
-    ))  # fmt: skip

@@ -22,61 +22,67 @@ from tools.calibration.runner import (
     Rise,
 )
 
+HEAD = """\
+# Calibration of associations, retrieval, concepts and diversity
+
+Every metric in worlds whose bias is known: does it cry wolf where there is none, does it
+rise with the bias, and how many images does it need? Written by `make calibrate`
+(fixed seed: the same bytes; do not edit).
+Metrics of predictions: [calibration.md](calibration.md). Whole audits:
+[calibration-audits.md](calibration-audits.md).
+
+- False alarms: {good} of {many} tests find no more than their level allows.
+- Rising: {follow} of {rises} mean estimates follow the planted strength
+  (Spearman ≥ {least:g} over {strengths} strengths).
+- Strength is in standard deviations: at 0.5 the first group's similarities or scores lie
+  half a standard deviation from the other's. What else it is, each world says below.
+
+## Worlds
+
+| world | how images repeat |
+|---|---|
+| independent | every image on its own |
+| clustered | persons of one group with 2 to 6 images, alike (correlation 0.7) |
+| sets | counterfactual sets, one image of each group, alike (correlation 0.9) |
+| one query | one ranking of independent images |
+| shared pool | six queries that rank the same images much alike, with ties |
+| own pools | six queries with images of their own |
+| subjects | preferences of independent subjects; strength is their correlation with a hypothesis |
+| only prevalence differs | concepts are rarer in one group (20 % and 40 %), recognised alike |
+
+Labels, 24 of them: at strength 1 a label that leans fully to one group's side is 7.4
+times as likely for that group as for the other, beside a label that leans nowhere; for
+label concentration one group's four most common labels have 72 % of its images instead
+of 41 %. Concepts: at strength 1 the second group's positives score 0.8 standard
+deviations lower, where they lie 1.5 above negatives.
+"""
+
+LIMITS = """\
+## What this does not show
+
+- ISS cross takes images as independent; near duplicates make it find too much.
+- WEAT of predicted labels has next to no power, with any number of images. Where labels
+  do not differ, both groups' most frequent half is nearly the same, and few labels are
+  left; and of few labels d is ±1.4 whatever they are. Look at the counts beside it.
+- Intervals of few units or queries are too narrow. p-values do not rest on them, and a
+  verdict of `disparity` needs a p-value.
+- Worlds are normal and simple. A real encoder differs in more ways than along one axis,
+  and is never exactly neutral: with images enough every p-value is small.
+"""
+
 
 def page(found: Calibration) -> str:
     """Return the page as Markdown."""
-    lines = [
-        *_head(found),
-        *_alarms(found),
-        *_rises(found),
-        *_powers(found),
-        *_versions(found.effects),
-        *_limits(),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _head(found: Calibration) -> list[str]:
-    many = len(found.alarms)
-    bad = sum(one.too_many for one in found.alarms)
-    follow = sum(one.follows for one in found.rises)
-    return [
-        "# Calibration of associations, retrieval, concepts and diversity",
-        "",
-        "Every metric in worlds whose bias is known: does it cry wolf where there is none, does it",
-        "rise with the bias, and how many images does it need? Written by `make calibrate`",
-        "(fixed seed: the same bytes; do not edit).",
-        "Metrics of predictions: [calibration.md](calibration.md). Whole audits:",
-        "[calibration-audits.md](calibration-audits.md).",
-        "",
-        f"- False alarms: {many - bad} of {many} tests find no more than their level allows.",
-        f"- Rising: {follow} of {len(found.rises)} mean estimates follow the planted strength",
-        f"  (Spearman ≥ {LEAST_CORRELATION:g} over {len(STRENGTHS)} strengths).",
-        "- Strength is in standard deviations: at 0.5 the first group's similarities or scores lie",
-        "  half a standard deviation from the other's. What else it is, each world says below.",
-        "",
-        "## Worlds",
-        "",
-        "| world | how images repeat |",
-        "|---|---|",
-        "| independent | every image on its own |",
-        "| clustered | persons of one group with 2 to 6 images, alike (correlation 0.7) |",
-        "| sets | counterfactual sets, one image of each group, alike (correlation 0.9) |",
-        "| one query | one ranking of independent images |",
-        "| shared pool | six queries that rank the same images much alike, with ties |",
-        "| own pools | six queries with images of their own |",
-        "| subjects | preferences of independent subjects; strength is their correlation with a"
-        " hypothesis |",
-        "| only prevalence differs | concepts are rarer in one group (20 % and 40 %), recognised"
-        " alike |",
-        "",
-        "Labels, 24 of them: at strength 1 a label that leans fully to one group's side is 7.4",
-        "times as likely for that group as for the other, beside a label that leans nowhere; for",
-        "label concentration one group's four most common labels have 72 % of its images instead",
-        "of 41 %. Concepts: at strength 1 the second group's positives score 0.8 standard",
-        "deviations lower, where they lie 1.5 above negatives.",
-        "",
-    ]
+    head = HEAD.format(
+        good=sum(not one.too_many for one in found.alarms),
+        many=len(found.alarms),
+        follow=sum(one.follows for one in found.rises),
+        rises=len(found.rises),
+        least=LEAST_CORRELATION,
+        strengths=len(STRENGTHS),
+    )
+    tables = [*_alarms(found), *_rises(found), *_powers(found), *_versions(found.effects)]
+    return "\n".join([head, *tables, LIMITS])
 
 
 def _alarms(found: Calibration) -> list[str]:
@@ -86,10 +92,10 @@ def _alarms(found: Calibration) -> list[str]:
     return [
         "## False alarms",
         "",
-        "Share of p ≤ t where the null hypothesis holds, Wilson's 95 % interval of the share of",
-        f"p ≤ {ALPHA:g}, and share of the verdict `disparity` at α = {ALPHA:g} and the card's",
-        "threshold. All should be at most t (or α); careful tests are below. A test by concept is",
-        "averaged over concepts. Metrics of one world measure the same samples: their shares go",
+        "Share of p ≤ t where the null hypothesis holds, Wilson's 95 % interval of the share of\n"
+        f"p ≤ {ALPHA:g}, and share of the verdict `disparity` at α = {ALPHA:g} and the card's\n"
+        "threshold. All should be at most t (or α); careful tests are below. A test by concept is\n"
+        "averaged over concepts. Metrics of one world measure the same samples: their shares go\n"
         "together.",
         f"{RESAMPLING.permutations} permutations, {RESAMPLING.replicates} bootstrap replicates;",
         f"{one.drawn} samples, {found.slow} of concepts. “–”: no test, or no threshold.",
@@ -111,7 +117,7 @@ def _alarm_row(one: Alarms) -> str:
     share = one.shares[LEVELS.index(ALPHA)]
     shown = one.disparities if math.isnan(share) else share
     low, high = one.interval(shown)
-    verdict = f"{one.disparities:.1%}" if one.judged else "–"
+    verdict = f"{one.disparities:.1%}" if one.case.threshold is not None else "–"
     samples = f"{one.samples}" + ("" if one.samples == one.drawn else f" of {one.drawn}")
     return _row(one.name, one.case.world, samples, *shares, f"{low:.1%} to {high:.1%}", verdict)
 
@@ -205,21 +211,6 @@ def _versions(found: Sequence[Effects]) -> list[str]:
 def _effects(shares: dict[str, float]) -> str:
     ordered = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
     return ", ".join(f"{name} {share:.0%}" for name, share in ordered)
-
-
-def _limits() -> list[str]:
-    return [
-        "## What this does not show",
-        "",
-        "- ISS cross takes images as independent; near duplicates make it find too much.",
-        "- WEAT of predicted labels has next to no power, with any number of images. Where labels",
-        "  do not differ, both groups' most frequent half is nearly the same, and few labels are",
-        "  left; and of few labels d is ±1.4 whatever they are. Look at the counts beside it.",
-        "- Intervals of few units or queries are too narrow. p-values do not rest on them, and a",
-        "  verdict of `disparity` needs a p-value.",
-        "- Worlds are normal and simple. A real encoder differs in more ways than along one axis,",
-        "  and is never exactly neutral: with images enough every p-value is small.",
-    ]
 
 
 def _number(value: float) -> str:

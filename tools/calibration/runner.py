@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats as distributions
 
-from equipoise.core.estimate import Estimate
+from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Verdict
 from equipoise.core.parts import Part
 from equipoise.metrics import Choices, concept_metrics, design_choices
@@ -33,58 +33,45 @@ LEAST_CORRELATION = 0.95
 RESAMPLING = Bootstrap(replicates=99, permutations=199, resolution=0.1)
 
 
-@dataclass(frozen=True)
-class Conclusion:
-    """What one test concludes: its p-value (NaN without a test) and whether it is a disparity."""
-
-    name: str
-    p_value: float
-    disparity: bool
-
-
-def conclusions(case: Case, found: Estimate) -> Iterator[Conclusion]:
+def conclusions(case: Case, found: Estimate) -> Iterator[tuple[str, float, bool]]:
     """Conclude from an estimate, and from the tests among its parts that the case counts.
 
     The verdict is that of an audit with this test alone, at `ALPHA` and the threshold of the
     metric's card. By [Hall]'s rule a disparity is an interval that excludes 0.
+
+    Yields
+    ------
+    name : str
+    p_value : float
+        NaN without a test.
+    disparity : bool
     """
     if case.tested and found.estimable:
-        interval = found.interval()
-        p = math.nan if found.p_value is None else found.p_value
-        chance = math.nan if found.chance is None else found.chance.mean
-        ends = (interval.low, interval.high)
-        yield Conclusion(case.name, p, _judged(case.metric, found, found.value, ends, chance, p))
-    if case.parts:
-        yield from (_of_part(case, found, part) for part in _tests(case, found.parts))
-
-
-def _tests(case: Case, parts: Iterable[Part]) -> Iterator[Part]:
-    for part in parts:
+        ends = found.interval()
+        whole = Part(
+            case.metric, "", found.value, ends.low, ends.high,
+            chance=math.nan if found.chance is None else found.chance.mean,
+            p_value=math.nan if found.p_value is None else found.p_value,
+        )  # fmt: skip
+        yield case.name, whole.p_value, _disparity(whole, found.harm)
+    for part in found.parts:
         # Differences of the mean over concepts have no colon.
         single = case.parts != "concept_difference" or ": " in part.subject
         if part.metric == case.parts and single and not math.isnan(part.value):
-            yield part
+            yield f"{case.name}, a concept", part.p_value, _disparity(part, found.harm)
 
 
-def _of_part(case: Case, found: Estimate, part: Part) -> Conclusion:
-    name = f"{case.name}, a concept"
+def _disparity(part: Part, harm: Harm) -> bool:
     if math.isnan(part.p_value):
-        return Conclusion(name, math.nan, part.low > 0.0 or part.high < 0.0)
-    ends = (part.low, part.high)
-    disparity = _judged(part.metric, found, part.value, ends, part.chance, part.p_value)
-    return Conclusion(name, part.p_value, disparity)
-
-
-def _judged(
-    metric: str, found: Estimate, value: float, ends: tuple[float, float], chance: float, p: float
-) -> bool:
-    spec = SPECS[metric]
-    neutral = chance if spec.neutral is None else spec.neutral
+        return part.low > 0.0 or part.high < 0.0
+    spec = SPECS[part.metric]
     verdict, _ = judge(
-        value=value,
-        excess=harmful_excess(value, chance, found.harm),
-        reach=harmful_reach(*ends, found.harm, neutral),
-        q=p,
+        value=part.value,
+        excess=harmful_excess(part.value, part.chance, harm),
+        reach=harmful_reach(
+            part.low, part.high, harm, part.chance if spec.neutral is None else spec.neutral
+        ),
+        q=part.p_value,
         threshold=math.nan if spec.threshold is None else spec.threshold,
         alpha=ALPHA,
     )
@@ -106,8 +93,6 @@ class Alarms:
         Share of p <= t for each t of `LEVELS`; NaN without a test.
     disparities : float
         Share of the verdict `disparity` (by the source's own rule where there is no test).
-    judged : bool
-        Whether there is a practical threshold, or a rule, to judge by.
     """
 
     case: Case
@@ -116,7 +101,6 @@ class Alarms:
     samples: int
     shares: tuple[float, ...]
     disparities: float
-    judged: bool
 
     def interval(self, share: float) -> tuple[float, float]:
         """Return Wilson's 95 % interval of a share over these samples."""
@@ -161,9 +145,9 @@ def alarms(
     for sample in range(first, first + samples):
         found = case.measure(Draw(at, size, sample, RESAMPLING))
         here: dict[str, list[list[float]]] = {}
-        for one in conclusions(case, found):
-            small = [math.nan if math.isnan(one.p_value) else one.p_value <= t for t in LEVELS]
-            here.setdefault(one.name, []).append([*small, one.disparity])
+        for name, p, disparity in conclusions(case, found):
+            small = [math.nan if math.isnan(p) else p <= t for t in LEVELS]
+            here.setdefault(name, []).append([*small, disparity])
         for name, rows in here.items():
             by_name.setdefault(name, []).append(np.mean(rows, axis=0))
     return [_alarms(case, name, samples, np.array(rows)) for name, rows in by_name.items()]
@@ -171,8 +155,7 @@ def alarms(
 
 def _alarms(case: Case, name: str, drawn: int, rows: npt.NDArray[np.float64]) -> Alarms:
     *shares, disparities = rows.mean(axis=0).tolist()
-    judged = case.threshold is not None
-    return Alarms(case, name, drawn, len(rows), tuple(shares), disparities, judged)
+    return Alarms(case, name, drawn, len(rows), tuple(shares), disparities)
 
 
 @dataclass(frozen=True)
