@@ -96,12 +96,11 @@ def alternate(
     *,
     repeats=5,
     blas_threads=1,
-    patience=_PATIENCE,
 ):
     """Return median seconds of both calls, alternated in this process after one warm-up of each.
 
-    Calls of microseconds are repeated within a round. No round is begun after `patience` seconds,
-    so that slow peers run once. Both sides get the same number of BLAS threads.
+    Calls of microseconds are repeated within a round. No round is begun after a minute, so
+    that slow peers run once. Both sides get the same number of BLAS threads.
     """
     found = ([], [])
     with threadpool_limits(blas_threads):
@@ -110,9 +109,52 @@ def alternate(
         for _ in range(1 if quick() else repeats):
             for times, call, number in zip(found, (ours, peer), many, strict=True):
                 times.append(_once(call, number))
-            if perf_counter() - started > patience:
+            if perf_counter() - started > _PATIENCE:
                 break
     return median(found[0]), median(found[1])
+
+
+def compared(ours, peers, check, *, repeats=5, blas_threads=1, memory=True, **about):
+    """Yield a row for each peer: what it gives must agree with ours.
+
+    Parameters
+    ----------
+    ours : callable
+    peers : iterable of (str, callable, float or None)
+        What each is called, its call, and the goal.
+    check : callable
+        Takes what ours and a peer returned, and stops where they differ.
+    repeats, blas_threads : int
+        See `alternate`.
+    memory : bool
+        Whether to measure it.
+    **about
+        Other fields of `Row`.
+    """
+    expected = ours()
+    peak = peak_mb(ours) if memory else None
+    for peer, call, goal in peers:
+        check(expected, call())
+        mine, theirs = alternate(ours, call, repeats=repeats, blas_threads=blas_threads)
+        yield Row(peer=peer, peer_seconds=theirs, seconds=mine, goal=goal, memory_mb=peak, **about)
+
+
+def predictions(rows, classes, groups):
+    """Labels, predictions of which three in four are right, and groups.
+
+    Each class is confused with five others.
+    """
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, classes, rows)
+    wrong = (truth + rng.integers(1, 6, rows)) % classes
+    label = np.where(rng.random(rows) < 0.25, wrong, truth)
+    return truth, label, rng.integers(0, groups, rows)
+
+
+def unit(vectors):
+    """Return vectors of length 1 in float64: in float32 their lengths are off by 1e-8."""
+    double = vectors.astype(np.float64)
+    return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
 
 
 def timed(call, *, repeats=5, blas_threads=1):
@@ -165,9 +207,9 @@ def peak_mb(call):
         code = 1
         try:
             Path("/proc/self/clear_refs").write_text("5")  # The peak starts from now.
-            before = _resident("VmRSS")
+            before = resident_mb("VmRSS")
             call()
-            os.write(writer, repr((_resident("VmHWM") - before) * 1024 / 1e6).encode())
+            os.write(writer, repr(resident_mb("VmHWM") - before).encode())
             code = 0
         except BaseException:  # noqa: BLE001 - the forked process must end here, whatever happens
             traceback.print_exc()
@@ -180,10 +222,11 @@ def peak_mb(call):
     return max(float(told), 0.0) if told else None
 
 
-def _resident(field):
-    """Return a memory field of this process in KiB."""
+def resident_mb(field):
+    """Return a memory field of this process in 10^6 bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    kib = next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    return kib * 1024 / 1e6
 
 
 def machine():
@@ -242,11 +285,8 @@ def exponents(rows):
 
 
 def _slope(rows, field):
-    x = [math.log(row.n or 1.0) for row in rows]
-    y = [math.log(getattr(row, field)) for row in rows]
-    x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
-    product = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
-    return product / sum((a - x_mean) ** 2 for a in x)
+    points = np.log([(row.n, getattr(row, field)) for row in rows])
+    return float(np.polyfit(*points.T, 1)[0])
 
 
 def main(rows):

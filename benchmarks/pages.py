@@ -69,7 +69,8 @@ def write_pages(found):
 
 def page(found):
     """Return docs/benchmarks.md."""
-    names = lettered(found)
+    # A is the machine with the earliest day.
+    names = lettered(one.facts for one in sorted(found, key=lambda one: one.day))
     parts = [INTRODUCTION.format(machines="\n".join(machines(found, names)))]
     for one in found:
         workload = one.rows[0].workload
@@ -84,10 +85,9 @@ def rows_of(found):
     return [*chain.from_iterable(one.rows for one in found)]
 
 
-def lettered(found):
-    """Return a letter for each machine: A for the one with the earliest day, then in order."""
-    ordered = sorted(found, key=lambda one: one.day)
-    return dict(zip(dict.fromkeys(one.facts for one in ordered), ascii_uppercase, strict=False))
+def lettered(names):
+    """Return a letter for each name: A for the first one, then in order."""
+    return dict(zip(dict.fromkeys(names), ascii_uppercase, strict=False))
 
 
 def machines(found, letters):

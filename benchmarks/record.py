@@ -44,19 +44,23 @@ class Measured:
 def keep(workload, rows):
     """Put what was measured now, on this machine, in the place of the workload's earlier rows."""
     now = Measured(workload, datetime.now(UTC).date().isoformat(), machine(), [*rows])
-    kept = {one.workload: one for one in recorded()} | {workload: now}
-    lines = [json.dumps(asdict(kept[name]), ensure_ascii=False) for name in sorted(kept)]
-    RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    keep_lines(RECORD, [*recorded(), now], lambda one: one.workload)
 
 
 def recorded():
     """Return every workload that was measured, in the order of their names."""
-    if not RECORD.exists():
-        return []
-    told = RECORD.read_text(encoding="utf-8").splitlines()
-    found = [_measured(**json.loads(line)) for line in told]
-    return sorted(found, key=lambda one: one.workload)
+    told = read_lines(RECORD)
+    return [Measured(**one | {"rows": [Row(**row) for row in one["rows"]]}) for one in told]
 
 
-def _measured(rows, **rest):
-    return Measured(rows=[Row(**row) for row in rows], **rest)
+def keep_lines(path, found, key):
+    """Write a line of JSON for each key, the last one's, in the order of the keys."""
+    kept = {key(one): one for one in found}
+    lines = [json.dumps(asdict(kept[name]), ensure_ascii=False) for name in sorted(kept)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def read_lines(path):
+    """Return what the lines of a file hold; nothing where there is none."""
+    told = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in told]

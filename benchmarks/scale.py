@@ -11,16 +11,15 @@ makes docs/scale.md of it anew; `--page` makes the page alone.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks import scale_worlds
-from benchmarks.harness import machine, seconds, write
+from benchmarks.harness import machine, resident_mb, seconds, write
+from benchmarks.record import keep_lines, read_lines
 from benchmarks.scale_growth import DIMENSION, NARROW, Measured, growths
 from benchmarks.scale_page import write_page
 
@@ -67,7 +66,7 @@ def main():
             for what, one in growths(found).items():
                 write(f"  {world}: {what} grows as rows^{one.power:.2f}; {one.told}")
     if chosen.keep or chosen.page:
-        write_page([*recorded()])
+        write_page(recorded())
 
 
 def _series(chosen, world):
@@ -119,35 +118,20 @@ def audit(config, run):
     return {
         "seconds": round(perf_counter() - started, 3),
         "processor_seconds": round(process_time(), 3),
-        "peak_mb": round(peak_mb(), 1),
+        # What getrusage tells includes the process that this one was forked from.
+        "peak_mb": round(resident_mb("VmHWM"), 1),
         "by_step": steps,
     }
 
 
-def peak_mb():
-    """Return the peak resident memory of this process since its program began."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # What getrusage tells includes the process that this one was forked from.
-        lines = status.read_text().splitlines()
-        return next(int(x.split()[1]) * 1024 / 1e6 for x in lines if x.startswith("VmHWM:"))
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-
-
 def record(found):
     """Put a measurement in the place of an earlier one of the same evidence."""
-    kept = {(one.world, one.rows, one.dimension): one for one in recorded()}
-    kept[found.world, found.rows, found.dimension] = found
-    lines = [json.dumps(asdict(kept[key])) for key in sorted(kept)]
-    RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    keep_lines(RECORD, [*recorded(), found], lambda one: (one.world, one.rows, one.dimension))
 
 
 def recorded():
-    """Yield what was measured before."""
-    if RECORD.exists():
-        for told in RECORD.read_text(encoding="utf-8").splitlines():
-            yield Measured(**json.loads(told))
+    """Return what was measured before."""
+    return [Measured(**told) for told in read_lines(RECORD)]
 
 
 def line(one):

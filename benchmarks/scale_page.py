@@ -1,10 +1,9 @@
 """The page of how audits grow: a table and fits."""
 
 from pathlib import Path
-from string import ascii_uppercase
 
 from benchmarks.harness import machine, seconds
-from benchmarks.pages import table_line
+from benchmarks.pages import lettered, table_line
 from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, growths
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -53,7 +52,10 @@ machine with other work on it does not tell time more closely.
 
 def write_page(found):
     """Write docs/scale.md and its figure from measurements."""
-    told = {f"machine {letter}": name for name, letter in lettered(found).items()}
+    told = {
+        f"machine {letter}": name
+        for name, letter in lettered(one.processor for one in found).items()
+    }
     told |= {name: value for name, value in machine().items() if name != "processor"}
     facts = "\n".join(table_line(name, value) for name, value in told.items())
     wide, narrow = DIMENSION, NARROW
@@ -64,7 +66,7 @@ def write_page(found):
 
 def table(found):
     """Yield the lines of the table of all that was measured."""
-    names = lettered(found)
+    names = lettered(one.processor for one in found)
     yield table_line("audit", "rows", "machine", "peak memory", "processor time", "of it loading")
     yield "|---|--:|---|--:|--:|--:|"
     for one in found:
@@ -72,11 +74,6 @@ def table(found):
         times = (one.processor_seconds, one.by_step["load"])
         memory, name = f"{one.peak_mb:,.0f} MB", names[one.processor]
         yield table_line(one.world, f"{one.rows:,}{wide}", name, memory, *map(seconds, times))
-
-
-def lettered(found):
-    """Return a letter for each processor, in the order in which they come."""
-    return dict(zip(dict.fromkeys(one.processor for one in found), ascii_uppercase, strict=False))
 
 
 def fits(found):

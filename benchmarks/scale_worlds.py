@@ -3,6 +3,9 @@
 Each world is a folder with tables, embeddings and `audit.yaml`, as a user brings them.
 """
 
+from functools import partial
+from textwrap import dedent
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,12 +14,12 @@ import yaml
 PIECE = 1 << 16
 CLASSES, SEXES, REGIONS = 40, ("Female", "Male"), 6
 QUERIES = 20
+_SEXES, _REGIONS = pa.array(SEXES), pa.array([f"region {index}" for index in range(REGIONS)])
 
 
 def predictions(folder, rows):
     """Labels with two attributes, and two models; rows of the second lie in another order."""
     names = pa.array([f"class {index:02d}" for index in range(CLASSES)])
-    sexes, regions = pa.array(SEXES), pa.array([f"region {index}" for index in range(REGIONS)])
 
     def drawn(places, salt, share):
         """Labels and a model's answers, which depend on the place of a row alone."""
@@ -31,8 +34,8 @@ def predictions(folder, rows):
         return {
             "image_id": _ids(places),
             "target": names.take(_code(places, 1, CLASSES)),
-            "sex": sexes.take(_code(places, 2, len(SEXES))),
-            "region": regions.take(_code(places, 3, REGIONS)),
+            "sex": _SEXES.take(_code(places, 2, len(SEXES))),
+            "region": _REGIONS.take(_code(places, 3, REGIONS)),
         }
 
     order = np.random.default_rng(0).permutation(rows)
@@ -56,45 +59,35 @@ def predictions(folder, rows):
     )
 
 
-def _queried(kind, about, own):
-    """Return a world of images of one pool, and queries that each lie nearer to one sex."""
-
-    def world(folder, rows, dimension):
-        middles, queries = (
-            _directions(len(SEXES), dimension),
-            _directions(QUERIES, dimension, seed=1),
-        )
-        images = _images(folder, rows)
-        _npy(folder / "images.npy", rows, dimension, lambda places: middles[images(places)["sex"]])
-        leaning = queries + 0.2 * middles[np.arange(QUERIES) % 2]
-        np.save(folder / "queries.npy", leaning.astype(np.float16))
-        names = [f"query {index}" for index in range(QUERIES)]
-        pq.write_table(pa.table({"query": names}), folder / "queries.parquet")
-        model = {"images": {"file": "images.npy"}, "queries": {"file": "queries.npy"}, **own}
-        config = {
-            "audit": kind,
-            "data": {"images": {"table": "images.parquet", "id": "image_id"}, "groups": ["sex"]},
-            "queries": {"table": "queries.parquet", "id": "query"},
-            "models": {"first": model},
-            **about,
-        }
-        (folder / "audit.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-
-    return world
+def _queried(kind, about, own, folder, rows, dimension):
+    """Write images of one pool, and queries that each lie nearer to one sex."""
+    middles, images = _directions(len(SEXES), dimension), _images(folder, rows)
+    drawn = _drawn(rows, dimension, lambda places: middles[images(places)["sex"]])
+    _npy(folder / "images.npy", "<f2", (rows, dimension), drawn)
+    _leaning(folder, "query", "queries", middles)
+    config = {
+        "audit": kind,
+        "data": {"images": {"table": "images.parquet", "id": "image_id"}, "groups": ["sex"]},
+        "queries": {"table": "queries.parquet", "id": "query"},
+        "models": {
+            "first": {"images": {"file": "images.npy"}, "queries": {"file": "queries.npy"}, **own}
+        },
+        **about,
+    }
+    (folder / "audit.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
 
 # Images are ranked by queries, or compared with them.
-retrieval = _queried("retrieval", {"ranking": {"k": 12}}, {})
-similarity = _queried("similarity", {}, {"scale": 10})
+retrieval = partial(_queried, "retrieval", {"ranking": {"k": 12}}, {})
+similarity = partial(_queried, "similarity", {}, {"scale": 10})
 
 
 def concepts(folder, rows):
     """Scores of twenty concepts, of which every second is found less surely in one sex."""
     codes = _images(folder, rows)
-    shown = {index: _code_of(30 + index) for index in range(QUERIES)}
 
     def part(places, scored):
-        labels = np.stack([shown[index](places) < 10 for index in range(QUERIES)], axis=1)
+        labels = np.stack([_code(places, 30 + index, 100) < 10 for index in range(QUERIES)], axis=1)
         if not scored:
             return labels.astype(np.float32)
         noise = np.stack([_code(places, 60 + index, 1000) for index in range(QUERIES)], axis=1)
@@ -102,11 +95,8 @@ def concepts(folder, rows):
         return np.asarray(labels * (0.6 - less) + noise / 1000, dtype=np.float32)
 
     for name, scored in (("labels", False), ("scores", True)):
-        with (folder / f"{name}.npy").open("wb") as file:
-            about = {"descr": "<f4", "fortran_order": False, "shape": (rows, QUERIES)}
-            np.lib.format.write_array_header_1_0(file, about)
-            for places in _pieces(rows):
-                file.write(part(places, scored).tobytes())
+        parts = (part(places, scored) for places in _pieces(rows))
+        _npy(folder / f"{name}.npy", "<f4", (rows, QUERIES), parts)
     names = ", ".join(f"concept {index}" for index in range(QUERIES))
     _config(
         folder,
@@ -121,10 +111,6 @@ def concepts(folder, rows):
         metrics: [average_precision, auroc]
         """,
     )
-
-
-def _code_of(salt):
-    return lambda places: _code(places, salt, 100)
 
 
 def diversity(folder, rows, dimension):
@@ -152,13 +138,9 @@ def diversity(folder, rows, dimension):
 
 def associations(folder, rows, dimension):
     """Words beside images of both sexes; vectors are a column of Parquet."""
-    own, words = _directions(len(SEXES), dimension), _directions(QUERIES, dimension, seed=1)
-    images = _images(folder, rows)
+    own, images = _directions(len(SEXES), dimension), _images(folder, rows)
     _vectors(folder / "vectors.parquet", rows, dimension, lambda p: own[images(p)["sex"]])
-    leaning = words + 0.2 * own[np.arange(QUERIES) % 2]
-    np.save(folder / "words.npy", leaning.astype(np.float16))
-    names = [f"word {index}" for index in range(QUERIES)]
-    pq.write_table(pa.table({"word": names}), folder / "words.parquet")
+    names = _leaning(folder, "word", "words", own)
     halves = [", ".join(names[start::2]) for start in range(2)]
     _config(
         folder,
@@ -212,14 +194,13 @@ def _table(path, parts):
 
 def _images(folder, rows):
     """Write the table of images, and return what gives the codes of rows."""
-    sexes, regions = pa.array(SEXES), pa.array([f"region {index}" for index in range(REGIONS)])
 
     def codes(places):
         return {"sex": _code(places, 2, len(SEXES)), "region": _code(places, 3, REGIONS)}
 
     def part(places):
         own = codes(places)
-        told = {"sex": sexes.take(own["sex"]), "region": regions.take(own["region"])}
+        told = {"sex": _SEXES.take(own["sex"]), "region": _REGIONS.take(own["region"])}
         return {"image_id": _ids(places), **told}
 
     _table(folder / "images.parquet", (part(places) for places in _pieces(rows)))
@@ -231,6 +212,16 @@ def _directions(many, dimension, seed=0):
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
 
+def _leaning(folder, what, several, middles):
+    """Write vectors that each lean to one of two middles, and their names; return the names."""
+    own = _directions(QUERIES, middles.shape[1], seed=1)
+    leaning = own + 0.2 * middles[np.arange(QUERIES) % 2]
+    np.save(folder / f"{several}.npy", leaning.astype(np.float16))
+    names = [f"{what} {index}" for index in range(QUERIES)]
+    pq.write_table(pa.table({what: names}), folder / f"{several}.parquet")
+    return names
+
+
 def _drawn(rows, dimension, middles):
     """Yield unit vectors around the middle of each row."""
     rng = np.random.default_rng(2)
@@ -238,20 +229,21 @@ def _drawn(rows, dimension, middles):
         noise = rng.standard_normal((len(places), dimension), dtype=np.float32)
         vectors = noise / np.float32(dimension**0.5) + middles(places)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        yield places, vectors.astype(np.float16)
+        yield vectors.astype(np.float16)
 
 
-def _npy(path, rows, dimension, middles):
+def _npy(path, kind, shape, parts):
     with path.open("wb") as file:
-        about = {"descr": "<f2", "fortran_order": False, "shape": (rows, dimension)}
+        about = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, about)
-        for _, vectors in _drawn(rows, dimension, middles):
-            file.write(vectors.tobytes())
+        for part in parts:
+            file.write(part.tobytes())
 
 
 def _vectors(path, rows, dimension, middles):
     def parts():
-        for places, vectors in _drawn(rows, dimension, middles):
+        drawn = _drawn(rows, dimension, middles)
+        for places, vectors in zip(_pieces(rows), drawn, strict=True):
             cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension)
             yield {"image_id": _ids(places), "embedding": cells}
 
@@ -259,5 +251,4 @@ def _vectors(path, rows, dimension, middles):
 
 
 def _config(folder, text):
-    lines = [line.removeprefix("        ") for line in text.splitlines()]
-    (folder / "audit.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "audit.yaml").write_text(dedent(text), encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.metrics.pairwise import cosine_distances
 
 from benchmarks import harness
-from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes
+from benchmarks.harness import compared, read_seconds, sizes, unit
 from equipoise.metrics import iss_cross, iss_intra
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.shuffling import keys, shuffle
@@ -48,12 +48,6 @@ def all_pairs_between(sets):
     return float(np.mean(means))
 
 
-def unit(rows):
-    """Return unit vectors in float64."""
-    double = rows.astype(np.float64)
-    return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
-
-
 def linear(rows):
     """Mean distance from the sum of unit vectors."""
     total, n = unit(rows).sum(axis=0), len(rows)
@@ -82,45 +76,33 @@ def products(sets, seed):
     return np.concatenate(found)
 
 
-def compared(
-    what,
-    n,
-    ours,
-    peers,
-    rtol,
-):
+def distances(what, n, ours, peers):
     """Yield a row for each peer, which must give the same mean distance."""
-    ours()
-    size, memory, limit = f"{n:,} × {D} float32", peak_mb(ours), read_seconds(4.0 * n * D)
-    for peer, (call, goal) in peers.items():
-        np.testing.assert_allclose(ours(), call(), rtol=rtol, err_msg=f"{what} differs")
-        mine, theirs = alternate(ours, call, repeats=3)
-        yield Row("W1", what, size, peer, theirs, mine, goal, limit, LIMIT, memory, n=n)
+    # scikit-learn computes float32 in float32.
+    check = partial(np.testing.assert_allclose, rtol=1e-5, err_msg=f"{what} differs")
+    yield from compared(
+        ours, peers, check, repeats=3, workload="W1", what=what, size=f"{n:,} × {D} float32",
+        limit_seconds=read_seconds(4.0 * n * D), limit=LIMIT, n=n,
+    )  # fmt: skip
 
 
 def within(n):
     """Yield ISS within a set, by all pairs where these fit, and in linear time."""
     rows = embeddings(n)
-    calls = {
-        SKLEARN: (partial(all_pairs, rows), 1_000.0 if n == 20_000 else None),
-        NUMPY: (partial(linear, rows), None),
-    }
-    peers = calls if n <= 20_000 else {NUMPY: calls[NUMPY]}
-    # scikit-learn computes float32 in float32.
-    yield from compared(
-        "ISS within a set", n, lambda: iss_intra(rows, resampling=None).value, peers, 1e-5
+    pairs = (SKLEARN, partial(all_pairs, rows), 1_000.0 if n == 20_000 else None)
+    peers = [*[pairs] * (n <= 20_000), (NUMPY, partial(linear, rows), None)]
+    yield from distances(
+        "ISS within a set", n, lambda: iss_intra(rows, resampling=None).value, peers
     )
 
 
 def across(n):
     """Yield ISS between nine sets."""
     sets = split(embeddings(n))
-    peers = {
-        SKLEARN: (partial(all_pairs_between, sets), None),
-        NUMPY: (partial(linear_between, sets), None),
-    }
-    yield from compared(
-        f"ISS across {SETS} sets", n, lambda: iss_cross(sets, resampling=None).value, peers, 1e-5
+    pairs = (SKLEARN, partial(all_pairs_between, sets), None)
+    peers = [pairs, (NUMPY, partial(linear_between, sets), None)]
+    yield from distances(
+        f"ISS across {SETS} sets", n, lambda: iss_cross(sets, resampling=None).value, peers
     )
 
 
@@ -138,12 +120,13 @@ def tested(n):
         low, high = drawn[PERMUTATIONS // 40 - 1], drawn[PERMUTATIONS - PERMUTATIONS // 40 - 1]
         return float(low), float(high)
 
-    np.testing.assert_allclose(ours(), peer(), rtol=1e-12, err_msg="the chance band differs")
-    mine, theirs = alternate(ours, peer, repeats=3)
-    limit = PERMUTATIONS * n * D / 8 / 1e9 / 2
-    size = f"{n:,} × {D} float32, {PERMUTATIONS:,} permutations"
-    what = f"ISS across {SETS} sets, interval, chance and p"
-    yield Row("W1", what, size, PRODUCT, theirs, mine, None, limit, ADDS, peak_mb(ours), n=n)
+    check = partial(np.testing.assert_allclose, rtol=1e-12, err_msg="the chance band differs")
+    yield from compared(
+        ours, [(PRODUCT, peer, None)], check, repeats=3, workload="W1",
+        what=f"ISS across {SETS} sets, interval, chance and p",
+        size=f"{n:,} × {D} float32, {PERMUTATIONS:,} permutations",
+        limit_seconds=PERMUTATIONS * n * D / 8 / 1e9 / 2, limit=ADDS, n=n,
+    )  # fmt: skip
 
 
 def estimated(n):
@@ -160,11 +143,12 @@ def estimated(n):
         error = iss_intra(rows).ends.error
         return error * (n - 1.0) * (n - 2.0)
 
-    np.testing.assert_allclose(ours(), peer(), rtol=1e-9, err_msg="the standard error differs")
-    mine, theirs = alternate(ours, peer, repeats=3)
-    what, size = "ISS within a set, with its interval", f"{n:,} × {D} float32"
-    limit = read_seconds(8.0 * n * D)
-    yield Row("W1", what, size, NUMPY, theirs, mine, None, limit, TWICE, peak_mb(ours), n=n)
+    check = partial(np.testing.assert_allclose, rtol=1e-9, err_msg="the standard error differs")
+    yield from compared(
+        ours, [(NUMPY, peer, None)], check, repeats=3, workload="W1",
+        what="ISS within a set, with its interval", size=f"{n:,} × {D} float32",
+        limit_seconds=read_seconds(8.0 * n * D), limit=TWICE, n=n,
+    )  # fmt: skip
 
 
 def rows():

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.harness import (
     Row,
-    alternate,
+    compared,
     peak_mb,
     quick,
     read_seconds,
@@ -114,21 +114,17 @@ def enumerated(four):
 
 def effect_sizes():
     """Yield the effect size for more and more pairs."""
+    check = partial(np.testing.assert_allclose, rtol=1e-10, err_msg="the effect size differs")
     for targets, attributes, goal in sizes((25, 125, None), (50, 250, 200.0), (100, 500, None)):
         four = vectors(targets, attributes)
-        ours = partial(weat, *four, ddof=0, resampling=None)
-        size = f"{2 * targets} targets, {2 * attributes} attributes, d = {D}"
-        limit = read_seconds(8.0 * D * 2 * (targets + attributes))
-        for peer, call, least in ((WEFE, wefe, goal), (MATRIX, matrix, None)):
-            np.testing.assert_allclose(
-                ours().value, call(*four), rtol=1e-10, err_msg="the effect size differs"
-            )
-            mine, theirs = alternate(ours, partial(call, *four), repeats=3)
-            pairs = 4 * targets * attributes
-            memory = peak_mb(ours)
-            yield Row(
-                "W2", "effect size", size, peer, theirs, mine, least, limit, CACHED, memory, n=pairs
-            )
+        peers = ((WEFE, partial(wefe, *four), goal), (MATRIX, partial(matrix, *four), None))
+        yield from compared(
+            lambda: weat(*four, ddof=0, resampling=None).value,  # noqa: B023 - called at once
+            peers, check, repeats=3, workload="W2", what="effect size",
+            size=f"{2 * targets} targets, {2 * attributes} attributes, d = {D}",
+            limit_seconds=read_seconds(8.0 * D * 2 * (targets + attributes)), limit=CACHED,
+            n=4 * targets * attributes,
+        )  # fmt: skip
 
 
 def near(ours, peer, draws):
@@ -151,29 +147,31 @@ def enumeration(four):
     )
 
 
+def p_value(four, *draws):
+    """One-sided p-value of equipoise, as peers count it."""
+    return weat(*four, alternative="greater", resampling=Permutation(*draws)).p_value
+
+
 def sampled():
     """Yield effect size and p from 10,000 partitions: with 8 a side, all 12,870 of them."""
     draws = 10_000
     for n, goal in sizes((8, 100.0), (50, None), (500, 20.0)):
         four = vectors(n, ATTRIBUTES, shift=0.1)
-        ours = partial(weat, *four, resampling=Permutation(draws))
-        size = f"{n} a side, {draws:,} permutations"
-        for peer, call, least in ((IEAT, ieat, goal), (PERMUTED, permuted, None)):
-            near(ours().p_value, call(four, draws), draws)
-            mine, theirs = alternate(ours, partial(call, four, draws), repeats=3)
-            limit = n * draws * 1e-9
-            note = enumeration(four) if n == 8 else ""
-            memory = peak_mb(ours)
-            yield Row(
-                "W2", "p-value", size, peer, theirs, mine, least, limit, SWAPS, memory, note, n
-            )
+        peers = ((IEAT, ieat, goal), (PERMUTED, permuted, None))
+        yield from compared(
+            partial(p_value, four, draws),
+            [(name, partial(call, four, draws), least) for name, call, least in peers],
+            partial(near, draws=draws), repeats=3, workload="W2", what="p-value",
+            size=f"{n} a side, {draws:,} permutations", limit_seconds=n * draws * 1e-9,
+            limit=SWAPS, note=enumeration(four) if n == 8 else "", n=n,
+        )  # fmt: skip
 
 
 def many():
     """Yield growth with the permutations, to a million with 500 targets a side."""
     four = vectors(500, ATTRIBUTES, shift=0.05)
     for draws in sizes(10_000, 100_000, 1_000_000):
-        ours = partial(weat, *four, resampling=Permutation(draws))
+        ours = partial(p_value, four, draws)
         ours()
         part = min(draws, 10_000)
         mine = timed(ours, repeats=3)
@@ -187,27 +185,23 @@ def many():
 
 def exact():
     """Yield exact p-values: all partitions counted, one by one or in two halves."""
-    each = 0.0
     for n in sizes(6, 8, 9):
-        four = vectors(n, ATTRIBUTES)
-        ours, peer = partial(weat, *four, resampling=Permutation()), partial(enumerated, four)
-        assert ours().p_value == peer(), "exact p-values differ"  # noqa: S101
-        mine, theirs = alternate(ours, peer, repeats=3)
-        total = math.comb(2 * n, n)
-        size, limit, what = (
-            f"{n} + {n} targets, {total:,} partitions",
-            total * 1e-9,
-            "exact p-value",
-        )
-        yield Row("W2", what, size, COMBINATIONS, theirs, mine, None, limit, READ, n=total)
-        each = theirs / total
+        four, total = vectors(n, ATTRIBUTES), math.comb(2 * n, n)
+        (row,) = compared(
+            partial(p_value, four), [(COMBINATIONS, partial(enumerated, four), None)],
+            np.testing.assert_equal, repeats=3, memory=False, workload="W2", what="exact p-value",
+            size=f"{n} + {n} targets, {total:,} partitions", limit_seconds=total * 1e-9,
+            limit=READ, n=total,
+        )  # fmt: skip
+        yield row
+        each = row.peer_seconds / total
     if not quick():
         yield halves(each)
 
 
 def halves(seconds_each):
     """Return the exact p-value of 20 + 20 targets, at the peer's time for each partition."""
-    ours = partial(weat, *vectors(20, ATTRIBUTES, shift=0.1), resampling=Permutation())
+    ours = partial(p_value, vectors(20, ATTRIBUTES, shift=0.1))
     total = math.comb(40, 20)
     size, what = f"20 + 20 targets, {total:,} partitions", "exact p-value, in two halves"
     note, theirs = "extrapolated from 9 + 9 targets", seconds_each * total

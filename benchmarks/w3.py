@@ -71,6 +71,14 @@ class Pool:
     negative: Floats
     draw: int
     threshold: float
+    truth: Flags
+
+    def sample(self, rng):
+        """Draw scores, positives first; return them, TPR and FPR."""
+        positive = rng.choice(self.positive, self.draw)
+        scores = np.append(positive, rng.choice(self.negative, RATIO * self.draw))
+        label = scores >= self.threshold
+        return scores, label[: self.draw].mean(), label[self.draw :].mean()
 
 
 def ours(world, prevalence="hall", some=None):
@@ -92,55 +100,36 @@ def pools(world, found, concepts):
         within = [world.group == g for g in range(int(world.group.max()) + 1)]
         sides = [(scores[one & labels], scores[one & ~labels]) for one in within]
         draw = min(min(len(a), len(b) // RATIO) for a, b in sides)
-        pooled += [Pool(a, b, draw, threshold) for a, b in sides]
+        truth = np.repeat([True, False], [draw, RATIO * draw])
+        pooled += [Pool(a, b, draw, threshold, truth) for a, b in sides]
     return pooled
 
 
-def scikit_learn(some):
+def sampled(measure, some):
     """Return metrics of samples, (pools, samples, metrics)."""
     rng = np.random.default_rng(1)
-    found = np.empty((len(some), FEW, len(METRICS)))
-    for index, pool in enumerate(some):
-        truth = np.repeat([True, False], [pool.draw, RATIO * pool.draw])
-        for sample in range(FEW):
-            positive = rng.choice(pool.positive, pool.draw)
-            scores = np.append(positive, rng.choice(pool.negative, RATIO * pool.draw))
-            label = scores >= pool.threshold
-            found[index, sample] = (
-                average_precision_score(truth, scores),
-                roc_auc_score(truth, scores),
-                label[: pool.draw].mean(),
-                label[pool.draw :].mean(),
-            )
-    return found
+    return np.array([[measure(one, rng) for _ in range(FEW)] for one in some])
 
 
-def sorted_anew(some):
-    """Return metrics of samples, each sorted, (pools, samples, metrics)."""
-    rng = np.random.default_rng(1)
-    found = np.empty((len(some), FEW, len(METRICS)))
-    for index, pool in enumerate(some):
-        truth = np.repeat([1.0, 0.0], [pool.draw, RATIO * pool.draw])
-        for sample in range(FEW):
-            scores = np.append(
-                rng.choice(pool.positive, pool.draw), rng.choice(pool.negative, RATIO * pool.draw)
-            )
-            order = np.argsort(-scores)
-            falling, right = scores[order], truth[order]
-            last = np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1)
-            hits, seen = np.cumsum(right)[last], last + 1.0
-            gained = np.diff(hits, prepend=0.0)
-            mistakes = seen - hits
-            level = np.diff(mistakes, prepend=0.0)
-            won = gained @ (RATIO * pool.draw - mistakes + level / 2)
-            label = scores >= pool.threshold
-            found[index, sample] = (
-                gained @ (hits / seen) / pool.draw,
-                won / (pool.draw * RATIO * pool.draw),
-                label[: pool.draw].mean(),
-                label[pool.draw :].mean(),
-            )
-    return found
+def scikit_learn(pool, rng):
+    """Return the metrics of a sample."""
+    scores, *rates = pool.sample(rng)
+    average_precision = average_precision_score(pool.truth, scores)
+    return average_precision, roc_auc_score(pool.truth, scores), *rates
+
+
+def sorted_anew(pool, rng):
+    """Return the metrics of a sample, which is sorted."""
+    scores, *rates = pool.sample(rng)
+    order = np.argsort(-scores)
+    falling, right = scores[order], pool.truth[order]
+    last = np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1)
+    hits, seen = np.cumsum(right)[last], last + 1.0
+    gained = np.diff(hits, prepend=0.0)
+    mistakes = seen - hits
+    level = np.diff(mistakes, prepend=0.0)
+    won = gained @ (RATIO * pool.draw - mistakes + level / 2)
+    return gained @ (hits / seen) / pool.draw, won / (pool.draw * RATIO * pool.draw), *rates
 
 
 @dataclass(frozen=True)
@@ -166,26 +155,21 @@ class Places:
         return cls(positive, negative, np.unique(positive), hit, mistake, pool.draw)
 
 
-def sorted_once(some):
-    """Return metrics of samples from bootstrapped counts, (pools, samples, metrics)."""
-    rng = np.random.default_rng(1)
-    found = np.empty((len(some), FEW, len(METRICS)))
-    for index, one in enumerate(some):
-        last = int(one.at[-1]) + 1
-        for sample in range(FEW):
-            p = rng.integers(0, len(one.positive), one.draw, dtype=np.int32)
-            n = rng.integers(0, len(one.negative), RATIO * one.draw, dtype=np.int32)
-            true = np.bincount(one.positive[p], minlength=last)[one.at]
-            false = np.bincount(one.negative[n], minlength=last)[:last]
-            hits, mistakes = np.cumsum(true), np.cumsum(false)[one.at]
-            won = true @ (RATIO * one.draw - mistakes + false[one.at] / 2)
-            found[index, sample] = (
-                true @ (hits / np.maximum(hits + mistakes, 1)) / one.draw,
-                won / (one.draw * RATIO * one.draw),
-                one.hit[p].mean(),
-                one.mistake[n].mean(),
-            )
-    return found
+def sorted_once(one, rng):
+    """Return the metrics of a sample from bootstrapped counts."""
+    last = int(one.at[-1]) + 1
+    p = rng.integers(0, len(one.positive), one.draw, dtype=np.int32)
+    n = rng.integers(0, len(one.negative), RATIO * one.draw, dtype=np.int32)
+    true = np.bincount(one.positive[p], minlength=last)[one.at]
+    false = np.bincount(one.negative[n], minlength=last)[:last]
+    hits, mistakes = np.cumsum(true), np.cumsum(false)[one.at]
+    won = true @ (RATIO * one.draw - mistakes + false[one.at] / 2)
+    return (
+        true @ (hits / np.maximum(hits + mistakes, 1)) / one.draw,
+        won / (one.draw * RATIO * one.draw),
+        one.hit[p].mean(),
+        one.mistake[n].mean(),
+    )
 
 
 # Name, what is done once for each pool, what for each sample, and the goal.
@@ -242,10 +226,10 @@ def compared(world, images, groups):
     beside = (limit, f"{draws / 1e9:.2g}·10⁹ random numbers on {threads()} cores", memory)
     what, size = f"[Hall], {groups} groups", f"{images:,} images × {CONCEPTS} concepts"
     note = f"one thread, from {SOME} concepts and {FEW} samples"
-    for name, prepare, sample, goal in PEERS:
+    for name, prepare, measure, goal in PEERS:
         prepared = [prepare(pool) for pool in some]
-        alike(own, sample(prepared), name)
-        seconds, sampling = alternate(mine, partial(sample, prepared), repeats=3)
+        alike(own, sampled(measure, prepared), name)
+        seconds, sampling = alternate(mine, partial(sampled, measure, prepared), repeats=3)
         preparing = timed(lambda each=prepare: [each(pool) for pool in some], repeats=1)
         whole = (preparing + sampling * REPLICATES / FEW) * CONCEPTS / SOME
         least = goal if images >= 100_000 else None

@@ -30,12 +30,14 @@ from benchmarks.harness import (
     sizes,
     timed,
     times_of,
+    unit,
 )
 from equipoise.metrics import cosine_scores, retrieval_measures
 from equipoise.stats.threads import threads
 
 D, QUERIES, GROUPS, K, PREFIXES = 512, 158, 12, 12, 144
 MEASURES = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k")
+OF_SCRIPT = ("max_skew", "min_skew", "ndkl", "retrieval_mad", "bias_at_k")
 FRAMES = "debias-vision-lang's data frames"
 SCRIPT = "argsort and NDKL in Python, order as in float64"
 TORCH = "torch matmul, topk; ranking alone"
@@ -51,12 +53,6 @@ def world(n):
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     subject = np.sort(rng.integers(0, QUERIES, n))
     return images, queries, rng.integers(0, GROUPS, n), subject
-
-
-def unit(vectors):
-    """Return vectors of length 1 in float64: in float32 their lengths are off by 1e-8."""
-    double = vectors.astype(np.float64)
-    return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
 
 
 def measured(images, queries, groups, subject):
@@ -153,18 +149,11 @@ def with_torch(images, queries, k):
     return np.asarray(scores.topk(k).indices.numpy())
 
 
-def check(found, expected):
-    """Hold every query's measures against those of the script in float64."""
-    for column, name in enumerate(("max_skew", "min_skew", "ndkl", "retrieval_mad", "bias_at_k")):
+def check(found, expected, names, atol):
+    """Hold every query's measures against those of a peer, a column for each name."""
+    for column, name in enumerate(names):
         own = [part.value for part in found[name].parts if part.metric == name]
-        np.testing.assert_allclose(own, expected[:, column], atol=1e-12, err_msg=f"{name} differs")
-
-
-def check_frames(found, expected):
-    """Hold every query's MaxSkew and NDKL against those of the data frames."""
-    for column, name in enumerate(("max_skew", "ndkl")):
-        own = [part.value for part in found[name].parts if part.metric == name]
-        np.testing.assert_allclose(own, expected[:, column], atol=1e-9, err_msg=f"{name} differs")
+        np.testing.assert_allclose(own, expected[:, column], atol=atol, err_msg=f"{name} differs")
 
 
 def check_ranking(images, queries):
@@ -187,8 +176,8 @@ def rows():
             ("every query ranks all images", None, 40.0),
         ):
             call = partial(measured, images, queries, groups, own)
-            check(call(), script(*exact, groups, own))
-            check_frames(call(), frames(*exact, groups, own))
+            check(call(), script(*exact, groups, own), OF_SCRIPT, 1e-12)
+            check(call(), frames(*exact, groups, own), ("max_skew", "ndkl"), 1e-9)
             limit = read_seconds(4.0 * n * D) if own is not None else product(n, queries)
             row = partial(
                 Row, "W4", what, size, memory_mb=peak_mb(call), n=n,

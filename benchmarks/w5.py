@@ -8,6 +8,7 @@ Peers: the listing of Albuquerque et al. 2024 (a pandas crosstab and scipy's chi
 each class; one groupby here instead of a filter for each, which is quicker), and polars group-bys.
 """
 
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -17,21 +18,12 @@ import polars as pl
 from scipy.stats import chi2_contingency, skew
 
 from benchmarks import harness
-from benchmarks.harness import Row, alternate, peak_mb, read_seconds, seconds, sizes
+from benchmarks.harness import compared, predictions, read_seconds, seconds, sizes
 from equipoise.metrics import skewsize
 
 CLASSES, GROUPS, WORDINGS = 1_000, 23, 100
 LISTING, POLARS = "the paper's crosstab listing", "polars group-by"
 LIMIT = "the labels read once from memory"
-
-
-def integers(rows):
-    """Predictions of which three in four are right, each class confused with five others."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, CLASSES, rows)
-    wrong = (truth + rng.integers(1, 6, rows)) % CLASSES
-    label = np.where(rng.random(rows) < 0.25, wrong, truth)
-    return pl.DataFrame({"truth": truth, "label": label, "group": rng.integers(0, GROUPS, rows)})
 
 
 def texts(rows):
@@ -116,41 +108,32 @@ def equal(found, peer):
     np.testing.assert_allclose(value, other, rtol=1e-6, err_msg="SkewSize differs")
 
 
-def compared(
-    frame,
-    columns,
-    what,
-    goals,
-):
+def measured_by(frame, columns, what, goals):
     """Yield a row for each peer, the listing and polars."""
     pandas = frame.to_pandas()
-    size = f"{len(frame):,} rows"
-    ours(columns)
-    memory = peak_mb(lambda: measured(columns))
-    note = f"the table of parts, once read: {seconds(table_seconds(columns))} more"
-    limit = read_seconds(frame.estimated_size())
-    peers = (
-        (LISTING, lambda: listing(pandas), goals[0]),
-        (POLARS, lambda: polars_groups(frame), goals[1]),
-    )
-    for peer, call, least in peers:
-        equal(ours(columns), call())
-        mine, theirs = alternate(lambda: measured(columns), call)
-        yield Row(
-            "W5", what, size, peer, theirs, mine, least, limit, LIMIT, memory, note, len(frame)
-        )
+    expected = ours(columns)
+    peers = ((LISTING, partial(listing, pandas)), (POLARS, partial(polars_groups, frame)))
+    yield from compared(
+        partial(measured, columns),
+        [(*peer, goal) for peer, goal in zip(peers, goals, strict=True)],
+        lambda _, found: equal(expected, found),
+        workload="W5", what=what, size=f"{len(frame):,} rows",
+        limit_seconds=read_seconds(frame.estimated_size()), limit=LIMIT,
+        note=f"the table of parts, once read: {seconds(table_seconds(columns))} more", n=len(frame),
+    )  # fmt: skip
 
 
 def rows():
     """Yield the rows of the table."""
     for many, goal in sizes((100_000, None), (1_000_000, 500.0), (10_000_000, 50.0)):
-        frame = integers(many)
+        truth, label, group = predictions(many, CLASSES, GROUPS)
+        frame = pl.DataFrame({"truth": truth, "label": label, "group": group})
         columns = [frame[name].to_numpy() for name in frame.columns]
         goals = (goal, 6.0 if goal else None)
-        yield from compared(frame, columns, "SkewSize, integer labels", goals)
+        yield from measured_by(frame, columns, "SkewSize, integer labels", goals)
     for many, goal in sizes((100_000, None), (1_000_000, None), (10_000_000, 1.5)):
         frame = texts(many)
-        yield from compared(
+        yield from measured_by(
             frame, frame.get_columns(), "SkewSize, text, 100,000 distinct answers", (None, goal)
         )
 

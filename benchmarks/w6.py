@@ -6,6 +6,7 @@ replicates. `rates` gives intervals in closed form, and where it is asked for th
 and p-value for each gap from 100 permutations of its null, which no peer gives.
 """
 
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
@@ -22,7 +23,7 @@ from fairlearn.metrics import (
 from sklearn.metrics import accuracy_score, precision_score
 
 from benchmarks import harness
-from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes, timed
+from benchmarks.harness import Row, compared, peak_mb, predictions, read_seconds, sizes, timed
 from equipoise.metrics import rates
 from equipoise.stats import Bootstrap
 
@@ -42,15 +43,6 @@ RATES = {
 }
 FEW = 2
 FAIRLEARN, NUMPY = "fairlearn MetricFrame", "numpy row bootstrap"
-
-
-def planted(rows):
-    """Predictions of which three in four are right, each class confused with five others."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, CLASSES, rows)
-    wrong = (truth + rng.integers(1, 6, rows)) % CLASSES
-    label = np.where(rng.random(rows) < 0.25, wrong, truth)
-    return truth, label, rng.integers(0, GROUPS, rows)
 
 
 def ours(columns, resampling=INTERVALS):
@@ -129,7 +121,7 @@ def rows():
     """Yield the rows of the table."""
     goals = ((100_000, None, None), (1_000_000, 10_000.0, None), (10_000_000, None, 500.0))
     for many, fairlearn_goal, numpy_goal in sizes(*goals):
-        columns = planted(many)
+        columns = predictions(many, CLASSES, GROUPS)
         size = f"{many:,} rows"
         exact = our_shares(columns)
         limit = (
@@ -147,12 +139,16 @@ def rows():
                 yield Row(
                     "W6", name, size, FAIRLEARN, *times, fairlearn_goal, *limit, memory, note, many
                 )
-        theirs = partial(numpy_bootstrap, columns)
-        mean = theirs().mean(axis=0)
-        np.testing.assert_allclose(exact, mean, atol=0.01, err_msg="rates differ from replicates")
-        own, peer = alternate(mine, theirs, repeats=3)
-        yield Row("W6", what, size, NUMPY, peer, own, numpy_goal, *limit, peak_mb(mine), n=many)
-        yield Row("W6", with_chance, size, NUMPY, peer, timed(whole), None, *limit, n=many)
+        differ = "rates differ from replicates"
+        check = partial(np.testing.assert_allclose, exact, atol=0.01, err_msg=differ)
+        (row,) = compared(
+            mine, [(NUMPY, partial(numpy_bootstrap, columns), numpy_goal)],
+            lambda _, drawn: check(drawn.mean(axis=0)),  # noqa: B023 - called at once
+            repeats=3, workload="W6", what=what, size=size,
+            limit_seconds=limit[0], limit=limit[1], n=many,
+        )  # fmt: skip
+        yield row
+        yield replace(row, what=with_chance, seconds=timed(whole), goal=None, memory_mb=None)
 
 
 if __name__ == "__main__":

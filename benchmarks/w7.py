@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import harness
-from benchmarks.harness import Row, alternate, sizes, timed
+from benchmarks.harness import Row, alternate, compared, sizes, timed
 from equipoise.evidence.decoding import Decoding, quiet
 from equipoise.evidence.decoding import pixels as decode
 from equipoise.models import load_model
@@ -161,17 +161,14 @@ def rows():
 def of_model(script, models, files):
     """Yield the model alone, on images that are prepared."""
     pixels, n = script.pixels(files), len(files)
-    expected = script.vectors(pixels)
     for dtype, goal, least in (("float32", 2.0, 0.999999), ("bfloat16", 4.0, 0.9999)):
         if dtype not in models:
             continue
-        ours = partial(tower_of, models[dtype], pixels)
-        np.testing.assert_array_less(least, cosine(ours(), expected), err_msg="cosine with torch")
-        mine, theirs = in_parallel(ours, partial(script.vectors, pixels))
-        yield Row(
-            "W7", f"image vectors, {dtype}", f"ViT-B/32, {n} images", TORCH, theirs, mine,
-            goal=goal, limit_seconds=limit(n, dtype), limit=PRODUCTS, n=n,
-            note=f"ours runs on {models[dtype].info.backend}",
+        peer = (TORCH, partial(script.vectors, pixels), goal)
+        yield from in_parallel(
+            partial(tower_of, models[dtype], pixels), peer, least,
+            f"image vectors, {dtype}", f"{n} images", limit_seconds=limit(n, dtype),
+            limit=PRODUCTS, note=f"ours runs on {models[dtype].info.backend}", n=n,
         )  # fmt: skip
 
 
@@ -198,25 +195,29 @@ def of_all(script, models, files):
     def peer():
         return script.vectors(script.pixels(files))
 
-    expected = peer()
     for dtype, model in models.items():
 
         def ours(model=model):
             return np.asarray(model.embed_images(decoded(files, threads())))
 
         # A grey level here and there is told apart by a model of random weights.
-        np.testing.assert_array_less(0.9995, cosine(ours(), expected), err_msg="cosine")
-        mine, theirs = in_parallel(ours, peer)
-        last = dtype == [*models][-1]
-        yield Row(
-            "W7", f"JPEG to vectors, {dtype}", f"ViT-B/32, {len(files)} files", WHOLE, theirs, mine,
-            goal=4.0 if last else None, n=len(files),
+        goal = 4.0 if dtype == [*models][-1] else None
+        yield from in_parallel(
+            ours, (WHOLE, peer, goal), 0.9995, f"JPEG to vectors, {dtype}", f"{len(files)} files",
+            n=len(files),
         )  # fmt: skip
 
 
-def in_parallel(ours, peer):
-    """Alternate two calls that each have every core."""
-    return alternate(ours, peer, blas_threads=threads())
+def in_parallel(ours, peer, least, what, size, **about):
+    """Yield the row of two calls that each have every core, and give vectors of this cosine."""
+
+    def check(found, expected):
+        np.testing.assert_array_less(least, cosine(found, expected), err_msg="cosine with torch")
+
+    return compared(
+        ours, [peer], check, blas_threads=threads(), memory=False,
+        workload="W7", what=what, size=f"ViT-B/32, {size}", **about,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

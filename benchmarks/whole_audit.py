@@ -12,7 +12,7 @@ import polars as pl
 from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, true_positive_rate
 
 from benchmarks import harness
-from benchmarks.harness import Row, sizes, timed
+from benchmarks.harness import Row, predictions, sizes, timed
 from equipoise import audits
 
 RATES = {
@@ -25,10 +25,7 @@ FEW = 3
 
 def planted(rows, classes, groups):
     """Predictions of which three in four are right, each class confused with five others."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, classes, rows)
-    wrong = (truth + rng.integers(1, 6, rows)) % classes
-    label = np.where(rng.random(rows) < 0.25, wrong, truth)
+    truth, label, group = predictions(rows, classes, groups)
     names = np.array([f"class {index:04d}" for index in range(classes)])
     member = np.array([f"group {index:02d}" for index in range(groups)])
     return pl.DataFrame(
@@ -36,7 +33,7 @@ def planted(rows, classes, groups):
             "id": np.arange(rows),
             "truth": names[truth],
             "label": names[label],
-            "group": member[rng.integers(0, groups, rows)],
+            "group": member[group],
         }
     )
 
