@@ -1,33 +1,57 @@
-"""What a report says first: statements with their chart, groups and models side by side."""
+"""Findings on a page: what it says first, groups and models side by side, cards, all in a table."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Any
 
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import (
     SYMBOLS,
     Badge,
+    Block,
+    Card,
     Chart,
+    Facts,
+    Fold,
+    Heading,
     Section,
     Statement,
     Summary,
     Table,
+    Words,
+    parameters_text,
     scope,
+    scope_of,
 )
-from equipoise.report.plots import Axis, intervals, labelled_points
-from equipoise.report.text import count, interval, number, percent, plural, title, verdict_title
+from equipoise.report.comparison_page import differences_chart
+from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
+from equipoise.report.text import (
+    VERDICT_TITLES,
+    count,
+    interval,
+    number,
+    p_value,
+    percent,
+    plural,
+    title,
+    verdict_title,
+)
 from equipoise.report.words import (
     compares,
     contrast,
     figures,
+    harmful_side,
     has_shares,
+    heading,
+    is_comparison,
     name_of,
     names_groups,
+    pair_of,
     ranked,
     sentence,
     worse_side,
@@ -124,16 +148,17 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
     same = [one for one in findings if key(one) == key(first)][:MOST_MODELS]
     if any(not math.isnan(part.value) for part in first.by_group):
         return groups_chart(first, same)
-    rows = [
-        {
-            "label": one.model or name_of(one), "value": one.value, "low": one.ci_low,
-            "high": one.ci_high, "chance_low": one.chance_low, "chance_high": one.chance_high,
-            "tip": figures(one),
-        }
-        for one in drawn
-    ]  # fmt: skip
+    rows = [_mark(one, one.model or name_of(one)) | {"tip": figures(one)} for one in drawn]
     label = f"{name_of(first)} of each model, with interval and chance band."
     return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
+
+
+def _mark(finding: Finding, label: str) -> dict[str, Any]:
+    """Return the mark of a finding: its value with its interval, over what chance gives."""
+    return {
+        "label": label, "value": finding.value, "low": finding.ci_low, "high": finding.ci_high,
+        "chance_low": finding.chance_low, "chance_high": finding.chance_high,
+    }  # fmt: skip
 
 
 def _of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
@@ -311,3 +336,118 @@ def _whole(finding: Finding | None) -> str:
         return "–"
     mark = "" if finding.verdict == Verdict.NONE else SYMBOLS[finding.verdict]
     return f"{number(finding.value)} {interval(finding.ci_low, finding.ci_high)} {mark}".strip()
+
+
+SHOWN, MOST = 8, 60
+_OPEN = (Verdict.DISPARITY, Verdict.DETECTED, Verdict.INCONCLUSIVE)
+
+_TITLES = {**VERDICT_TITLES, Verdict.DISPARITY: "Disparities"}
+
+
+def cards(findings: Sequence[Finding], *, judged: bool = True) -> Section | None:
+    """Return the section of all findings: disparities first, largest excess first.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+    judged : bool
+        Whether findings have verdicts; the changes of a mitigation have none.
+    """
+    if not findings:
+        return None
+    blocks: list[Block] = []
+    ordered = ranked(one for one in findings if one.family is not Family.FOLD)
+    for verdict, plain in _TITLES.items():
+        own = [one for one in ordered if one.verdict == verdict]
+        if not own:
+            continue
+        differ = verdict == Verdict.DISPARITY and is_comparison(own[0])
+        name = "Changes" if not judged else "Differences" if differ else plain
+        blocks.append(Heading(f"{name} ({count(len(own))})"))
+        blocks += _cards(own)
+    return Section("findings", "Findings", tuple(blocks))
+
+
+def _cards(findings: Sequence[Finding]) -> list[Block]:
+    """Return one card for all findings with the same sentence; later ones are folded."""
+    merged: dict[str, list[Finding]] = {}
+    for one in findings:
+        merged.setdefault(sentence(one), []).append(one)
+    every = [_card(text, same) for text, same in [*merged.items()][:MOST]]
+    shown = SHOWN if findings[0].verdict in _OPEN else 0
+    rest = tuple(every[shown:])
+    folded = [Fold(f"Show {plural(len(rest), 'finding')}", rest)] if rest else []
+    left = sum(len(same) for same in [*merged.values()][MOST:])
+    text = f"{plural(left, 'further finding')} of this kind: see findings.parquet."
+    return [*every[:shown], *folded, *([Words((text,), "note")] if left else [])]
+
+
+def _card(text: str, same: Sequence[Finding]) -> Card:
+    blocks: list[Block] = []
+    drawn = [one for one in same if not math.isnan(one.value) and not math.isnan(one.ci_low)]
+    if drawn:
+        blocks.append(differences_chart(drawn) if pair_of(drawn[0]) else _estimates(drawn))
+    first = same[0]
+    if first.by_group:
+        caption, columns = f"By group: {heading(first)}", {
+            "Group": "group", "#n": "n", "#Value": "value", "#Interval": "low high", "Note": "note",
+        }  # fmt: skip
+        table = Table.of(caption, columns, first.by_group, source="findings")
+        valued = any(not math.isnan(part.value) for part in first.by_group)
+        blocks.append(replace(groups_chart(first, [first]), table=table) if valued else table)
+    blocks += [Facts(_facts(one)) for one in same]
+    lines = tuple(dict.fromkeys(figures(one) for one in same if not math.isnan(one.value)))
+    badge = None if first.audit == "mitigation" else Badge(first.verdict, is_comparison(first))
+    return Card(badge, text, lines, tuple(blocks))
+
+
+def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
+    excluded = "; ".join(f"{item.reason}: {count(item.count)}" for item in finding.excluded)
+    pair = pair_of(finding)
+    values = zip((pair.first, pair.second), pair.values, strict=True) if pair else ()
+    return (
+        ("Finding", heading(finding)),
+        ("Values", ", ".join(f"{model} {number(value)}" for model, value in values)),
+        ("n", count(finding.n)),
+        ("Excluded", excluded),
+        ("p, q", f"{p_value(finding.p_value)}, {p_value(finding.q_value)}"),
+        ("Interval", finding.method),
+        ("Null hypothesis", finding.null),
+        ("Resampled", finding.unit),
+        ("Direction", finding.direction),
+        ("Note", finding.reason),
+        ("Parameters", "" if pair else parameters_text(finding.parameters)),
+        ("Reference", finding.citation),
+    )
+
+
+def _estimates(findings: Sequence[Finding]) -> Chart:
+    """Return the values of findings with intervals, over what chance gives."""
+    marks = []
+    for one in findings:
+        label = f"{one.subject}: {name_of(one)}" if one.subject else name_of(one)
+        # Two findings about one number differ in what they hold it against.
+        label = f"Within class: {label}" if "within" in one.null else label
+        word = VERDICT_TITLES[one.verdict]
+        marks.append(
+            _mark(one, label)
+            | {"series": word, "line": one.chance + harmful_side(one) * one.threshold}
+            | {"tip": f"{label}, {word}: {figures(one)}"}
+        )
+    verdicts = [*dict.fromkeys(VERDICT_TITLES[one.verdict] for one in findings)]
+    key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
+    label = f"{heading(findings[0])}. {key}"
+    return intervals(marks, label, Axis(), series=verdicts, palette=VERDICTS)
+
+
+def all_findings(findings: Sequence[Finding]) -> Section | None:
+    """Return every finding as a row of one table."""
+    columns = {
+        "Metric": name_of, "Subject": "subject", "#Value": "value", "#Interval": "ci_low ci_high",
+        "#Chance": "chance", "Verdict": lambda one: Badge(one.verdict, is_comparison(one)),
+        "Model": "model", "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
+        "#Chance band": "chance_low chance_high", "#n": "n", "~Note": "reason",
+        "~Null hypothesis": "null",
+    }  # fmt: skip
+    table = Table.of("All findings", columns, ranked(findings), source="findings")
+    return Section("evidence", "All findings", (table,)) if findings else None

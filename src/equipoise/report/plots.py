@@ -89,7 +89,8 @@ class Axis:
 
     def channel(self, name: str, field: str, **more: Any) -> Spec:
         """Return the encoding of a field."""
-        axis: Spec = {"title": self._title, "tickCount": 5}
+        title = self.title if isinstance(self.title, str) else [*self.title]
+        axis: Spec = {"title": title or None, "tickCount": 5}
         if self.percent:
             axis["format"] = "%"
         if self.zero and self.domain and self.domain[0] == -self.domain[1]:
@@ -98,10 +99,6 @@ class Axis:
         return {
             name: {"field": field, "type": "quantitative", "axis": axis, "scale": scale, **more}
         }
-
-    @property
-    def _title(self) -> str | list[str] | None:
-        return (self.title or None) if isinstance(self.title, str) else [*self.title]
 
 
 def labelled_points(
@@ -169,9 +166,7 @@ def intervals(
         Dashed lines.
     """
     beside = len(series) > 1 and palette is None
-    place: Spec = {"y": {"field": "label", "type": "nominal", "sort": None, "axis": _ROW_AXIS}}
-    if beside:
-        place["yOffset"] = {"field": "series", "sort": [*series]}
+    place = _rows_of(series if beside else ())
     channels = _channels(series, palette)
     known = _fields(rows)
     band: Spec = {"type": "bar", "height": 13 if beside else 16}
@@ -286,9 +281,7 @@ def bars(
     grey) and total (a mark at the sum of a stack).
     """
     beside = len(series) > 1 and not stacked
-    place: Spec = {"y": {"field": "label", "type": "nominal", "sort": None, "axis": _ROW_AXIS}}
-    if beside:
-        place["yOffset"] = {"field": "series", "sort": [*series]}
+    place = _rows_of(series if beside else ())
     x = axis.channel("x", "value", stack="zero" if stacked else None)
     known = _fields(rows)
     bar: Spec = {"type": "bar"} | ({"stroke": PAPER, "strokeWidth": 1} if stacked else {})
@@ -330,7 +323,7 @@ def heat_map(
               "labelAngle": -60 if wide else -35}  # fmt: skip
     place: Spec = {
         "x": {"field": "column", "type": "nominal", "sort": [*columns], "axis": across},
-        "y": {"field": "row", "type": "nominal", "sort": None, "axis": _ROW_AXIS},
+        **_rows_of((), "row"),
     }
     key = {"title": legend.title, "format": ".0%" if legend.percent else ".2f"}
     scale = {"type": "quantize", "domain": [*(legend.domain or (0.0, 1.0))], "range": [*STEPS]}
@@ -341,6 +334,14 @@ def heat_map(
     more: Spec = {"padding": {"left": 5, "top": 5, "bottom": 5, "right": 14}}
     more |= {"usermeta": {"wide": True}} if wide else {}
     return replace(chart, spec={**chart.spec, **more})
+
+
+def _rows_of(beside: Sequence[str], field: str = "label") -> Spec:
+    """Return the encoding of a row for each label, with the marks of some series side by side."""
+    axis = {**_LABELS, "labelPadding": 8}
+    place: Spec = {"y": {"field": field, "type": "nominal", "sort": None, "axis": axis}}
+    offset: Spec = {"yOffset": {"field": "series", "sort": [*beside]}}
+    return place | (offset if beside else {})
 
 
 def _channels(names: Sequence[str], palette: Palette | None = None) -> Spec:
@@ -416,6 +417,5 @@ def _count(rows: Rows, field: str) -> int:
     return len({row[field] for row in rows})
 
 
-_ROW_AXIS: Spec = {**_LABELS, "labelPadding": 8}
 _POINT: Spec = {"type": "point", "size": 70, "opacity": 1}
 _HOLLOW: Spec = {"fillOpacity": 0, "stroke": SOFT, "strokeDash": _DASHED, "strokeWidth": 1.2}

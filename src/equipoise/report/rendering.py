@@ -27,9 +27,8 @@ from equipoise.report.blocks import (
     Statement,
     Summary,
 )
-from equipoise.report.cards import all_findings, cards
 from equipoise.report.comparison_page import PAGE as COMPARISON
-from equipoise.report.overview import group_table, models, summarize
+from equipoise.report.overview import all_findings, cards, group_table, models, summarize
 from equipoise.report.plots import CONFIG
 from equipoise.report.text import listed, visible
 from equipoise.report.words import compares, models_of

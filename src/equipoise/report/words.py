@@ -13,7 +13,17 @@ from equipoise.core import AuditResult, Finding, GroupValue, Harm, Verdict
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import MetricSpec, band_of, spec_of
 from equipoise.report.blocks import panels, rows
-from equipoise.report.text import count, interval, listed, number, p_value, percent, plural, title
+from equipoise.report.text import (
+    VERDICT_TITLES,
+    count,
+    interval,
+    listed,
+    number,
+    p_value,
+    percent,
+    plural,
+    title,
+)
 
 _LARGEST_LOG = 700.0
 
@@ -207,14 +217,7 @@ def figures(finding: Finding) -> str:
 
 
 _SIDES = {"higher": "above chance", "lower": "below chance", "either": "either way"}
-_ORDER = (
-    Verdict.DISPARITY,
-    Verdict.DETECTED,
-    Verdict.INCONCLUSIVE,
-    Verdict.BELOW_THRESHOLD,
-    Verdict.NOT_ESTIMABLE,
-    Verdict.NONE,
-)
+_ORDER = [*VERDICT_TITLES]
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
