@@ -1,7 +1,5 @@
 """Findings of each group against all others, so that a rare group hides no large difference."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence

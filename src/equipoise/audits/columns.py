@@ -1,7 +1,5 @@
 """Columns and rows: tables beside the findings, numbers of a column, vectors of some items."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

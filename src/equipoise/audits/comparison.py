@@ -7,8 +7,6 @@ values of another attribute has a number for each of them, and a concept one for
 sets of images: parts of one subject, which depend on each other and are no pairs of their own.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

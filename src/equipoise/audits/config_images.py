@@ -1,7 +1,5 @@
 """The section that says what the images of an audit are; see docs/images.md for every key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path

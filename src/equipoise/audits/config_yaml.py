@@ -1,7 +1,5 @@
 """YAML as a config needs it, and errors of a config with their lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches

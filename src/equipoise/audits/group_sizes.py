@@ -1,7 +1,5 @@
 """Groups: their sizes for table, plan and notes, and which of their images a run lost."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The images of a config: tables, folders and data sets, under rules; and their pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace

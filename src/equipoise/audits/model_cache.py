@@ -1,7 +1,5 @@
 """Models of a run: what they are is kept in the store, and weights are loaded when one runs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping

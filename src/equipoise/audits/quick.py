@@ -1,7 +1,5 @@
 """The config of an audit of predictions, guessed from one table."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import re

@@ -1,7 +1,5 @@
 """The command `equipoise`: its subcommands, exit codes, and what is said when something fails."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

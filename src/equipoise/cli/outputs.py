@@ -1,7 +1,5 @@
 """Files at paths that a user names: whole or not there, and replaced only by their own kind."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The error tree: everything equipoise raises on purpose, said in the user's words."""
 
-from __future__ import annotations
-
 import re
 
 # The end of a sentence that was given one already; "..", "../x" and "1, 2, ..." are none.

@@ -1,7 +1,5 @@
 """Files: read only where they are regular, verified by checksums, given back when mapped."""
 
-from __future__ import annotations
-
 import errno
 import io
 import mmap

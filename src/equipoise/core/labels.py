@@ -1,7 +1,5 @@
 """Encoding of labels: any strings or numbers to codes, missing values kept apart."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """An audit's outcome: findings, the tables behind them, and how they were reached."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Words that messages, notes and reports share: numbers, counts, long texts cut short."""
 
-from __future__ import annotations
-
 import math
 
 _MOST = 60

@@ -1,7 +1,5 @@
 """The end of every report: pictures, data, limitations, settings, provenance, how to read it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

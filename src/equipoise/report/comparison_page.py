@@ -1,7 +1,5 @@
 """The page of a comparison: paired differences, ranking, and metrics that disagree."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The gate: rules on findings that a build passes or fails, and their JUnit form."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Findings on a page: what it says first, groups and models side by side, cards, all in a table."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Colours are custom properties of the page's style sheet, so that they follow the
 scheme and print. A test validates every shape against the Vega-Lite schema.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Numbers, names and untrusted labels as text that is safe and plain to read."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence

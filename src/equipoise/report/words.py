@@ -1,7 +1,5 @@
 """Findings in words: who is worse off, and the numbers in one line; of one model or of two."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """`equipoise counterfactuals`: make images of caption sets, or of prompts."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`equipoise demo`: audit the shipped planted models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

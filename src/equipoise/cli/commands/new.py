@@ -1,7 +1,5 @@
 """The commands `new` and `metrics`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
