@@ -31,9 +31,9 @@ from equipoise.audits.group_sizes import (
 )
 from equipoise.audits.kinds import (
     PERCEIVED,
+    REGISTERED,
     Progress,
     audit_of,
-    register,
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, Models
@@ -310,7 +310,7 @@ def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
 
     def registered(kind: type[AuditT]) -> type[AuditT]:
         kind.name = name
-        register(name, kind())
+        REGISTERED[name] = kind()
         return kind
 
     return registered

@@ -22,7 +22,6 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from equipoise.audits.config_yaml import keys, nearest
-from equipoise.core import InputError
 from equipoise.data import TEMPLATES, ArraySource, ItemSource
 
 if TYPE_CHECKING:
@@ -278,23 +277,13 @@ class ArrayConfig(CsvConfig):
     names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
 
     def _check(self) -> None:
-        try:
-            self.source(Path())
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        self.source(Path())
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
-        return ArraySource(
-            located(self.file, base),
-            array=self.array,
-            ids=ids_at(self.ids, base),
-            id=self.id,
-            column=self.column,
-            columns=self.columns,
-            names=self.names,
-            **self.csv,
-        )
+        keys = {name: getattr(self, name) for name in ArrayConfig.model_fields}
+        places = {"file": located(self.file, base), "ids": ids_at(self.ids, base)}
+        return ArraySource(**keys | places)
 
 
 class OutsideConfig(CsvConfig):

@@ -188,13 +188,6 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 """Keys that go with some of the sources only."""
 
 
-def _format(name: str) -> str:
-    try:
-        return find_format(name).name
-    except InputError as error:
-        raise ValueError(str(error)) from None
-
-
 def _files(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(name): file_path(each) for name, each in value.items()}
@@ -285,7 +278,7 @@ class PicturesConfig(CsvConfig):
     root: FilePath | None = None
     folder: FilePath | None = None
     levels: Names = ()
-    format: Annotated[str, AfterValidator(_format)] | None = None
+    format: Annotated[str, AfterValidator(lambda name: find_format(name).name)] | None = None
     files: Files = None
     options: Mapping[Name, Any] | None = None
     rules: Annotated[
@@ -326,10 +319,7 @@ class PicturesConfig(CsvConfig):
             among("files", role, [*chosen.roles])
         if self.id is not None and not chosen.takes("id"):
             raise ValueError(f"'id' is given, and {self.format} has ids of its own")
-        try:
-            chosen.checked(self.options or {})
-        except InputError as error:
-            raise ValueError(str(error)) from None
+        chosen.checked(self.options or {})
 
     def _check_steps(self) -> None:
         chosen = FORMATS.get(self.format or "")

@@ -25,8 +25,8 @@ from equipoise.data import (
     Rule,
     Step,
     find_format,
+    load_items,
     read_plain,
-    read_table,
 )
 from equipoise.data.files import hash_file
 from equipoise.data.image_set import Gathered, image_set
@@ -173,7 +173,7 @@ def known(
     )
 
 
-def labels_of(images: Known, *, place: str = "data.labels") -> pl.DataFrame:
+def labels_of(images: Known) -> pl.DataFrame:
     """Return the labels of a data set, one row per image and label.
 
     Raises
@@ -183,7 +183,7 @@ def labels_of(images: Known, *, place: str = "data.labels") -> pl.DataFrame:
     """
     if images.labels is None:
         raise ConfigError(
-            f"{place}: required, and missing: {images.counts.get('format', 'a table')} has no "
+            f"data.labels: required, and missing: {images.counts.get('format', 'a table')} has no "
             "labels"
         )
     return images.labels
@@ -200,15 +200,10 @@ def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
     if section.path is None or section.id is None:
         return None
     names = section.crop.columns if section.crop else ()
-    table = read_table(
-        located(section.table, base), texts=(section.id, section.path, *names), role="images",
-        encoding=section.encoding, delimiter=section.delimiter,
-    )  # fmt: skip
-    missing = {"", *section.missing}
-    ids, keys = (table.texts[name].to_list() for name in (section.id, section.path))
-    keys = [None if key in missing else key for key in keys]
-    corners = _corners(pl.DataFrame([table.texts[name] for name in names]), table.name)
-    return _pictures(section, base, ids, keys, corners, table.name)
+    items = load_items(section.source(base, (section.path, *names)), what="images")
+    corners = _corners(pl.DataFrame({n: items.columns[n].tolist() for n in names}), items.name)
+    keys = items.columns[section.path].tolist()
+    return _pictures(section, base, items.ids.tolist(), keys, corners, items.name)
 
 
 def _corners(texts: pl.DataFrame, file: str) -> Integers | None:

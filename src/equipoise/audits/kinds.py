@@ -35,29 +35,25 @@ def with_progress(items: Sequence[Item], progress: Progress | None, step: str) -
         yield item
 
 
-_REGISTERED: dict[str, Audit[Any, Any, Any]] = {}
-
-
-def register(name: str, audit: Audit[Any, Any, Any]) -> None:
-    """Register a kind of audit; see `audit_kind`."""
-    _REGISTERED[name] = audit
+REGISTERED: dict[str, Audit[Any, Any, Any]] = {}
+"""Kinds by name; see `audit_kind`."""
 
 
 def unregister(name: str) -> None:
     """Remove a kind of audit, to define it again."""
-    del _REGISTERED[name]
+    del REGISTERED[name]
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all kinds: those of the package, then those that were registered."""
-    return tuple(dict.fromkeys((*KINDS, *_REGISTERED)))
+    return tuple(dict.fromkeys((*KINDS, *REGISTERED)))
 
 
 def audit_of(name: str) -> Audit[Any, Any, Any]:
     """Return a kind of audit."""
-    if name not in _REGISTERED:
+    if name not in REGISTERED:
         import_module(f"equipoise.audits.{name}.audit")
-    return _REGISTERED[name]
+    return REGISTERED[name]
 
 
 def schema(audit: str) -> type[AuditConfig]:
@@ -68,5 +64,5 @@ def schema(audit: str) -> type[AuditConfig]:
 
 def home(audit: str) -> str:
     """Return the package of a kind of audit."""
-    kind = _REGISTERED.get(audit)
+    kind = REGISTERED.get(audit)
     return f"equipoise.audits.{audit}" if kind is None else kind.__module__.rpartition(".")[0]
