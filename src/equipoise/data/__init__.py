@@ -49,7 +49,7 @@ from equipoise.data.image_steps import (
     leave_out_visual_genome,
     read_class_mapping,
 )
-from equipoise.data.labels import Items, load_items
+from equipoise.data.labels import Items, ItemSource, LabelSource, load_items
 from equipoise.data.lexicons import (
     LEXICONS,
     TEMPLATES,
@@ -66,17 +66,12 @@ from equipoise.data.predictions import (
     ModelPredictions,
     PredictionData,
     Predictions,
+    PredictionSource,
     join_predictions,
     load_predictions,
     read_predictions,
 )
-from equipoise.data.sources import (
-    ItemSource,
-    LabelSource,
-    Normalization,
-    PredictionSource,
-    Reading,
-)
+from equipoise.data.resolver import Normalization, Reading
 from equipoise.data.tables import Table, read_table
 
 __all__ = [

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 import polars as pl
 
 from equipoise.core import Booleans, DataError, InputError, Integers, Objects
-from equipoise.data.labels import Items, load_items
+from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.problems import match
-from equipoise.data.sources import ItemSource
 
 
 @dataclass(frozen=True)

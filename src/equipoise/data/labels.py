@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,77 @@ import polars as pl
 from equipoise.core import DataError, Objects
 from equipoise.data.outputs import Coded
 from equipoise.data.problems import check_ids, listed, show
-from equipoise.data.sources import ItemSource, LabelSource, unused_entries
 from equipoise.data.tables import read_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvOptions:
+    """How the cells of a table are written.
+
+    Attributes
+    ----------
+    missing : tuple of str
+        Texts that mean "missing", beside the empty cell. They do not apply to ids.
+    encoding, delimiter : str
+        Of a CSV; `encoding` also of JSON lines.
+    """
+
+    missing: tuple[str, ...] = ("",)
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+
+@dataclass(frozen=True)
+class ItemSource(CsvOptions):
+    """A table with one row per item; see `CsvOptions` for its cells.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines, or any data frame.
+    id : str
+        Column of the id, different in every row.
+    columns : tuple of str
+        The columns needed: attributes, unit, set, query, ...
+    """
+
+    table: Path | Any
+    id: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LabelSource(CsvOptions):
+    """A table of images with their true classes and group attributes; see also `CsvOptions`.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines, or any data frame.
+    id : str
+        Column of the id, different in every row.
+    target : str or None
+        Column of the true class; None where images have none that is known.
+    attributes : tuple of str
+        Columns of group attributes; the target may be one of them.
+    unit : str or None
+        Column of the unit that repeats (person, prompt, ...), for clustered resampling.
+    map : mapping of str to str, or None
+        Label in the table to class; labels that it does not name stay as they are.
+    """
+
+    table: Path | Any
+    id: str
+    target: str | None
+    attributes: tuple[str, ...]
+    unit: str | None = None
+    map: Mapping[str, str] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns needed, each once."""
+        named = (self.target, *self.attributes, self.unit)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,3 +234,8 @@ def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Item
     ids = table.texts[source.id].to_numpy()
     counts = {"rows": table.rows, "missing": missing}
     return Items(table.name, source.id, ids, coded, {table.name: table.digest}, counts)
+
+
+def unused_entries(mapping: Mapping[str, str], labels: Iterable[str]) -> dict[str, list[str]]:
+    """Return the entries of a mapping that no label uses."""
+    return {"map_unused": sorted({*mapping} - {*labels})}

@@ -19,9 +19,8 @@ import pyarrow as pa
 
 from equipoise.core import AnyArray, Booleans, DataError, Floats, InputError, Integers, Objects
 from equipoise.core.files import Mapped
-from equipoise.data.cells import as_text, is_numbers, numbers_of, spells_numbers
 from equipoise.data.files import hash_file, read_text, unknown_extension
-from equipoise.data.labels import Items
+from equipoise.data.labels import CsvOptions, Items
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import (
     EXAMPLES,
@@ -33,8 +32,18 @@ from equipoise.data.problems import (
     match,
     show,
 )
-from equipoise.data.sources import CsvOptions
-from equipoise.data.tables import OpenTable, cell_text, is_frame, no_rows, open_table, read_table
+from equipoise.data.tables import (
+    OpenTable,
+    as_text,
+    cell_text,
+    is_frame,
+    is_numbers,
+    no_rows,
+    numbers_of,
+    open_table,
+    read_table,
+    spells_numbers,
+)
 
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
 EXTENSIONS = (".npy", ".npz", ".safetensors")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import AnyArray, DataError, Floats, InputError, Integers, Integers32, Objects
-from equipoise.data.labels import LabelRows, read_labels
+from equipoise.data.labels import CsvOptions, LabelRows, LabelSource, read_labels, unused_entries
 from equipoise.data.outputs import Coded, Outputs
 from equipoise.data.problems import check_ids, check_matches, listed, match, nearest, show
-from equipoise.data.sources import (
+from equipoise.data.resolver import (
     ANSWERED,
     MISSING,
     MISSPELT,
@@ -23,15 +24,59 @@ from equipoise.data.sources import (
     STATES,
     UNKNOWN,
     UNMATCHED,
-    LabelSource,
-    PredictionSource,
     Reading,
     Recipe,
     recipes,
     text_states,
-    unused_entries,
 )
 from equipoise.data.tables import Table, read_table
+
+
+@dataclass(frozen=True)
+class PredictionSource(Reading, CsvOptions):
+    """A table of one model's predictions, and how to read it; see also `CsvOptions`.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image.
+    prediction : str or None
+        Column of the predicted label; None when `top` or `probabilities` say it.
+    top : tuple of str
+        Columns of the labels of rank 1, 2, ..., k.
+    probabilities : mapping of str to str, or None
+        Class to the column of its probability. Every class of the target needs one.
+    id : str or None
+        Column of the id; None: named as in the labels.
+
+    Raises
+    ------
+    InputError
+        When nothing says what was predicted, or two options contradict each other.
+    """
+
+    table: Path | Any
+    prediction: str | None = None
+    top: tuple[str, ...] = ()
+    probabilities: Mapping[str, str] | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other."""
+        super().__post_init__()
+        twice = bool(self.top) and self.prediction not in (None, self.top[0])
+        if twice or not (self.top or self.probabilities or self.prediction):
+            raise InputError(
+                f"prediction is {self.prediction!r}, top {self.top}; expected prediction, top with "
+                "the same first column, or probabilities"
+            )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of predicted labels: ranks 1 to k, or the prediction alone."""
+        if self.top:
+            return self.top
+        return () if self.prediction is None else (self.prediction,)
 
 
 @dataclass(frozen=True, eq=False)

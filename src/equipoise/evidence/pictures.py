@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 
 from equipoise.core import DataError, Integers, Objects
 from equipoise.core.files import open_regular, read_regular
-from equipoise.data.cells import as_text
 from equipoise.data.formats.reading import row_files
 from equipoise.data.problems import check_columns, check_ids
-from equipoise.data.tables import open_parquet
+from equipoise.data.tables import as_text, open_parquet
 
 SUFFIXES = frozenset(
     {

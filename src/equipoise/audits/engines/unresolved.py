@@ -24,8 +24,7 @@ from equipoise.audits.findings import UncorrectedFinding, without_verdict
 from equipoise.core import Family, Finding, Floats
 from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
-from equipoise.data.resolver import NO_CLASS, UNRESOLVED
-from equipoise.data.sources import Recipe
+from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells, Rate, divide
 from equipoise.metrics.counts.table import sum_by

@@ -16,12 +16,11 @@ import pyarrow as pa
 
 from equipoise.core import DataError
 from equipoise.core.labels import is_text
-from equipoise.data.cells import as_text, is_numbers
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format, row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids
-from equipoise.data.tables import open_parquet
+from equipoise.data.tables import as_text, is_numbers, open_parquet
 
 _FORMATS = ".parquet"
 

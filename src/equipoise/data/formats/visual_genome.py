@@ -14,9 +14,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, TypeAdapter
 
 from equipoise.core import InputError
-from equipoise.data.cells import number_texts
 from equipoise.data.formats.reading import Id, Number, Records, Text, data_format, read_json
 from equipoise.data.image_set import ID, Gathered, ImageSet, Places, image_set
+from equipoise.data.tables import number_texts
 
 
 class _Object(BaseModel):
