@@ -154,8 +154,7 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     absent = full["state"].is_null().to_numpy()
     columns: dict[str, Objects] = {}
     for name in frame.columns:
-        columns[name] = np.empty(len(full), dtype=object)
-        columns[name][:] = full[name].to_list()
+        columns[name] = np.array(full[name].to_list(), dtype=object)
         if name not in (*shared, *types):
             columns[name][absent] = ABSENT if name == "state" else ""
     starts = np.flatnonzero(np.diff(full["#owner"].to_numpy().astype(np.int64), prepend=-1))

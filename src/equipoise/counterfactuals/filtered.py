@@ -114,20 +114,19 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
     for place, stage in enumerate(filtered.stages):
         for check in stage.checks:
             about = {"stage": pl.lit(stage.name), "check": pl.lit(check.name)}
-            rows = np.flatnonzero(~np.isnan(check.rejected))
             images = {
-                "set": names.gather(owner[rows]),
-                "image_id": ids.gather(rows),
-                "value": check.value[rows],
-                "threshold": np.full(len(rows), check.threshold),
-                "passed": check.rejected[rows] == 0,
-                "reason": check.reason[rows].tolist(),
+                "set": names.gather(owner),
+                "image_id": ids,
+                "value": check.value,
+                "threshold": np.full(len(ids), check.threshold),
+                "passed": check.rejected == 0,
+                "reason": check.reason.tolist(),
             }
             numbers = zip(check.set_value, candidates.sizes, check.set_threshold, strict=True)
             reasons = [
                 f"{good:g} of {n} images pass, {least:g} needed" for good, n, least in numbers
             ]
-            found = {"filter_images": images}
+            found: dict[str, dict[str, Any]] = {"filter_images": images}
             if check.pairs is not None:
                 first, second, value = check.pairs
                 reasons = [f"least alike: {value:.4g}" for value in check.set_value]
@@ -149,6 +148,8 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
             }
             for name, columns in found.items():
                 table = pl.DataFrame(columns, schema_overrides=_TEXTS).select(pl.all(), **about)
+                if name == "filter_images":
+                    table = table.filter(~np.isnan(check.rejected))
                 tables.setdefault(name, []).append(table)
     return {name: pl.concat(parts).to_arrow() for name, parts in tables.items()}
 

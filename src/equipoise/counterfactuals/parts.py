@@ -114,7 +114,6 @@ class Candidate:
 class Piece:
     """Whole candidates that go into one part."""
 
-    number: int
     candidates: tuple[Candidate, ...]
 
     def __len__(self) -> int:
@@ -178,24 +177,22 @@ class Request:
         leaves earlier pieces as they are, but for the last block.
         """
         block = max(part // self.table.num_rows, 1)
-        number = 0
         for first in range(0, self.candidates, block):
             waiting: list[Candidate] = []
             for group in self.groups:
                 for place in range(first, min(first + block, self.candidates)):
                     if waiting and sum(map(len, waiting)) + len(group.ids) > part:
-                        yield Piece(number, tuple(waiting))
-                        number, waiting = number + 1, []
+                        yield Piece(tuple(waiting))
+                        waiting = []
                     waiting.append(self.candidate(group, place))
-            yield Piece(number, tuple(waiting))
-            number += 1
+            yield Piece(tuple(waiting))
 
     def parts(self, folder: Path, facts: dict[str, Any]) -> dict[Path, Piece]:
         """Return the pieces by the path of their part, which tells the facts and all draws."""
         key, parts = key_of(facts), {}
-        for piece in self.pieces(facts["part"]):
+        for number, piece in enumerate(self.pieces(facts["part"])):
             rows = [[*row.values()] for row in piece.rows()]
-            parts[folder / part_name(piece.number, key_of([key, rows])[:16])] = piece
+            parts[folder / part_name(number, key_of([key, rows])[:16])] = piece
         return parts
 
     def facts(self, model: str, sampling: Sampling, part: int) -> dict[str, Any]:

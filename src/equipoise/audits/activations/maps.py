@@ -19,7 +19,6 @@ from equipoise.evidence.decoding import decode
 from equipoise.evidence.extraction import Extraction, Settings, extracted
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Asked, Request
-from equipoise.models.protocols import Offer
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config, ModelConfig, RegionConfig
@@ -73,7 +72,6 @@ def _maps(
     return extracted(request, pictures, asked, models.store, settings)
 
 
-_OFFERS: tuple[Offer, ...] = ("classifier", "encoder", "scorer", "answerer")
 # Largest number of rows and columns of a map.
 _SIDE = 32
 
@@ -229,7 +227,7 @@ def _make(
     """Make a model's maps, with their frames and grid; a dry run returns stand-ins of one cell."""
     # Maps of half precision are too coarse.
     precise = section.model_copy(update={"dtype": section.dtype or "float32"})
-    models.capability(name, precise, *_OFFERS)
+    models.capability(name, precise, "classifier", "encoder", "scorer", "answerer")
     targets, n = _targets(section, pictures, images, config), len(pictures)
     if not models.dry:
         from equipoise.explain.scoring import scoring

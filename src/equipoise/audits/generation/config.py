@@ -39,6 +39,7 @@ from equipoise.models.generators import Sampling
 _OWN = ("attributes", "prefixes", "combinations", "template")
 
 Words = Some[Label]
+Ends = Annotated[tuple[Share, Share], Field(strict=False)]
 
 
 class CaptionsConfig(Section):
@@ -118,8 +119,8 @@ class GeneratorConfig(GeneratorSection):
 
     model: Generator
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    shared: Annotated[tuple[Share, Share], Field(strict=False)] = (0.1, 0.9)
-    shared_self: Share | Annotated[tuple[Share, Share], Field(strict=False)] | None = None
+    shared: Ends = (0.1, 0.9)
+    shared_self: Share | Ends | None = None
     guidance: Guidance = 7.5
 
     def _check(self) -> None:

@@ -183,9 +183,8 @@ def _of_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFindi
     if len({group.value for group in known}) > 1:
         low, high = (choose(known, key=lambda group: group.value) for choose in (min, max))
         direction = f"share rejected: {lowest_and_highest(low, high, shares=True)}"
-    finding = replace(uncorrected.finding, subject=subject, direction=direction)
-    named = replace(uncorrected, finding=finding)
-    if not math.isnan(finding.value) and math.isnan(finding.p_value):
+    named = uncorrected.changed(subject=subject, direction=direction)
+    if not math.isnan(named.finding.value) and math.isnan(named.finding.p_value):
         return without_verdict(named, "there is nothing to exchange")
     return named
 
@@ -212,8 +211,7 @@ def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFin
         rows = combination == name if name else np.ones(len(candidates), dtype=bool)
         share = _share(config, kept[rows], sets[rows])
         uncorrected = whole(share, _place(config, ""), Family.DESCRIPTIVE)
-        subject = f"sets of {name}" if name else ""
-        yield uncorrected.changed(subject=subject)
+        yield uncorrected.changed(subject=f"sets of {name}" if name else "")
 
 
 def _share(config: Config, kept: Booleans, sets: Objects) -> Estimate:
@@ -259,8 +257,7 @@ def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[Uncorrec
             ends=known_ends(learned.low, learned.high),
         )  # fmt: skip
         uncorrected = whole(estimate, _place(config, name), Family.DESCRIPTIVE)
-        subject = f"{name} shown, sets of {combination}"
-        yield replace(uncorrected, finding=replace(uncorrected.finding, subject=subject))
+        yield uncorrected.changed(subject=f"{name} shown, sets of {combination}")
 
 
 def _subjects(data: GenerationData) -> Iterator[Row]:
@@ -312,9 +309,9 @@ def _gallery(config: Config, data: GenerationData) -> Iterator[Row]:
             rows = sorted(range(begin, end), key=lambda row: not reasons[row])[:_MOST]
             for row in sorted(rows):
                 name = candidates.columns["image_id"][row]
-                image = None
-                if name in places:
-                    image = _small(data.pictures, places[name], config.blur)
+                if name not in places:
+                    continue
+                image = _small(data.pictures, places[name], config.blur)
                 values = (candidates.columns[of][row] for of in candidates.types)
                 shown = ", ".join(str(value) for value in values if value)
                 caption = f"{shown}: {reasons[row]}" if reasons[row] else shown

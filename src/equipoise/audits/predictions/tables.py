@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 _ALL_CELLS = 200
 _AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
 _CORRELATION = ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p")
-_CLASSES = (
-    "model groups version class +n #accuracy worst_group #worst_group_accuracy #gap "
-    "#effect_size #effect_low #effect_high #effect_chance band +columns_dropped +rows_dropped "
-    "reason #demographic_parity #equalized_odds"
-)
-_CONFUSIONS = "model groups version class group prediction +count +n"
-_CORRELATIONS = (
-    "model groups version x y +classes #pearson #pearson_low #pearson_high #spearman #spearman_p "
-    "reason"
-)
+_COLUMNS = {
+    "classes": (
+        "class +n #accuracy worst_group #worst_group_accuracy #gap #effect_size #effect_low "
+        "#effect_high #effect_chance band +columns_dropped +rows_dropped reason "
+        "#demographic_parity #equalized_odds"
+    ),
+    "confusions": "class group prediction +count +n",
+    "correlations": (
+        "x y +classes #pearson #pearson_low #pearson_high #spearman #spearman_p reason"
+    ),
+}
 _STATES = "model state +count"
 
 
@@ -76,25 +77,16 @@ def of_design(
     """Return the tables of one design by name, see docs/run-directory.md."""
     place = {"model": design.model, "groups": design.groups.name, "version": design.version}
     classes = [*_classes(design, parts)]
-    rows = {
-        "classes": (classes, _CLASSES),
-        "confusions": (_confusions(design), _CONFUSIONS),
-        "correlations": (_correlations(classes), _CORRELATIONS),
+    rows: dict[str, Iterable[Row]] = {
+        "classes": classes,
+        "confusions": _confusions(design),
+        "correlations": _correlations(classes),
     }
-    tables = {
-        name: table_of((place | row for row in some), columns)
-        for name, (some, columns) in rows.items()
-    }
-    options = config.metrics.effect_sizes
-    if options is not None:
-        sweep = mev_sweep(
-            design.counts,
-            statistic=options.statistic,
-            yates=options.yates,
-            formulation=options.formulation,
-        )
-        tables["mev_sweep"] = placed(sweep, place)
-    return tables
+    tables = {name: table_of(some, _COLUMNS[name]) for name, some in rows.items()}
+    if (options := config.metrics.effect_sizes) is not None:
+        how = options.model_dump(exclude={"min_expected"})
+        tables["mev_sweep"] = mev_sweep(design.counts, **how)
+    return {name: placed(table, place) for name, table in tables.items()}
 
 
 def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:
