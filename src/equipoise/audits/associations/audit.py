@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations, count, product
 from math import sqrt
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.associations.config import Config, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import check_one_space, table_of
+from equipoise.audits.config_fields import OutsideConfig
 from equipoise.audits.engines.associations import images, sets
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.spaces import (
@@ -62,6 +64,12 @@ _MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
     "alignment": sets.measure_related,
     "correlation": sets.measure_related,
 }
+_LOADS: Mapping[int, tuple[str, Callable[..., Vectors | Matrix]]] = {
+    1: ("embeddings", load_vectors),
+    2: ("scores", load_matrix),
+}
+"""What outputs of a table, or of a pair of tables, are."""
+_SAME = ("model", "metric", "subject", "groups", "version")
 _POWER = 0.8
 # With fewer targets WEAT's interval may be too short.
 FEW_TARGETS = 50
@@ -108,25 +116,26 @@ class Associations(Audit[Config, AssociationData, Question]):
         read: dict[str, Items | Vectors | Matrix] = {**items}
         vectors, pairs = dict[str, Any](), dict[str, Any]()
         for model, section in config.models.items():
-            embedded, scored = _sources(config, model, section, models, images)
-            if embedded:
-                vectors[model] = own = _vectors(model, embedded, config, items)
-                read |= {f"{model}, {table}": each for table, each in own.items()}
-                continue
-            pairs[model] = {
-                (rows, columns): load_matrix(
+            own: dict[tuple[str, ...], Any] = {}
+            for tables, source in _sources(config, model, section, models, images).items():
+                kind, load = _LOADS[len(tables)]
+                name = " and ".join(tables)
+                read[f"{model}, {name}"] = own[tables] = load(
                     source,
-                    items[rows],
-                    what=f"scores of {rows} and {columns} by {model}",
-                    max_unmatched=config.data[rows].max_unmatched,
+                    items[tables[0]],
+                    what=f"{kind} of {name} by {model}",
+                    max_unmatched=config.data[tables[0]].max_unmatched,
                 )
-                for (rows, columns), source in scored.items()
-            }
-            read |= {f"{model}, {' and '.join(tables)}": m for tables, m in pairs[model].items()}
+            if all(len(tables) == 1 for tables in own):
+                vectors[model] = {table: each for (table,), each in own.items()}
+                check_one_space(*vectors[model].values())
+            else:
+                pairs[model] = own
         outside = {}
         for index, options in enumerate(config.measure):
             if options.figures is not None:
-                read[f"measure[{index}]"] = series = _series(options, items, models.base)
+                series = _series(options, options.figures, items, models.base)
+                read[f"measure[{index}]"] = series
                 numbers = series.column(series.names[0]).tolist()
                 outside[index] = dict(zip(series.ids.tolist(), numbers, strict=True))
         return AssociationData(
@@ -269,13 +278,10 @@ class Associations(Audit[Config, AssociationData, Question]):
 
 def _once(findings: Sequence[UncorrectedFinding]) -> Iterator[UncorrectedFinding]:
     """Leave out a part of one measurement that another measurement tests."""
-    keys = [
-        (f.model, f.metric, f.subject, f.groups, f.version) for f in (e.finding for e in findings)
-    ]
-    descriptive = [each.finding.family is Family.DESCRIPTIVE for each in findings]
-    tested = {key for key, described in zip(keys, descriptive, strict=True) if not described}
-    for each, key, described in zip(findings, keys, descriptive, strict=True):
-        if not (described and key in tested):
+    key = attrgetter(*(f"finding.{name}" for name in _SAME))
+    tested = {key(each) for each in findings if each.finding.family is not Family.DESCRIPTIVE}
+    for each in findings:
+        if each.finding.family is not Family.DESCRIPTIVE or key(each) not in tested:
             yield each
 
 
@@ -365,23 +371,19 @@ def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
                 yield f"{name}: {n} items have no {column}, and are in no set or group by it."
 
 
-Source = ArraySource | Outputs
-Between = tuple[str, str]
-
-
 def _sources(
     config: Config,
     name: str,
     section: ModelConfig,
     models: Models,
     images: Mapping[str, Known],
-) -> tuple[Mapping[str, Source], Mapping[Between, Source]]:
+) -> Mapping[tuple[str, ...], ArraySource | Outputs]:
     """Return a model's embeddings by table, or its scores by pair of tables."""
     if section.model is None:
-        return (
-            {table: array.source(models.base) for table, array in section.embeddings.items()},
-            {scores.between: scores.source(models.base) for scores in section.pairs},
-        )
+        return {
+            **{(table,): array.source(models.base) for table, array in section.embeddings.items()},
+            **{scores.between: scores.source(models.base) for scores in section.pairs},
+        }
     texts = {table: own for table, own in config.data.items() if own.kind == "text"}
     allowed: list[Offer] = ["encoder"]
     # A classifier embeds images only; a model of pairs needs both sides.
@@ -394,7 +396,7 @@ def _sources(
         for on, own in (texts.items() if capability != "classifier" else ())
     }
     if capability == "scorer":
-        return {}, {
+        return {
             (on, table): average_prompts(
                 models.score_pairs(name, section, pictures[on], words.texts, on=on), words
             )
@@ -402,31 +404,16 @@ def _sources(
             for on in pictures
         }
     return {
-        **{on: models.embed_images(name, section, own, on=on) for on, own in pictures.items()},
-        **{on: models.embed_texts(name, section, own, on=on) for on, own in prompts.items()},
-    }, {}
-
-
-def _vectors(
-    model: str, sources: Mapping[str, Source], config: Config, items: Mapping[str, Items]
-) -> dict[str, Vectors]:
-    vectors = {
-        table: load_vectors(
-            source,
-            items[table],
-            what=f"embeddings of {table} by {model}",
-            max_unmatched=config.data[table].max_unmatched,
-        )
-        for table, source in sources.items()
+        **{(on,): models.embed_images(name, section, own, on=on) for on, own in pictures.items()},
+        **{(on,): models.embed_texts(name, section, own, on=on) for on, own in prompts.items()},
     }
-    check_one_space(*vectors.values())
-    return vectors
 
 
-def _series(options: MeasureConfig, items: Mapping[str, Items], base: Path) -> Matrix:
+def _series(
+    options: MeasureConfig, section: OutsideConfig, items: Mapping[str, Items], base: Path
+) -> Matrix:
     """Read the external figures of a measurement, by target or region."""
-    section, subjects = options.figures, options.target_names
-    assert section is not None  # noqa: S101 - only of measurements that have figures
+    subjects = options.target_names
     if options.regions is not None and options.images is not None:
         subjects = (*items[options.images].coded[options.regions].vocabulary,)
     ids = np.array(subjects, dtype=object)
