@@ -156,18 +156,10 @@ def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> It
         scores = np.asarray(images.scores)[(regions == region) & (groups == group)]
         means = np.sort(scores, axis=0).mean(axis=0)
         for word, mean in zip(images.words, means.tolist(), strict=True):
-            yield Row(
-                "words",
-                place,
-                {
-                    "region": region,
-                    "group": group,
-                    "word": word,
-                    "similarity": mean,
-                    "kind": "positive" if word in up else "negative",
-                    "n": len(scores),
-                },
-            )
+            yield Row("words", place, {
+                "region": region, "group": group, "word": word, "similarity": mean,
+                "kind": "positive" if word in up else "negative", "n": len(scores),
+            })  # fmt: skip
 
 
 def measure_label_weat(question: Question) -> Iterator[Result]:
@@ -201,15 +193,8 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
     )  # fmt: skip
     yield from _label_rows(question, labels, groups)
     for part in estimate.parts:
-        yield Row(
-            "label_scores",
-            place,
-            {
-                "label": part.subject,
-                "value": part.value,
-                "set": first if part.shows.endswith("in x") else second,
-            },
-        )
+        side = first if part.shows.endswith("in x") else second
+        yield Row("label_scores", place, {**vars(part), "label": part.subject, "set": side})
 
 
 def measure_concentration(question: Question) -> Iterator[Result]:

@@ -285,18 +285,10 @@ def measure_mcas(question: Question) -> Iterator[Result]:
                 direction=closer(target, part.value, pair), by_group=part.by_group,
             )  # fmt: skip
             yield without_verdict(described, _PART)
-            yield Row(
-                "mcas_parts",
-                place,
-                {
-                    "target": target,
-                    "part": part.metric,
-                    "category": question.options.categories[target],
-                    "value": part.value,
-                    "low": part.low,
-                    "high": part.high,
-                },
-            )
+            yield Row("mcas_parts", place, {
+                **vars(part), "target": target, "part": part.metric,
+                "category": question.options.categories[target],
+            })  # fmt: skip
     if question.options.generated:
         yield from _generated(question, estimates)
     values = {target: estimate.value for target, estimate in estimates.items()}
@@ -342,22 +334,12 @@ def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterato
         fitted[known] = loess(x[known], y[known])(x[known])
     for (target, own), smooth in zip(both.items(), fitted.tolist(), strict=True):
         bias_ends, gain_ends = (each.interval(question.level) for each in own)
-        yield Row(
-            "amplification",
-            place,
-            {
-                "target": target,
-                "category": categories[target],
-                "diffusion_bias": own[0].value,
-                "diffusion_low": bias_ends.low,
-                "diffusion_high": bias_ends.high,
-                "bias_amplification": own[1].value,
-                "amplification_low": gain_ends.low,
-                "amplification_high": gain_ends.high,
-                "fitted": smooth,
-                "reason": own[1].reason,
-            },
-        )
+        yield Row("amplification", place, {
+            "target": target, "category": categories[target], "diffusion_bias": own[0].value,
+            "diffusion_low": bias_ends.low, "diffusion_high": bias_ends.high,
+            "bias_amplification": own[1].value, "amplification_low": gain_ends.low,
+            "amplification_high": gain_ends.high, "fitted": smooth, "reason": own[1].reason,
+        })  # fmt: skip
 
 
 def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
@@ -380,18 +362,11 @@ def _summaries(
     yield finding_of(summary, place, Family.DESCRIPTIVE, subject=f"all targets, {of}")
     for mean, spread in zip(summary.parts[::2], summary.parts[1::2], strict=True):
         category, _, side = mean.subject.rpartition(", ")
-        yield Row(
-            "score_summaries",
-            place,
-            {
-                "metric": of,
-                "category": category if side in _SIDES else mean.subject,
-                "direction": _SIDES.get(side, "both"),
-                "targets": mean.n,
-                "mean": mean.value,
-                "sd": spread.value,
-            },
-        )
+        yield Row("score_summaries", place, {
+            "metric": of, "category": category if side in _SIDES else mean.subject,
+            "direction": _SIDES.get(side, "both"), "targets": mean.n, "mean": mean.value,
+            "sd": spread.value,
+        })  # fmt: skip
 
 
 def measure_xmcas(question: Question) -> Iterator[Result]:
@@ -431,20 +406,11 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
             **about(every),
         )  # fmt: skip
         for part in estimate.parts:
-            yield Row(
-                "xmcas",
-                place,
-                {
-                    "target": target,
-                    "part": part.metric,
-                    "group": part.subject.removeprefix("further "),
-                    "value": part.value,
-                    "low": part.low,
-                    "high": part.high,
-                    "theta": estimate.value,
-                    "neutral": neutral,
-                },
-            )
+            yield Row("xmcas", place, {
+                **vars(part), "target": target, "part": part.metric,
+                "group": part.subject.removeprefix("further "), "theta": estimate.value,
+                "neutral": neutral,
+            })  # fmt: skip
 
 
 def measure_related(question: Question) -> Iterator[Result]:
@@ -481,40 +447,18 @@ def related(
         estimate = correlation(numbers, figures, level=question.level)
         direction = f"{what} {'rises' if estimate.value > 0 else 'falls'} with {column}"
         for part in estimate.parts:
-            yield Row(
-                "outside_correlations",
-                place,
-                {
-                    "metric": of,
-                    "figure": column,
-                    "kind": part.metric,
-                    "n": part.n,
-                    "value": part.value,
-                    "low": part.low,
-                    "high": part.high,
-                    "p_value": part.p_value,
-                    "reason": part.reason,
-                },
-            )
+            own = {**vars(part), "metric": of, "figure": column, "kind": part.metric}
+            yield Row("outside_correlations", place, own)
     yield finding_of(
         estimate, place, Family.COMPOSITE, subject=f"{what} and {column}",
         direction="" if math.isnan(estimate.value) else direction,
     )  # fmt: skip
     for name, (figure, value) in points.items():
         low, high = ends.get(name, (math.nan, math.nan))
-        yield Row(
-            "outside",
-            place,
-            {
-                "metric": of,
-                "figure": column,
-                "subject": name,
-                "outside": figure,
-                "value": value,
-                "low": low,
-                "high": high,
-            },
-        )
+        yield Row("outside", place, {
+            "metric": of, "figure": column, "subject": name, "outside": figure, "value": value,
+            "low": low, "high": high,
+        })  # fmt: skip
 
 
 def _values(question: Question, case: Case) -> dict[str, float]:

@@ -468,7 +468,7 @@ PLACE = "model groups version "
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table that the page draws on."""
+    """A row of a table that the page draws on; values that the table lacks are left out."""
 
     table: str
     place: Place
