@@ -21,7 +21,6 @@ from equipoise.core import (
     Family,
     Finding,
     Groups,
-    GroupValue,
     Integers,
     Objects,
     Part,
@@ -418,7 +417,7 @@ def with_folds(
     many, two, accuracy = len(classes) > MOST_FOLDED, len(classes) == 2, False
     for draft in drafts:
         metric, subject = draft.finding.metric, draft.finding.subject
-        spec = spec_of(metric)
+        spec, notes = spec_of(metric), [group.note for group in draft.finding.by_group]
         if two and subject and metric == "accuracy":
             # One of two classes against the other is the accuracy of all.
             if not accuracy:
@@ -432,7 +431,7 @@ def with_folds(
             yield replace(draft, fold=(metric, subject, alike))
         elif spec.fold and not (subject and many):
             yield replace(draft, fold=(spec.fold, subject))
-        elif two and metric == "accuracy_gap" and len(_sized(draft.finding)) == 2:
+        elif two and metric == "accuracy_gap" and notes.count("") == 2:
             yield replace(draft, fold=("accuracy", ""))
         elif two and spec.mirror and subject:
             other = classes[subject == classes[0]]
@@ -440,10 +439,6 @@ def with_folds(
             yield draft if same else replace(draft, fold=(spec.mirror, other))
         elif not spec.fold:
             yield draft
-
-
-def _sized(finding: Finding) -> list[GroupValue]:
-    return [one for one in finding.by_group if not one.note]
 
 
 def once(

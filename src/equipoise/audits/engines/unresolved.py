@@ -61,18 +61,20 @@ def with_unresolved(
         yield from map(_of_class, drafts)
         return
     texts = Unresolved(counts)
-    shares = texts.shares[counts.groups.usable]
-    worst = int(np.argmax(shares))
-    names = [counts.groups.names[code] for code in np.flatnonzero(counts.groups.usable)]
+    worst = max(np.flatnonzero(counts.groups.usable).tolist(), key=texts.shares.__getitem__)
+    share = float(texts.shares[worst])
     why = (
-        f"{percent(float(shares[worst]))} of the texts about {names[worst]} name no class for "
+        f"{percent(share)} of the texts about {counts.groups.names[worst]} name no class for "
         f"sure; a verdict needs at most {percent(MOST_UNRESOLVED)} in every group. To do: fill in "
         "the worksheet"
     )
     for draft in map(_of_class, drafts):
-        if draft.finding.family is Family.DESCRIPTIVE or _of_states(draft.finding):
+        if draft.finding.family is Family.DESCRIPTIVE or (
+            # Whether a row has an answer doesn't depend on what the others say.
+            draft.finding.metric.removesuffix(AGAINST_REST) == "unanswered_rate"
+        ):
             yield draft
-        elif shares[worst] > MOST_UNRESOLVED:
+        elif share > MOST_UNRESOLVED:
             yield without_verdict(draft, why)
         else:
             yield texts.doubted(draft)
@@ -112,11 +114,6 @@ def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
     return {WORKSHEET: table_of(rows, _COLUMNS)} if rows else {}
 
 
-def _of_states(finding: Finding) -> bool:
-    """Whether a finding is about rows without an answer, whatever the others say."""
-    return finding.metric.removesuffix(AGAINST_REST) == "unanswered_rate"
-
-
 def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Take the verdict from a finding about texts that name no class, or several."""
     if draft.finding.subject not in NO_CLASS:
@@ -149,14 +146,11 @@ class Unresolved:
         return found
 
     @cached_property
-    def totals(self) -> Floats:
-        """Texts of each group."""
-        return np.asarray(self.counts.table.sum(axis=0))
-
-    @cached_property
     def shares(self) -> Floats:
         """Share of unresolved texts in each group; 0 of a group without texts."""
-        return np.asarray(self.by_truth.sum(axis=0) / np.maximum(self.totals, 1.0))
+        return np.asarray(
+            self.by_truth.sum(axis=0) / np.maximum(self.counts.table.sum(axis=0), 1.0)
+        )
 
     def doubted(self, draft: UncorrectedFinding) -> UncorrectedFinding:
         """Return a finding with how far its number may fall and rise, and its p-value there."""

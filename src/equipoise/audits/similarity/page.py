@@ -8,12 +8,10 @@ from equipoise.audits.engines.rankings.page import APART, PREFERENCES, hypothese
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
-    Grid,
     Page,
     Row,
     Section,
     Table,
-    Words,
     distinct,
     has,
     image_count,
@@ -27,7 +25,6 @@ from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import interval, number
 
 MOST_CONCEPTS, MOST_GROUPS = 30, 16
-_AVERAGE = "all concepts"
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -44,7 +41,9 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
 
 def effects(result: AuditResult) -> Section | None:
     """Return each group's similarity to each concept, over the chance band."""
-    every = rows(result, "group_effects")
+    every: list[Row] = [
+        {**row, "label": row["concept"] or "all concepts"} for row in rows(result, "group_effects")
+    ]
     if not every:
         return None
     charts: list[Chart] = []
@@ -59,7 +58,7 @@ def effects(result: AuditResult) -> Section | None:
         "where a group lies in 95 of 100 random exchanges of groups."
     )
     titles = {
-        "Concept": _concept,
+        "Concept": "label",
         "Group": "group",
         "#Above average": "effect",
         "#Interval": "low high",
@@ -73,11 +72,7 @@ def effects(result: AuditResult) -> Section | None:
     }
     heading = "Similarity by concept and group"
     table = Table.of(heading, titles, every, source="group_effects")
-    return Section("effects", heading, (Words((text,), "note"), Grid(tuple(charts)), table))
-
-
-def _concept(row: Row) -> str:
-    return row["concept"] or _AVERAGE
+    return Section.of("effects", heading, text, charts, table)
 
 
 def _by_gap(panel: Sequence[Row]) -> list[str]:
@@ -92,9 +87,9 @@ def _by_gap(panel: Sequence[Row]) -> list[str]:
 
 def _dots(panel: Sequence[Row], name: str) -> Chart:
     marks = points(
-        panel, _tip, "low", "high", "chance_low", "chance_high", value="effect", series="group"
-    )
-    marks = [{**mark, "label": _concept(row)} for mark, row in zip(marks, panel, strict=True)]
+        panel, _tip, "label", "low", "high", "chance_low", "chance_high", value="effect",
+        series="group",
+    )  # fmt: skip
     axis = Axis(f"{unit_of(panel)} above the groups' average", zero=True)
     label = f"Similarity by concept and group, over the chance band: {name}"
     title = f"Groups by concept: {name}"
@@ -102,7 +97,7 @@ def _dots(panel: Sequence[Row], name: str) -> Chart:
 
 
 def _tip(row: Row) -> str:
-    about = f"{_concept(row)}, {row['group']} (n = {row['n']})"
+    about = f"{row['label']}, {row['group']} (n = {row['n']})"
     text = f"{about}: {number(row['effect'])} {interval(row['low'], row['high'])}"
     if has(row["normalised"]):
         text += f"; {number(row['normalised'])} standard deviations from the mean of all images"

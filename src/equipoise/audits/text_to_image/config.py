@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -107,22 +107,22 @@ class PromptsConfig(Section):
         distinct((*self.attribute_texts, *self.target_names))
 
     @property
+    def _content(self) -> Mapping[str, Any]:
+        """The list of prompts; empty without a lexicon."""
+        return {} if self.lexicon is None else lexicon(self.lexicon).content
+
+    @property
     def attribute_texts(self) -> Texts:
         """Prompts of each set of attributes."""
-        texts = self.attributes
-        if not texts and self.lexicon is not None:
-            texts = lexicon(self.lexicon).section("attributes")
-        return self._filled(texts)
+        return self._filled(self.attributes or self._content.get("attributes", {}))
 
     @property
     def target_texts(self) -> ByCategory:
         """Prompts of each target, by category."""
-        targets = self.targets
-        if not targets and self.lexicon is not None:
-            targets = {
-                category: {text: (text,) for texts in sides.values() for text in texts}
-                for category, sides in lexicon(self.lexicon).content["targets"].items()
-            }
+        targets = self.targets or {
+            category: {text: (text,) for texts in sides.values() for text in texts}
+            for category, sides in self._content.get("targets", {}).items()
+        }
         return {category: self._filled(texts) for category, texts in targets.items()}
 
     @property
@@ -133,9 +133,9 @@ class PromptsConfig(Section):
     @property
     def counts(self) -> CountsConfig:
         """Images of each prompt."""
-        if self.images is not None or self.lexicon is None:
+        content = self._content
+        if self.images is not None or not content:
             return self.images or CountsConfig()
-        content = lexicon(self.lexicon).content
         return CountsConfig(
             attributes=content["images_per_attribute"], targets=content["images_per_target"]
         )
@@ -148,9 +148,7 @@ class PromptsConfig(Section):
         return {**dict.fromkeys([*roles, *targets], "targets"), **roles}
 
     def _filled(self, texts: Texts) -> Texts:
-        template = self.template or "{}"
-        if self.template is None and self.lexicon is not None:
-            template = f"{lexicon(self.lexicon).content['prefix']} {{}}"
+        template = self.template or f"{self._content.get('prefix', '')} {{}}".strip()
         return {
             name: tuple(template.replace("{}", text) for text in own) for name, own in texts.items()
         }

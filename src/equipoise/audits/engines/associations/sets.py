@@ -428,7 +428,8 @@ def related(
     ends: Mapping[str, tuple[float, float]] = {},
 ) -> Iterator[Result]:
     """Relate numbers by subject to the figures of a question, and yield the points."""
-    options, column, what = question.options, question.figure_name, of.replace("_", " ")
+    options, what = question.options, of.replace("_", " ")
+    column = "" if options.figures is None else options.figures.value
     points = {name: (question.figures.get(name, math.nan), values[name]) for name in sorted(values)}
     if lost := [name for name, (figure, _) in points.items() if not math.isfinite(figure)]:
         yield f"{column}: no figure for {listed(lost, 10)}, {len(lost)} of {len(values)} left out."

@@ -439,11 +439,6 @@ class Question:
         """Name of the table of images; "" of questions about sets."""
         return self.options.images or ""
 
-    @property
-    def figure_name(self) -> str:
-        """Name of the external figures; "" without any."""
-        return "" if self.options.figures is None else self.options.figures.value
-
     def place(self, modality: str = "") -> Place:
         """Return where a number was measured."""
         version = ", ".join(filter(None, (modality, self.options.version))) or "default"

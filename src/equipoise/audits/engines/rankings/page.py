@@ -10,11 +10,9 @@ from equipoise.core import AuditResult
 from equipoise.report import plots
 from equipoise.report.blocks import (
     Chart,
-    Grid,
     Row,
     Section,
     Table,
-    Words,
     distinct,
     has,
     panels,
@@ -67,8 +65,7 @@ def curves(result: AuditResult) -> Section | None:
         "preference of the model. A curve has gaps where the mean is infinite: a group without an "
         "image in the first K has a skew of −∞."
     )
-    blocks = (Words((text,), "note"), Grid(tuple(charts)))
-    return Section("curves", "Results at every K", blocks) if charts else None
+    return Section.of("curves", "Results at every K", text, charts) if charts else None
 
 
 def queries(result: AuditResult) -> Section | None:
@@ -94,16 +91,11 @@ def queries(result: AuditResult) -> Section | None:
         "Lowest in": lambda row: listed(row["lowest_queries"], _NAMED), "#Queries": "queries",
         "#Not estimable": "not_estimable",
     }  # fmt: skip
-    table = Table.of("Spread over queries", columns, spread, source="query_distributions")
     if not charts and not spread:
         return None
-    return Section.of(
-        "queries",
-        "Results by query",
-        text if charts else None,
-        charts,
-        *([table] if spread else ()),
-    )
+    table = Table.of("Spread over queries", columns, spread, source="query_distributions")
+    more = table if spread else None
+    return Section.of("queries", "Results by query", text if charts else None, charts, more)
 
 
 def _share_map(panel: Sequence[Row], name: str) -> Chart:
@@ -159,7 +151,7 @@ def hypotheses(result: AuditResult) -> Section | None:
     }
     heading = "Preferences for declared groups"
     table = Table.of(heading, columns, every, source="hypotheses")
-    return Section("hypotheses", heading, (Words((text,), "note"), Grid(tuple(charts)), table))
+    return Section.of("hypotheses", heading, text, charts, table)
 
 
 def unit_of(panel: Sequence[Row]) -> str:
@@ -169,15 +161,13 @@ def unit_of(panel: Sequence[Row]) -> str:
 
 def _preferences(panel: Sequence[Row], groups: str, name: str) -> Chart:
     """Draw preferences over the declared numbers."""
-    marks = points(panel, _preference_tip, x="declared", y="preference", series="model")
+    marks = points(
+        panel,
+        lambda row: f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
+        f"{number(row['preference'])}, declared {number(row['declared'])}",
+        x="declared", y="preference", series="model",
+    )  # fmt: skip
     label = f"Preference for declared groups of {groups}, by concept: {name}"
     title = f"{groups}, as declared in “{name}”"
     axis = Axis(f"preference ({unit_of(panel)})", zero=True)
     return scatter(marks, label, Axis(name), axis, title=title, series=distinct(panel, "model"))
-
-
-def _preference_tip(row: Row) -> str:
-    return (
-        f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
-        f"{number(row['preference'])}, declared {number(row['declared'])}"
-    )

@@ -86,11 +86,6 @@ class Queries:
         """File and column of the subjects."""
         return self.items.name, self.column
 
-    @property
-    def without_subject(self) -> dict[str, int]:
-        """How many queries have no subject."""
-        return {"queries without a subject": self.subjects.tolist().count(None)}
-
     def members(self, places: Sequence[int]) -> dict[str, list[int]]:
         """Return which of some queries each subject has, in order of first appearance."""
         found: dict[str, list[int]] = {}
@@ -354,7 +349,7 @@ def _from_vectors(
             "images with an embedding that is not finite": int(vectors.not_finite.sum()),
             _NO_QUERY: lost.total(),
             "queries without a usable embedding": int((~texts.usable).sum()),
-            **queries.without_subject,
+            "queries without a subject": queries.subjects.tolist().count(None),
         },
         failed=_NO_VECTOR if vectors.made else "",
         lost=tuple(lost),
