@@ -36,8 +36,8 @@ from equipoise.core import (
     Verdict,
 )
 from equipoise.core.wording import number, percent
+from equipoise.metrics.building import SPREAD
 from equipoise.metrics.spec import corrected_with, spec_of
-from equipoise.metrics.vectors.predicted_labels import is_spread
 from equipoise.stats.chance import benjamini_hochberg, holm
 from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 
@@ -300,7 +300,7 @@ def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: Testing
     neutral = spec_of(finding.metric).neutral
     excess, reach = harmful_excess(finding.value, finding.chance, draft.harm), math.nan
     # Ends that are no confidence interval show no disparity to be small.
-    if not is_spread(finding.method):
+    if not finding.method.startswith(SPREAD):
         middle = finding.chance if neutral is None else neutral
         reach = harmful_reach(finding.ci_low, finding.ci_high, draft.harm, middle)
     less, more_harm = draft.doubt

@@ -56,11 +56,6 @@ def spread(method: str, why: str) -> str:
     return f"{SPREAD}: {method}; not a confidence interval: {why}"
 
 
-def is_spread(method: str) -> bool:
-    """Whether ends are no confidence interval, so that nothing is concluded from them."""
-    return method.startswith(SPREAD)
-
-
 def label_concentration(
     labels: Any,
     groups: Any,
