@@ -13,8 +13,8 @@ from scipy.stats import chi2_contingency, skew
 from equipoise.core import Groups
 from equipoise.core.errors import InputError
 from equipoise.metrics.counts import count
-from equipoise.metrics.counts.chi_square import MeanEffect
 from equipoise.metrics.counts.effect_sizes import (
+    MeanEffect,
     effect_sizes,
     mev_sweep,
     skewness,

@@ -26,11 +26,11 @@ from equipoise.metrics.scores.cells import (
 )
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
+    Choices,
     concept_disparity,
     concept_hit_rate,
     concept_metrics,
 )
-from equipoise.metrics.scores.measure import Choices
 from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import cases
 
@@ -208,7 +208,7 @@ def test_a_planted_disparity_stays_under_every_metric(metric):
 
 
 def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch):
-    monkeypatch.setattr("equipoise.metrics.scores.measure.MAX_SHUFFLED_ROWS", 1000)
+    monkeypatch.setattr("equipoise.metrics.scores.disparity.MAX_SHUFFLED_ROWS", 1000)
     scores, labels, group = world(10, shift={0: 1.5})
     found = concept_results(scores, labels, group)
     assert (

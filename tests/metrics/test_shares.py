@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import association_score
-from equipoise.metrics.counts.inequality import Inequality
 from equipoise.metrics.counts.shares import (
     Confusion,
+    Inequality,
     corrected_shares,
     likeliest,
     mean_share_mad,

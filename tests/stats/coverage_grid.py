@@ -13,9 +13,9 @@ import numpy as np
 from scipy import stats
 
 from equipoise import metrics
-from equipoise.metrics.counts.chi_square import MeanEffect
-from equipoise.metrics.counts.clusters import design_effects
-from equipoise.metrics.counts.inequality import Inequality
+from equipoise.metrics.counts.effect_sizes import MeanEffect
+from equipoise.metrics.counts.shares import Inequality
+from equipoise.metrics.counts.table import design_effects
 from equipoise.stats import Association
 from equipoise.stats.chance import tail
 from equipoise.stats.intervals import (

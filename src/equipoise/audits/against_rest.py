@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core import Family, Finding, Floats, GroupValue
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
+from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.counts.rates import RATES
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.stats.intervals import wilson

@@ -54,11 +54,11 @@ from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
+    Choices,
     concept_disparity,
     concept_hit_rate,
     concept_metrics,
 )
-from equipoise.metrics.scores.measure import Choices
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap

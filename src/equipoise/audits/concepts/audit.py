@@ -20,8 +20,14 @@ from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import UncorrectedFinding, rate_and_gap
 from equipoise.core import Booleans, DataError, Groups, Integers
 from equipoise.metrics.scores.cells import Metric
-from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
-from equipoise.metrics.scores.measure import Choices, permutations_of, reasons_of
+from equipoise.metrics.scores.disparity import (
+    Choices,
+    concept_hit_rate,
+    concept_metrics,
+    permutations_of,
+    reasons_of,
+    summarise,
+)
 from equipoise.report.text import listed
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Bootstrap, Resampling

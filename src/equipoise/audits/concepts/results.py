@@ -18,8 +18,7 @@ from equipoise.audits.findings import parts as part_findings
 from equipoise.core import Estimate, Family, GroupValue
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.scores.disparity import HALL_RULE
-from equipoise.metrics.scores.measure import ConceptResults
+from equipoise.metrics.scores.disparity import HALL_RULE, ConceptResults
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from equipoise.data.problems import match
 from equipoise.metrics.building import gaps
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.chi_square import Layout
-from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectSizes, SkewSize
+from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectSizes, Layout, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
 from equipoise.metrics.counts.rates import SELECTION_RATE, Cells, EqualizedOdds, RateGaps, Rates
 from equipoise.metrics.measure import Measure

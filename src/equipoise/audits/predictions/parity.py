@@ -11,9 +11,9 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core import Floats
 from equipoise.metrics.building import folded
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.against_rest import all_others
-from equipoise.metrics.counts.clusters import BASES, design_effects, least_design, moments
+from equipoise.metrics.counts.comparisons import all_others
 from equipoise.metrics.counts.rates import Cells, divide
+from equipoise.metrics.counts.table import BASES, design_effects, least_design, moments
 from equipoise.stats.intervals import normal, scored
 
 _PARITY = ("demographic_parity", "selection_rate", "selection_rate_against_rest")

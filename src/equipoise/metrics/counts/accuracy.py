@@ -22,10 +22,8 @@ from equipoise.metrics.building import (
     interval_method,
     part,
 )
-from equipoise.metrics.counts.clusters import accuracy_design
 from equipoise.metrics.counts.rates import too_few
-from equipoise.metrics.counts.table import Counts, Null, count
-from equipoise.metrics.counts.tally import check_lengths
+from equipoise.metrics.counts.table import Counts, Null, accuracy_design, check_lengths, count
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (

@@ -39,8 +39,7 @@ from equipoise.metrics.building import (
     replicates_text,
 )
 from equipoise.metrics.counts.rates import divide
-from equipoise.metrics.counts.table import Counts, count, recoded, sum_by
-from equipoise.metrics.counts.tally import check_lengths
+from equipoise.metrics.counts.table import Counts, check_lengths, count, recoded, sum_by
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order

@@ -25,8 +25,15 @@ from equipoise.metrics.building import (
     spread_level,
     too_small,
 )
-from equipoise.metrics.counts.clusters import BASES, design_effects, least_design, moments
-from equipoise.metrics.counts.table import Counts, Null, count
+from equipoise.metrics.counts.table import (
+    BASES,
+    Counts,
+    Null,
+    count,
+    design_effects,
+    least_design,
+    moments,
+)
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
 from equipoise.stats.intervals import (

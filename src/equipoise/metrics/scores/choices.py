@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from equipoise.core import Floats, InputError
 from equipoise.metrics.building import ends_of
-from equipoise.metrics.scores.measure import ConceptResults
+from equipoise.metrics.scores.disparity import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
 
 Versions = Mapping[str, ConceptResults]

@@ -28,7 +28,7 @@ from equipoise.metrics.building import (
     group_part,
     sizes,
 )
-from equipoise.metrics.counts.against_rest import OTHERS
+from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap

@@ -39,7 +39,7 @@ from equipoise.metrics.building import (
     too_small,
     untested,
 )
-from equipoise.metrics.counts.against_rest import OTHERS, AgainstRest, all_others
+from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import Exchange, block_sizes, varies

@@ -44,7 +44,7 @@ from equipoise.metrics.building import (
     too_small,
     untested,
 )
-from equipoise.metrics.counts.against_rest import OTHERS
+from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.rankings.estimates import permutations, query_weights
 from equipoise.metrics.rankings.exchange import (
