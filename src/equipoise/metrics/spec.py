@@ -49,7 +49,7 @@ class MetricSpec:
     name : str
         Public name: the `metric` of estimates, parts and findings.
     title : str
-        Name for display.
+        Name for display; by default the name in words.
     symbol : str
         Symbol in formulas; "" where there is none.
     kinds : tuple of str
@@ -111,11 +111,11 @@ class MetricSpec:
     """
 
     name: str
-    title: str
     kinds: tuple[str, ...]
     definition: str
     direction: str
     reference: str
+    title: str = ""
     neutral: float | None = 0.0
     fold: str = ""
     mirror: str = ""
@@ -141,6 +141,10 @@ class MetricSpec:
     null: str = "none"
     sentence: str = "{title}{model}{subject} is {value}{groups}."
     errata: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", self.name.replace("_", " ").capitalize())
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -251,10 +255,7 @@ def spec_of(metric: str) -> MetricSpec:
             fold="", mirror="", rest="", neutral=0.0,
         )  # fmt: skip
     known = SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap"))
-    title = metric.replace("_", " ").capitalize()
-    return known or MetricSpec(
-        name=metric, title=title, kinds=(), definition="", direction="", reference=""
-    )
+    return known or MetricSpec(name=metric, kinds=(), definition="", direction="", reference="")
 
 
 # Audits that compare models, or one model before and after.

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal
 
 import numpy as np
 
@@ -182,14 +181,14 @@ def _moments(good: Floats, bad: Floats, drawn: Floats) -> tuple[Floats, Floats, 
 
 def _sums(table: Integers, strata: Integers) -> Integers:
     """Sum the outcomes of each stratum that occurs."""
-    order = np.argsort(strata, kind="stable")
-    first = np.unique(strata[order], return_index=True)[1]
-    return np.add.reduceat(table[order], first, axis=0) if len(table) else table
+    present, place = np.unique(strata, return_inverse=True)
+    sums = np.zeros((len(present), table.shape[1]), dtype=np.int64)
+    np.add.at(sums, place, table)
+    return sums
 
 
 # Units that span the same strata exchange among themselves where there are as many.
 _FEWEST_ALIKE = 20
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,15 +252,15 @@ def _profiles(unit: Integers, stratum: Integers) -> Integers:
     unit = np.unique(unit, return_inverse=True)[1]
     cells, rows = np.unique(unit * many + stratum, return_counts=True)
     units, strata = cells // many, cells % many
-    # The largest part of each unit comes first.
-    order = np.lexsort((strata, -rows, units))
-    home = strata[order[np.unique(units[order], return_index=True)[1]]]
     spans = np.bincount(units)
-    profile = home.copy()
+    last = np.cumsum(spans)
+    first = last - spans
+    # The largest part of each unit comes first.
+    profile = strata[np.lexsort((strata, -rows, units))[first]]
     several = np.flatnonzero(spans > 1)
     names: dict[bytes, list[int]] = {}
-    first, last = (np.searchsorted(units, several, side=side) for side in _SIDES)
-    for one, start, stop in zip(several.tolist(), first.tolist(), last.tolist(), strict=True):
+    ends = first[several].tolist(), last[several].tolist()
+    for one, start, stop in zip(several.tolist(), *ends, strict=True):
         names.setdefault(strata[start:stop].tobytes(), []).append(one)
     for index, members in enumerate(names[key] for key in sorted(names)):
         if len(members) >= _FEWEST_ALIKE:

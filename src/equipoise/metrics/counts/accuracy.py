@@ -382,7 +382,6 @@ _record = partial(
 register(
     _record(
         name="accuracy",
-        title="Accuracy",
         unit="share",
         rate=True,
         harm="lower",
@@ -409,7 +408,6 @@ register(
     _record(
         name="accuracy_gap",
         rest="accuracy",
-        title="Accuracy gap",
         symbol="GAP",
         definition="Accuracy minus worst-group accuracy.",
         direction="Higher: the worst group falls further behind.",

@@ -1099,7 +1099,6 @@ _effect = partial(
 register(
     _effect(
         name="effect_sizes",
-        title="Effect sizes",
         definition=(
             "Cramér's V (or another statistic) of group by predicted label per true class. The "
             "value is the mean over classes that can be estimated."
@@ -1178,7 +1177,6 @@ register(
     ),
     _table(
         name="phi",
-        title="Phi",
         symbol="φ",
         range="[0, sqrt(min(groups, labels) − 1)]",
         definition="sqrt(χ² / n) of a table of groups by labels.",

@@ -418,7 +418,6 @@ def _parts(
 register(
     MetricSpec(
         name="accuracy_difference",
-        title="Accuracy difference",
         kinds=("predictions",),
         unit="points",
         definition=(

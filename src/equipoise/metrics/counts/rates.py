@@ -720,7 +720,6 @@ register(
         within_class="always",
         rest="true_positive_rate",
         kinds=("predictions", "concepts"),
-        title="True positive rate",
         symbol="TPR",
         group_label="true positive rate",
         definition="Share of rows of a class that are predicted as it.",
@@ -731,7 +730,6 @@ register(
         rest="false_positive_rate",
         mirror="true_positive_rate",
         kinds=("predictions", "concepts"),
-        title="False positive rate",
         symbol="FPR",
         harm="higher",
         group_label="false positive rate",
@@ -741,7 +739,6 @@ register(
     _rate(
         name="true_negative_rate",
         fold="false_positive_rate",
-        title="True negative rate",
         symbol="TNR",
         group_label="true negative rate",
         definition="1 minus the false positive rate.",
@@ -750,7 +747,6 @@ register(
     _rate(
         name="false_negative_rate",
         fold="true_positive_rate",
-        title="False negative rate",
         symbol="FNR",
         harm="higher",
         group_label="false negative rate",
@@ -762,7 +758,6 @@ register(
         of_base_rates=True,
         rest="precision",
         kinds=("predictions", "concepts"),
-        title="Precision",
         symbol="PPV",
         group_label="precision",
         definition=(
@@ -777,7 +772,6 @@ register(
         of_base_rates=True,
         rest="negative_predictive_value",
         mirror="precision",
-        title="Negative predictive value",
         symbol="NPV",
         group_label="negative predictive value",
         definition=(
@@ -790,7 +784,6 @@ register(
         name="selection_rate",
         of_base_rates=True,
         fold="demographic_parity",
-        title="Selection rate",
         group_label="selection rate",
         definition="Share of rows predicted as a class.",
         direction=(
@@ -802,7 +795,6 @@ register(
     _rate(
         name="average_odds",
         mirror="average_odds",
-        title="Average odds",
         definition="Mean of true and false positive rate of a class.",
         direction="Lower: at the same truth, the group receives the label less often.",
         interval="pairwise hybrid score, simultaneous over groups",
@@ -866,7 +858,6 @@ register(
     _unanswered(
         name="unanswered_rate",
         rest="unanswered_rate",
-        title="Unanswered rate",
         kinds=("predictions", "answers"),
         group_label="share without an answer",
         definition=(
@@ -877,7 +868,6 @@ register(
     _unanswered(
         name="right_rate",
         rest="right_rate",
-        title="Right rate",
         kinds=("predictions", "answers"),
         harm="lower",
         group_label="share of right predictions",
@@ -888,7 +878,6 @@ register(
     _unanswered(
         name="wrong_rate",
         rest="wrong_rate",
-        title="Wrong rate",
         kinds=("predictions", "answers"),
         group_label="share of wrong predictions",
         definition="Share of rows with a true class, answered or not, that are predicted wrong.",
@@ -898,21 +887,18 @@ register(
     _unanswered(
         name="unknown_rate",
         rest="unknown_rate",
-        title="Unknown rate",
         group_label="unknown rate",
         definition="Share of rows on which the model says that it does not know.",
     ),
     _unanswered(
         name="refused_rate",
         rest="refused_rate",
-        title="Refused rate",
         group_label="refused rate",
         definition="Share of rows on which the model refuses to answer.",
     ),
     _unanswered(
         name="empty_rate",
         rest="empty_rate",
-        title="Empty rate",
         group_label="empty rate",
         definition="Share of rows with an empty answer, or with none because the model failed.",
     ),
@@ -922,7 +908,6 @@ register(
         rest="answer_gap",
         mirror="answer_gap",
         of_class=True,
-        title="Answer gap",
         kinds=("answers",),
         groups_harm="higher",
         group_label="share of answers",

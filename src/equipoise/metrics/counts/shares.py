@@ -133,6 +133,11 @@ class Inequality:
         turned = self.back - shares * self.back.sum(axis=0)
         return np.asarray(turned / total + shares - 1.0 / len(self.back))
 
+    @cached_property
+    def _likely(self) -> Floats:
+        """Shares of outcomes where those that were not seen may occur."""
+        return _normalised(self.n[:, None] * self.said + _UNSEEN)
+
     def _labelled(self, chosen: Any, tail: float) -> tuple[float, float]:
         """Return how far labelled images may move the mean of what images say, down and up.
 
@@ -160,8 +165,7 @@ class Inequality:
             Images that say as much as one that is independent.
         """
         sets = len(self.n)
-        each = 2.0 * (chosen * self._images).sum(axis=1)
-        low, high, mean = float(each.min()), float(each.max()), float((each * self.said).sum())
+        low, high, mean = self._span(chosen)
         middle, size = mean / sets, sets**2 / float((1.0 / self.n).sum()) / design
         hits = (middle - low) / max(high - low, _ROUNDING)
         ends = clopper_pearson(size * min(max(hits, 0.0), 1.0), size, 2.0 * special.ndtr(z) - 1.0)
@@ -169,12 +173,16 @@ class Inequality:
         down, up = self._labelled(chosen * (2.0 / sets), float(special.ndtr(-z)))
         return middle - math.hypot(middle - below, down), middle + math.hypot(above - middle, up)
 
+    def _span(self, chosen: Booleans) -> tuple[float, float, float]:
+        """Return the least and the most that an image says of 2 (p(A) - |A|/K), and the sum."""
+        each = 2.0 * (chosen * self._images).sum(axis=1)
+        return float(each.min()), float(each.max()), float((each * self.said).sum())
+
     def _together(self, level: float) -> tuple[float, float]:
         """Return the ends of the inequality of the mean shares."""
         apart, classes = self._shares.mean(axis=0) - 1.0 / len(self.back), len(self.back)
-        each = np.array(
-            [self._ends(one, _critical(level, classes - 1)) for one in _one_hot(classes)]
-        )
+        alone, own = np.eye(classes, dtype=bool)[:, None, :, None], _critical(level, classes - 1)
+        each = np.array([self._ends(one, own) for one in alone])
         unsure = int(((each[:, 0] <= 0.0) & (each[:, 1] >= 0.0)).sum())
         wide, narrow = _critical(level, min(unsure, classes - 1)), _critical(level, 1)
         largest = np.argsort(-apart, kind="stable")
@@ -187,16 +195,13 @@ class Inequality:
 
     def _apart(self, level: float) -> float:
         """Return the low end where each set may favour classes of its own."""
-        seen = self.n[:, None] * self.said + _UNSEEN
-        likely = seen / seen.sum(axis=1, keepdims=True)
         many = np.maximum(np.rint(self.n), 1.0)
-        drawn = self.rng().multinomial(many.astype(np.int64), likely, (_AGAIN, len(many)))
+        drawn = self.rng().multinomial(many.astype(np.int64), self._likely, (_AGAIN, len(many)))
         again = drawn / many[:, None]
         kept = self._without_one(again, many) * self._images
         found = 2.0 * np.einsum("rmkj,rmj->rm", kept, again)
         chosen = self._without_one(self.said, self.n)
-        each = 2.0 * (chosen * self._images).sum(axis=1)
-        low, high = float(each.min()), float(each.max())
+        low, high, _ = self._span(chosen)
         hits = min(max((float(found.mean()) - low) / max(high - low, _ROUNDING), 0.0), 1.0)
         independent = (high - low) ** 2 * hits * (1.0 - hits) * float((1.0 / self.n).sum())
         of_sets = float(found.var(axis=0).sum())
@@ -238,9 +243,7 @@ class Inequality:
         some, z = self._several, _critical(level, 1)
         if not some.any():
             return self.most
-        n = self.n[some]
-        seen = n[:, None] * self.said[some] + _UNSEEN
-        likely = seen / seen.sum(axis=1, keepdims=True)
+        n, likely = self.n[some], self._likely[some]
         apart = np.einsum("mkj,mj->mk", self._images[some], likely)
         noise = self._variance(likely) / n[:, None, None]
         of_set = 4.0 * apart[:, :, None] * apart[:, None] * noise
@@ -267,10 +270,6 @@ class Inequality:
 def _critical(level: float, freedom: int) -> float:
     """Return the critical value of all contrasts in some dimensions together (Scheffé)."""
     return math.sqrt(2.0 * float(special.gammaincinv(max(freedom, 1) / 2.0, level)))
-
-
-def _one_hot(classes: int) -> Booleans:
-    return np.eye(classes, dtype=bool)[:, None, :, None]
 
 
 # What is added to each count of an outcome before shares are drawn (Jeffreys), so that what was not
@@ -1016,7 +1015,6 @@ register(
     ),
     _share(
         name="corrected_share",
-        title="Corrected share",
         harm="either",
         definition=(
             "Most likely share of a true class among images, from the classifier's labels and its "

@@ -331,7 +331,6 @@ _preferred = partial(
 register(
     _preferred(
         name="systematic_preference",
-        title="Systematic preference",
         range="[−1, 1] of a group; the size of the largest",
         harm="either",
         group_metric="systematic_preference",

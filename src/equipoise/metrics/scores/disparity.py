@@ -1068,7 +1068,6 @@ register(
     _disparity(
         name="average_precision",
         rest="average_precision",
-        title="Average precision",
         symbol="AP",
         definition=(
             "Sum over thresholds of precision times the gain in recall, tied scores grouped."
@@ -1089,7 +1088,6 @@ register(
     _disparity(
         name="f1",
         rest="f1",
-        title="F1",
         definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
         direction="Lower: more wrong decisions for each right one.",
     ),

@@ -394,7 +394,6 @@ register(
     _rejected(
         name="rejection_gap",
         rest="rejected_share",
-        title="Rejection gap",
         unit="points",
         groups_harm="higher",
         definition=(

@@ -1157,7 +1157,6 @@ register(
     _gap(
         name="similarity_gap",
         rest="similarity_gap",
-        title="Similarity gap",
         range="[0, 2] for cosines",
         threshold=0.01,
         threshold_reason=COSINE,
@@ -1180,7 +1179,6 @@ register(
     ),
     _gap(
         name="group_effect",
-        title="Group effect",
         range="any number",
         harm="either",
         definition=(

@@ -340,7 +340,6 @@ _words = partial(
 register(
     _words(
         name="trend",
-        title="Trend",
         range="[-words, words] for cosines",
         harm="lower",
         definition=(
@@ -352,7 +351,6 @@ register(
     ),
     _words(
         name="gender_difference",
-        title="Gender difference",
         range="[0, 2 x words] for cosines",
         definition=(
             "Largest minus smallest group in the sum of mean similarities over all words, by "

@@ -693,7 +693,6 @@ _total = partial(MetricSpec, kinds=("associations",), reference="Mandal 2024, ch
 register(
     _association(
         name="association_score",
-        title="Association score",
         kinds=("associations", "text_to_image"),
         range="[-2, 2] for cosines",
         definition=(
@@ -708,7 +707,6 @@ register(
     ),
     _association(
         name="differential_association",
-        title="Differential association",
         range="[-4, 4] for cosines",
         definition="Association of a concept with images of two groups, minus that of another.",
         direction="Either: positive means the first concept is closer to the first group.",
@@ -753,7 +751,6 @@ register(
     ),
     _total(
         name="total_absolute_association",
-        title="Total absolute association",
         range="[0, 2 x targets] for cosines",
         definition="Sum over targets of the absolute association score.",
         direction="Higher: targets are associated more with either group.",

@@ -639,7 +639,6 @@ register(
     ),
     _mcas(
         name="diffusion_bias",
-        title="Diffusion bias",
         symbol="δ",
         range="[0, 2] for cosines",
         definition="| |II| − |TT| |: difference in size of the association in images and texts.",
@@ -652,7 +651,6 @@ register(
     ),
     _mcas(
         name="bias_amplification",
-        title="Bias amplification",
         symbol="α",
         range="[0, infinity)",
         definition="|(ITP + ITA) / (2 TT)|: association across modalities relative to texts.",

@@ -450,7 +450,6 @@ register(
     MetricSpec(
         name="label_concentration",
         of_base_rates=True,
-        title="Label concentration",
         kinds=("associations", "answers"),
         unit="points",
         definition="Largest difference between groups in the share of their k top labels.",
