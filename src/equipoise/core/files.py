@@ -79,7 +79,7 @@ def table_bytes(table: pa.Table, **options: Any) -> bytes:
 
 def _write(table: pa.Table, file: BinaryIO, options: dict[str, Any]) -> None:
     pq.write_table(table, file, write_page_checksum=True, **options)
-    start = _footer(file)
+    start = footer_start(file)
     file.seek(start)
     footer = file.read()
     file.seek(start)
@@ -105,7 +105,7 @@ def read_table(
         When the file is missing, damaged or no Parquet.
     """
     with path.open("rb") as file:
-        file.seek(max(_footer(file) - _SEAL, 0))
+        file.seek(max(footer_start(file) - _SEAL, 0))
         seal, footer = file.read(_SEAL), file.read()
     if seal.startswith(_MARK) and seal[len(_MARK) :] != sha256(footer).digest():
         raise OSError(f"{path}: the footer does not match its checksum")
@@ -115,7 +115,7 @@ def read_table(
     )
 
 
-def _footer(file: BinaryIO) -> int:
+def footer_start(file: BinaryIO) -> int:
     """Return where the footer starts, as the file itself says."""
     size = file.seek(0, io.SEEK_END)
     file.seek(max(size - _END, 0))

@@ -24,6 +24,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from equipoise.core import AnyArray, Booleans, DataError
+from equipoise.core.files import footer_start
 from equipoise.core.labels import is_text
 from equipoise.data.files import (
     RepeatedKeyError,
@@ -605,8 +606,6 @@ def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
 _BYTES_AT_ONCE = 1 << 20
 # The name under which a footer keeps the types that the writer had, and one that nothing reads.
 _TYPES, _NO_TYPES = b"ARROW:schema", b"ARROW_schema"
-# What ends a file: the length of the footer in four bytes, and four letters.
-_END = 8
 
 
 def _open_parquet(path: Path) -> OpenTable:
@@ -664,10 +663,7 @@ def open_parquet(path: Path, *, stored_types: bool = False) -> Iterator[pq.Parqu
 
 def _without_types(source: pa.NativeFile) -> pq.FileMetaData:
     """Return the footer of a file without the types that the writer had."""
-    size = source.size()
-    source.seek(max(0, size - _END))
-    length = int.from_bytes(source.read(4), "little")
-    source.seek(max(0, size - _END - length))
+    source.seek(footer_start(source))
     before, found, after = source.read().rpartition(_TYPES)
     renamed = before + (_NO_TYPES if found else b"") + after
     return pq.read_metadata(pa.BufferReader(b"PAR1" + renamed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -14,12 +14,10 @@ import pyarrow.compute as pc
 
 from equipoise.core import RunError
 from equipoise.core.files import read_table, write_table
-
-if TYPE_CHECKING:
-    from equipoise.data import ModelPredictions, PredictionData, Predictions
-    from equipoise.data.outputs import Coded
+from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 
 _KEY = b"equipoise"
+_FACTS = ("scale", "vocabulary", "probability_classes", "classes")
 _RESERVED = ("image_id", "target", "unit")
 
 
@@ -65,12 +63,9 @@ def write_predictions(run: Path, data: PredictionData) -> None:
             "failed": model.failed,
             "states": model.coded_state.vocabulary,
             "versions": {
-                version: {
-                    "scale": made.scale,
+                version: {name: getattr(made, name) for name in _FACTS}
+                | {
                     "ranked": made.coded_top is not None,
-                    "vocabulary": made.vocabulary,
-                    "probability_classes": made.probability_classes,
-                    "classes": made.classes,
                     "probabilities": made.probabilities is not None,
                 }
                 for version, made in model.versions.items()
@@ -146,8 +141,6 @@ def read_predictions(run: str | Path) -> PredictionData:
 
 
 def _read_data(folder: Path) -> PredictionData:
-    from equipoise.data import PredictionData
-
     table, about = _read(folder / "images.parquet")
     ids = np.empty(table.num_rows, dtype=object)
     ids[:] = table["image_id"].to_pylist()
@@ -177,16 +170,11 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def _coded(column: pa.ChunkedArray, vocabulary: list[str]) -> Coded:
-    from equipoise.data.outputs import Coded
-
     codes = pc.index_in(column, pa.array(vocabulary, pa.string())).combine_chunks()
     return Coded(codes.fill_null(-1).to_numpy(zero_copy_only=False), tuple(vocabulary))
 
 
 def _read_model(folder: Path, name: str, n: int) -> ModelPredictions:
-    from equipoise.data import ModelPredictions, Predictions
-    from equipoise.data.outputs import Coded
-
     table, about = _read(folder / "predictions" / file_name(name))
     versions = {}
     for version, facts in about["versions"].items():

@@ -167,8 +167,7 @@ class Asked:
                 )
             return found
         values = np.array(found, dtype=np.float32)  # models may use their buffers again
-        wanted = (len(images), *(() if self.width is None else (self.width,)))
-        if values.ndim != 2 or values.shape[: len(wanted)] != wanted:
+        if values.ndim != 2 or values.shape != (len(images), self.width or values.shape[1]):
             raise FormError(
                 f"{self.info.name} gave an array of shape {values.shape} for {len(images)} images, "
                 f"expected ({len(images)}, {self.width or 'dimension'})."
