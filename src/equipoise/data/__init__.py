@@ -12,6 +12,7 @@ from equipoise.data.formats.reading import (
     RowPictures,
     data_format,
     find_format,
+    read_class_mapping,
     read_plain,
 )
 from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
@@ -32,22 +33,19 @@ from equipoise.data.groups import (
     income_bands,
 )
 from equipoise.data.image_set import (
-    Gathered,
-    ImageSet,
-    Rule,
-    Step,
-    image_set,
-)
-from equipoise.data.image_steps import (
     ClassMapping,
     CropBoxes,
+    Gathered,
     IdsFrom,
+    ImageSet,
     LeaveOutImages,
     LeaveOutLabels,
     LeaveOutUnlabelled,
+    Rule,
+    Step,
     combine,
+    image_set,
     leave_out_visual_genome,
-    read_class_mapping,
 )
 from equipoise.data.labels import Items, ItemSource, LabelSource, load_items
 from equipoise.data.lexicons import (

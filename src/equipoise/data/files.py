@@ -7,7 +7,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,13 @@ _MISSPELT = 0.8
 BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
-def hash_bytes(content: bytes) -> dict[str, Any]:
-    """Return "sha256" and "bytes" of the content of a file."""
-    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+def hash_parts(parts: Iterable[bytes]) -> dict[str, Any]:
+    """Return "sha256" and "bytes" of a content in parts."""
+    hashed, size = hashlib.sha256(), 0
+    for part in parts:
+        hashed.update(part)
+        size += len(part)
+    return {"sha256": hashed.hexdigest(), "bytes": size}
 
 
 def read_whole(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> bytes:
@@ -92,7 +96,7 @@ def read_text(
     """
     content = read_whole(Path(path), formats, expected)
     text = to_utf8(content, str(path), encoding, header=False).decode("utf-8-sig")
-    return text, hash_bytes(content)
+    return text, hash_parts([content])
 
 
 def unknown_extension(path: Path, formats: str) -> DataError:

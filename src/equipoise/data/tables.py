@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import decimal
-import hashlib
 import io
 import math
 import os
@@ -28,8 +27,8 @@ from equipoise.core.files import footer_start
 from equipoise.core.labels import is_text
 from equipoise.data.files import (
     RepeatedKeyError,
-    hash_bytes,
     hash_file,
+    hash_parts,
     parse_json,
     read_whole,
     to_utf8,
@@ -489,7 +488,7 @@ def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenT
         # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
         return {column: table[place][1:] for column, place in zip(wanted, places, strict=True)}
 
-    return OpenTable(name, hash_bytes(content), tuple(header), columns, {})
+    return OpenTable(name, hash_parts([content]), tuple(header), columns, {})
 
 
 def _header(start: str, delimiter: str) -> list[str]:
@@ -592,7 +591,7 @@ def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
     names = tuple(dict.fromkeys(key for record in records for key in record))
     return OpenTable(
         name,
-        hash_bytes(content),
+        hash_parts([content]),
         names,
         lambda wanted: {
             column: _of_objects([record.get(column) for record in records], name, column)
@@ -730,7 +729,10 @@ def read_table(
         raise no_rows(name)
     as_texts = {column: as_text(columns[column], name, column) for column in text_names}
     as_floats = {column: as_numbers(columns[column], name, column) for column in number_names}
-    digest = opened.digest or _frame_digest([*as_texts.values(), *as_floats.values()])
+    # Of a data frame the columns used, in one form, so that equal data hash equally in any library.
+    digest = opened.digest or hash_parts(
+        part for one in (*as_texts.values(), *as_floats.values()) for part in _canonical(one)
+    )
     return Table(name, as_texts, as_floats, rows, {**digest, "rows": rows})
 
 
@@ -744,20 +746,11 @@ def no_rows(name: str) -> DataError:
     )
 
 
-def _frame_digest(columns: list[pl.Series]) -> dict[str, Any]:
-    """Hash the columns used in one form, so that equal data hash equally in any frame library.
+def _canonical(column: pl.Series) -> Iterator[bytes]:
+    """Name, which cells are missing, and the cells: floats, or lengths of texts and their bytes.
 
     A serialised Arrow table would not do: what lies beneath its missing cells differs.
     """
-    hashed, size = hashlib.sha256(), 0
-    for part in (part for column in columns for part in _canonical(column)):
-        hashed.update(part)
-        size += len(part)
-    return {"sha256": hashed.hexdigest(), "bytes": size}
-
-
-def _canonical(column: pl.Series) -> Iterator[bytes]:
-    """Name, which cells are missing, and the cells: floats, or lengths of texts and their bytes."""
     yield f"{column.name}\0{column.dtype}\0".encode()
     yield np.packbits(column.is_null().to_numpy()).tobytes()
     if column.dtype.is_float():

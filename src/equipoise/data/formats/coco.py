@@ -15,8 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from equipoise.core import InputError
 from equipoise.data.formats.reading import Id, Number, Records, Text, data_format, read_json
-from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
-from equipoise.data.image_steps import combine
+from equipoise.data.image_set import Gathered, ImageSet, Places, combine, image_set
 from equipoise.data.tables import number_texts
 
 

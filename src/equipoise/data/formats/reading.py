@@ -30,7 +30,7 @@ from pydantic import (
 
 from equipoise.core import DataError, InputError
 from equipoise.data.files import RepeatedKeyError, parse_json, read_text
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ClassMapping, Gathered, ImageSet, image_set
 from equipoise.data.problems import check_ids, nearest, show
 from equipoise.data.tables import read_table
 
@@ -129,8 +129,9 @@ class DataFormat:
 
     def load(self, files: Mapping[str, Path] | Path, **options: Any) -> ImageSet:
         """Read the files: a path alone, or paths by role."""
-        given = files if isinstance(files, Mapping) else None
-        return self.read(files, **options) if given is None else self.read(**given, **options)
+        if isinstance(files, Mapping):
+            return self.read(**files, **options)
+        return self.read(files, **options)
 
 
 FORMATS: dict[str, DataFormat] = {}
@@ -390,6 +391,31 @@ def read_plain(
     return image_set(
         gathered, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
     )
+
+
+def read_class_mapping(
+    path: Path | str, *, name: str | None = None, columns: tuple[str, str] = ("label", "class")
+) -> ClassMapping:
+    """Read a mapping.
+
+    Parameters
+    ----------
+    path : path
+        A table with a row for each pair of label and class.
+    name : str, optional
+        The name of the file, without its ending, unless given.
+    columns : (str, str)
+        The columns of the label and of the class.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read, or a label or class is empty.
+    """
+    rows = read_rows(path, columns, role="class mapping")
+    cells = (rows.filled(column, "a text in every row") for column in columns)
+    pairs = frozenset((label.strip(), one.strip()) for label, one in zip(*cells, strict=True))
+    return ClassMapping(name or Path(path).stem, pairs)
 
 
 def _id_text(value: object) -> object:
