@@ -192,6 +192,10 @@ class NoOptions(Section):
     """A metric that takes no options."""
 
 
+ON = NoOptions()
+"""A metric without options that is on."""
+
+
 def _switch(value: object) -> object:
     """Read `true` or nothing as the defaults, and `false` as off."""
     return {} if value is None or value is True else None if value is False else value
@@ -204,6 +208,9 @@ def _switched(value: object, dump: Any) -> object:
 Options = TypeVar("Options", bound=Section)
 Switch = Annotated[Options | None, BeforeValidator(_switch), WrapSerializer(_switched)]
 """Options of a metric, or None when it is switched off (`false` in the configuration)."""
+
+Plain = Switch[NoOptions]
+"""A metric without options, on or off."""
 
 
 class CsvConfig(Section):

@@ -15,12 +15,13 @@ from equipoise.audits.config import (
     group_name,
 )
 from equipoise.audits.config_fields import (
+    ON,
     Group,
     Label,
     Models,
     Name,
-    NoOptions,
     OutsideConfig,
+    Plain,
     Section,
     Switch,
     among,
@@ -127,11 +128,11 @@ class ConcentrationOptions(Section):
 class MetricsConfig(Section):
     """Options per metric; `false` switches one off."""
 
-    unanswered_rate: Switch[NoOptions] = NoOptions()
+    unanswered_rate: Plain = ON
     answer_gap: Switch[AnswersOptions] = AnswersOptions()
     cramers_v: Switch[DistributionOptions] = DistributionOptions()
     label_concentration: Switch[ConcentrationOptions] = ConcentrationOptions()
-    accuracy: Switch[NoOptions] = NoOptions()
+    accuracy: Plain = ON
 
 
 class Config(AuditConfig):

@@ -15,11 +15,12 @@ from equipoise.audits.config import (
     Vocabulary,
 )
 from equipoise.audits.config_fields import (
+    ON,
     Label,
     Models,
     Name,
     Names,
-    NoOptions,
+    Plain,
     Section,
     Switch,
     Templates,
@@ -154,16 +155,16 @@ class EffectSizeOptions(Section):
 class MetricsConfig(Section):
     """Options per metric; `false` switches a metric off, everything else the input allows is on."""
 
-    accuracy: Switch[NoOptions] = NoOptions()
-    worst_group_accuracy: Switch[NoOptions] = NoOptions()
-    accuracy_gap: Switch[NoOptions] = NoOptions()
-    demographic_parity: Switch[NoOptions] = NoOptions()
+    accuracy: Plain = ON
+    worst_group_accuracy: Plain = ON
+    accuracy_gap: Plain = ON
+    demographic_parity: Plain = ON
     equalized_odds: Switch[EqualizedOddsOptions] = EqualizedOddsOptions()
-    rates: Switch[NoOptions] = NoOptions()
+    rates: Plain = ON
     hit_rate: Switch[HitRateOptions] = HitRateOptions()
     effect_sizes: Switch[EffectSizeOptions] = EffectSizeOptions()
     skewsize: Switch[EffectSizeOptions] = EffectSizeOptions()
-    unanswered_rate: Switch[NoOptions] = NoOptions()
+    unanswered_rate: Plain = ON
 
 
 class Config(AuditConfig):
