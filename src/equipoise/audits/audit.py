@@ -32,12 +32,11 @@ from equipoise.audits.group_sizes import (
 from equipoise.audits.kinds import (
     PERCEIVED,
     REGISTERED,
-    Progress,
     audit_of,
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, Models
-from equipoise.core import AuditResult, DataError, Groups, InputError, Objects
+from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress
 
 if TYPE_CHECKING:
     from equipoise.stats.resampling import Resampling

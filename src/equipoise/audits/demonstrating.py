@@ -12,8 +12,8 @@ import pyarrow as pa
 from equipoise.audits.audit import prepare, run
 from equipoise.audits.columns import schema_of
 from equipoise.audits.config import parse_config
-from equipoise.audits.kinds import Progress, with_progress
-from equipoise.core import AuditResult, Floats32
+from equipoise.audits.kinds import with_progress
+from equipoise.core import AuditResult, Floats32, Progress
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
 from equipoise.planted.scenes.captions import neutral_prompts

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from equipoise.core import Progress
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit
@@ -14,9 +16,6 @@ KINDS = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
     "counterfactuals", "text_to_image", "generation", "activations",
 )  # fmt: skip
-
-Progress = Callable[[str, int, int | None], None]
-"""Told the step, what is done, and what there is to do."""
 
 PERCEIVED = (
     "Groups are as the data label them: perceived attributes, not identities. The findings "

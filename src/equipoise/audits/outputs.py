@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
-from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects
+from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
 from equipoise.data import load_items
 from equipoise.data.outputs import Coded, Content, Outputs
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
     from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import Known
-    from equipoise.audits.kinds import Progress
     from equipoise.counterfactuals.parts import Request
     from equipoise.counterfactuals.reading import Generated
     from equipoise.evidence.extraction import Extraction

@@ -12,8 +12,8 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from equipoise.audits.config_fields import FilePath, Name, Section, Table, only_one
 from equipoise.audits.findings import manifest_of
-from equipoise.audits.kinds import PERCEIVED, Progress
-from equipoise.core import AuditResult, DataError, InputError
+from equipoise.audits.kinds import PERCEIVED
+from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.mitigate.augmentation.experiment import (
     augmentation_experiment,
     findings_of,

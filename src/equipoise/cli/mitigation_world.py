@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.cli.runs import result_of
-from equipoise.core import AuditResult, Objects
+from equipoise.core import AuditResult, Objects, Progress
 from equipoise.mitigate.closed_form import (
     VALUE,
     DirectionRemoval,
@@ -30,7 +30,7 @@ from equipoise.planted.scenes.sets import Scenes, render_balanced, render_sets
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
-    from equipoise.mitigate.recipe import Progress, Recipe
+    from equipoise.mitigate.recipe import Recipe
 
 LOOKED = (
     "Withheld subjects of this experiment on the shipped models were looked at before "

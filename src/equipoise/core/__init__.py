@@ -27,6 +27,7 @@ from equipoise.core.groups import MIN_SIZE, Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.core.result import AuditResult, Manifest
+from equipoise.core.types import Facts, Fields, Progress, Strings
 
 __all__ = [
     "MIN_SIZE",
@@ -42,7 +43,9 @@ __all__ = [
     "EquipoiseError",
     "Estimate",
     "Excluded",
+    "Facts",
     "Family",
+    "Fields",
     "Finding",
     "Floats",
     "Floats32",
@@ -59,7 +62,9 @@ __all__ = [
     "Objects",
     "Part",
     "Positions",
+    "Progress",
     "RunError",
+    "Strings",
     "Verdict",
     "Words",
     "encode",

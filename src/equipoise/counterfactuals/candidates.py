@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import AnyArray, Booleans, DataError, Integers, Objects
+from equipoise.core import AnyArray, Booleans, DataError, Integers, Objects, Strings
 from equipoise.data.problems import check_columns
 
 IMAGE, ABSENT = "image", "absent"
@@ -39,11 +39,11 @@ class Candidates:
         Rows without a value of any attribute, or of no set.
     """
 
-    types: tuple[str, ...]
+    types: Strings
     columns: dict[str, Objects]
     state: Objects
     starts: Integers
-    names: tuple[str, ...]
+    names: Strings
     left_out: int = 0
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class Candidates:
         return self.columns[column][self.starts[:-1]]
 
     @cached_property
-    def combinations(self) -> tuple[str, ...]:
+    def combinations(self) -> Strings:
         """Attributes that vary together, joined by "-", sorted."""
         return tuple(sorted({*self.of_candidates("attributes").tolist()}))
 

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import Booleans
+from equipoise.core import Booleans, Fields
 from equipoise.core.files import write_table
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.counterfactuals.filters import Check, Stage, made_stage
@@ -82,7 +81,7 @@ class Filtered:
             some = (combinations == combination) | (combination == ALL)
             sizes = {"sets": some.astype(np.int64), "images": candidates.sizes * some}
             for order, stage in enumerate(names):
-                row: dict[str, Any] = {"attributes": combination, "stage": stage, "order": order}
+                row: Fields = {"attributes": combination, "stage": stage, "order": order}
                 for unit, size in sizes.items():
                     before, after = (int(size[mask].sum()) for mask in masks[order : order + 2])
                     row[f"{unit}_before"] = before
@@ -126,7 +125,7 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
             reasons = [
                 f"{good:g} of {n} images pass, {least:g} needed" for good, n, least in numbers
             ]
-            found: dict[str, dict[str, Any]] = {"filter_images": images}
+            found: dict[str, Fields] = {"filter_images": images}
             if check.pairs is not None:
                 first, second, value = check.pairs
                 reasons = [f"least alike: {value:.4g}" for value in check.set_value]
@@ -184,7 +183,7 @@ def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
     place = {name: index for index, name in enumerate(pictures.ids.tolist())}
     files = [f"{PICTURES}/{number:07d}.png" for number in range(len(rows))]
     ids = candidates.columns["image_id"][rows]
-    columns: dict[str, Any] = {
+    columns: Fields = {
         "image_id": ids,
         "file": np.array(files, dtype=object),
         "set": np.array(candidates.names, dtype=object)[candidates.candidate[rows]],

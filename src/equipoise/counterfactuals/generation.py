@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise import __version__
-from equipoise.core import ModelError
+from equipoise.core import Fields, ModelError, Progress
 from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.counterfactuals.control import generate_controlled
@@ -48,8 +48,6 @@ from equipoise.evidence.store import (
 from equipoise.evidence.working import copies, spread
 from equipoise.models.generators import ControlledGenerator, Sampling
 from equipoise.models.loading import load_generator
-
-Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -292,7 +290,7 @@ def _run(
     models: Sequence[Any],
     settings: Settings,
     folder: Path,
-    about: dict[str, Any],
+    about: Fields,
 ) -> int:
     """Make the parts that are missing or damaged; return how many images that were.
 
@@ -307,7 +305,7 @@ def _run(
     there = images - sum(map(len, todo.values()))
     if todo:
         write_manifest(folder, about | {"whole": False})
-    failed: dict[Path, list[dict[str, Any]]] = {}
+    failed: dict[Path, list[Fields]] = {}
     allowed = math.floor(settings.max_failures * images + 1e-9)
 
     def check(path: Path, so_far: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core import InputError
+from equipoise.core import Fields, InputError, Strings
 from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence.store import key_of, part_name
@@ -58,8 +58,8 @@ class Group:
     """
 
     name: str
-    ids: tuple[str, ...]
-    prompts: tuple[str, ...]
+    ids: Strings
+    prompts: Strings
     set: str | None
 
 
@@ -93,7 +93,7 @@ class Candidate:
         """Return the number of images."""
         return len(self.group.ids)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Fields]:
         """Yield the known columns of each image before it is made."""
         group = self.group
         for prompt_id, prompt in zip(group.ids, group.prompts, strict=True):
@@ -120,7 +120,7 @@ class Piece:
         """Return the number of images."""
         return sum(map(len, self.candidates))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Fields]:
         """Return the known columns of each image before it is made."""
         return [row for candidate in self.candidates for row in candidate.rows()]
 
@@ -187,7 +187,7 @@ class Request:
                     waiting.append(self.candidate(group, place))
             yield Piece(tuple(waiting))
 
-    def parts(self, folder: Path, facts: dict[str, Any]) -> dict[Path, Piece]:
+    def parts(self, folder: Path, facts: Fields) -> dict[Path, Piece]:
         """Return the pieces by the path of their part, which tells the facts and all draws."""
         key, parts = key_of(facts), {}
         for number, piece in enumerate(self.pieces(facts["part"])):
@@ -195,7 +195,7 @@ class Request:
             parts[folder / part_name(number, key_of([key, rows])[:16])] = piece
         return parts
 
-    def facts(self, model: str, sampling: Sampling, part: int) -> dict[str, Any]:
+    def facts(self, model: str, sampling: Sampling, part: int) -> Fields:
         """Return all that decides the content of a folder, but the number of candidates.
 
         Parameters
@@ -218,7 +218,7 @@ class Request:
             "prompts": key_of(rows),
             "part": part,
         }
-        plain: dict[str, Any] = json.loads(json.dumps(facts))  # as a manifest gives it back
+        plain: Fields = json.loads(json.dumps(facts))  # as a manifest gives it back
         return plain
 
 
@@ -260,7 +260,7 @@ def request_captions(
             raise InputError(f"shares {share}; expected two from 0 to 1, the lower first")
         ends.append((float(low), float(high)))
     table = captions.table if isinstance(captions, CaptionSets) else captions
-    members: dict[str, list[tuple[str, ...]]] = {}
+    members: dict[str, list[Strings]] = {}
     columns = _texts(table, ("caption_id", "caption", "set"), candidates)
     for *row, name in zip(*columns, strict=True):
         members.setdefault(name, []).append(tuple(row))
@@ -272,7 +272,7 @@ def request_captions(
     return Request(table, "caption_id", tuple(groups), candidates, seed, ends[0], own_shares)
 
 
-def _texts(table: Any, columns: tuple[str, ...], count: int) -> list[list[str]]:
+def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
     """Return columns of distinct ids and of texts, checked."""
     if count < 1:
         raise InputError(f"{count} images of each {columns[-1]}; expected 1 or more")

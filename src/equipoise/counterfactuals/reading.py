@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from equipoise.core import DataError
+from equipoise.core import DataError, Facts
 from equipoise.core.files import read_table
 from equipoise.counterfactuals.parts import COLUMNS
 from equipoise.evidence import new_run
@@ -48,8 +47,8 @@ class Generated:
     folder: Path
     table: pa.Table
     pictures: Pictures
-    info: Mapping[str, Any]
-    inputs: Mapping[str, Mapping[str, Any]]
+    info: Facts
+    inputs: Mapping[str, Facts]
     computed: int = 0
 
 
@@ -89,7 +88,7 @@ def read_generated(folder: Path | str) -> Generated:
 
 
 def generated(
-    folder: Path, paths: Sequence[Path], table: pa.Table, info: Mapping[str, Any], computed: int = 0
+    folder: Path, paths: Sequence[Path], table: pa.Table, info: Facts, computed: int = 0
 ) -> Generated:
     """Return the images in the parts of a folder, sorted by id."""
     rows = read_rows(paths, COLUMNS.names)

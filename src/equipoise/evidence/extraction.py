@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise import __version__
-from equipoise.core import DataError, InputError, ModelError, RunError
+from equipoise.core import DataError, InputError, ModelError, Progress, RunError
 from equipoise.core.files import table_bytes
 from equipoise.evidence.decoding import Decoding, quiet
 from equipoise.evidence.pictures import Files, Pictures, same_pictures
@@ -37,9 +37,6 @@ from equipoise.evidence.store import (
     write_manifest,
 )
 from equipoise.evidence.working import Cluster, Native, Request, RunOptions, asked, copies, telling
-
-Progress = Callable[[str, int, int | None], None]
-"""Told the step, what is done, and what there is to do."""
 
 ENGINES = ("native", "ray")
 # Answers take long.

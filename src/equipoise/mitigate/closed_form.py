@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import Field, PositiveFloat
 from scipy.optimize import nnls
 
-from equipoise.core import Floats, InputError
+from equipoise.core import Floats, InputError, Progress
 from equipoise.mitigate.measuring import embed_images, queries_of, text_vectors
-from equipoise.mitigate.recipe import Names, Progress, SetRecipe, WrappedRecipe
+from equipoise.mitigate.recipe import Names, SetRecipe, WrappedRecipe
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import (

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.config_fields import located
-from equipoise.core import ConfigError, DataError, InputError, Integers, Objects
+from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress
 from equipoise.data import ItemSource, load_items, read_table
 from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table, prompts
 from equipoise.mitigate.config import Config, ImagesConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
-from equipoise.mitigate.recipe import Progress, refuse_occupied
+from equipoise.mitigate.recipe import refuse_occupied
 from equipoise.mitigate.sets import (
     ImageSets,
     Split,

@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, Floats32, Integers, ModelError, Objects, Positions
+from equipoise.core import (
+    AnyArray,
+    Floats,
+    Floats32,
+    Integers,
+    ModelError,
+    Objects,
+    Positions,
+    Progress,
+)
 from equipoise.core.wording import number
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
-from equipoise.mitigate.recipe import Progress
 from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors

@@ -16,7 +16,7 @@ from pydantic import PositiveInt
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Dtype, Name, Section, Some
-from equipoise.core import AnyArray, ModelError, RunError
+from equipoise.core import AnyArray, ModelError, Progress, RunError
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
@@ -24,9 +24,6 @@ from equipoise.mitigate.trainable import RECORD, Trainable, trainable
 from equipoise.models import load_model, runtimes
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
-
-Progress = Callable[[str, int, int | None], None]
-"""Progress callback: (step, done, total)."""
 
 Names = Some[Name]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
-from equipoise.core import Family, Finding, InputError, ModelError
+from equipoise.core import Family, Finding, InputError, ModelError, Progress
 from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import Loaded, check_images, load
 from equipoise.mitigate.measuring import (
@@ -30,7 +30,7 @@ from equipoise.mitigate.measuring import (
     named,
     outcomes,
 )
-from equipoise.mitigate.recipe import Progress, Recipe
+from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive
 from equipoise.models.protocols import DualEncoder

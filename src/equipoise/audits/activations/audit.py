@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import table_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
-from equipoise.core import Family, Groups, Integers
+from equipoise.core import Facts, Family, Fields, Groups, Integers
 from equipoise.metrics.values.activation import Regions, activation_share, activation_share_gap
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Activations(Audit["Config", ActivationData, Design]):
             self.name, design.model, design.groups.name, "default", config.resampling.level
         )
         maps, boxes = design.mapped.maps, design.mapped.boxes[design.region]
-        how: dict[str, Any] = {
+        how: Fields = {
             "groups": design.every, "units": _units(design, config, data),
             "resampling": resampling, "rng": config.resampling.seed,
         }  # fmt: skip
@@ -172,7 +172,7 @@ class Activations(Audit["Config", ActivationData, Design]):
         data: ActivationData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Facts:
         """Return images, and maps of each model (of one cell before it runs)."""
         return {
             "images": len(data.images),

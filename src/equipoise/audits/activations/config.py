@@ -22,7 +22,7 @@ from equipoise.audits.config_fields import (
     among,
 )
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.core import MIN_SIZE
+from equipoise.core import MIN_SIZE, Strings
 
 
 def _listed(value: object) -> object:
@@ -86,7 +86,7 @@ class DataConfig(Section):
     max_unmatched: Share = 0.01
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> Strings:
         """Columns of the table that are needed."""
         named = [name for group in self.groups for name in group]
         boxes = [name for region in self.regions.values() for name in region.columns]

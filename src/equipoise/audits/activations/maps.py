@@ -11,7 +11,16 @@ import numpy as np
 
 from equipoise.audits.columns import ImageData, numbers_of
 from equipoise.audits.group_sizes import groups_by
-from equipoise.core import AnyArray, ConfigError, DataError, Floats, InputError, Integers
+from equipoise.core import (
+    AnyArray,
+    ConfigError,
+    DataError,
+    Fields,
+    Floats,
+    InputError,
+    Integers,
+    Strings,
+)
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
@@ -46,7 +55,7 @@ def _maps(
 
     by_id = dict(zip(pictures.ids.tolist(), targets, strict=True))
 
-    def call(ids: Sequence[str], images: Sequence[Any]) -> list[dict[str, Any]]:
+    def call(ids: Sequence[str], images: Sequence[Any]) -> list[Fields]:
         maps = activation_maps(
             model,
             images,
@@ -132,7 +141,7 @@ def load(config: Config, models: Models) -> ActivationData:
     images = models.once("images", lambda: load_items(table, what="images"))
     boxes = {name: boxes_of(images, region) for name, region in data.regions.items()}
     inputs, every = dict(images.inputs), {}
-    counts: dict[str, Any] = {"images": images.counts, "models": {}}
+    counts: Fields = {"images": images.counts, "models": {}}
     for name, section in config.models.items():
         grid: tuple[int, int] | None = None
         pictures: Pictures | None = None
@@ -249,7 +258,7 @@ def _make(
             np.stack(cells.field(key).to_numpy(zero_copy_only=False)) for key in ("cells", "frame")
         )
         failures = (run.failures[column].to_pylist() for column in ("image_id", "stage"))
-        more: dict[str, Any] = {
+        more: Fields = {
             "failed": dict(zip(*failures, strict=True)), "info": run.info, "inputs": run.inputs,
         }  # fmt: skip
         ids, (grid,) = run.table["image_id"].to_pylist(), grids
@@ -267,9 +276,7 @@ def _make(
     return outputs, replace(outputs, values=frames), grid
 
 
-def _targets(
-    section: ModelConfig, pictures: Pictures, images: Items, config: Config
-) -> tuple[str, ...]:
+def _targets(section: ModelConfig, pictures: Pictures, images: Items, config: Config) -> Strings:
     """Return the target of each picture.
 
     Raises

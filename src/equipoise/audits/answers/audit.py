@@ -43,7 +43,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models
-from equipoise.core import ConfigError, DataError, Family, Floats, Groups, Objects
+from equipoise.core import ConfigError, DataError, Facts, Family, Floats, Groups, Objects
 from equipoise.core.wording import shortened
 from equipoise.data import (
     ItemSource,
@@ -99,8 +99,8 @@ class AnswersData:
     rows: PredictionData
     asked: Mapping[str, tuple[str, str]]
     figures: Mapping[str, Mapping[str, float]]
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
+    inputs: Mapping[str, Facts]
+    counts: Facts
 
     @property
     def ids(self) -> Objects:
@@ -314,7 +314,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         data: AnswersData,
         designs: Sequence[AnswersDesign],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Facts:
         """Return rows, rows and answers of each model, and the smallest gaps to be seen.
 
         Per model, question and groups: the smallest difference in the share of an answer of 10 %

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Strings
 from equipoise.report.blocks import (
     Chart,
     Fold,
@@ -108,7 +108,7 @@ def figures(result: AuditResult) -> Section | None:
     return Section.of("figures", "Answers against outside figures", text, charts[:MOST_PANELS])
 
 
-def _figure_chart(key: tuple[str, ...], panel: Sequence[Row]) -> Chart:
+def _figure_chart(key: Strings, panel: Sequence[Row]) -> Chart:
     model, groups, version, figure = key
     name = f"{figure}: {model}, {scope(groups, version)}"
     marks = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from equipoise.audits.concepts.results import Run
 from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import UncorrectedFinding, rate_and_gap
-from equipoise.core import Booleans, DataError, Groups, Integers
+from equipoise.core import Booleans, DataError, Facts, Fields, Groups, Integers, Strings
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import (
     Choices,
@@ -257,7 +257,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         data: ConceptData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Facts:
         """Return images, rows, concepts of each model, versions, and the smallest differences.
 
         Per version and groups: concepts that can be compared, and those too rare. Per groups: the
@@ -383,7 +383,7 @@ def _comparable(choices: Choices, metric: Metric) -> Choices:
 def _groups(
     config: Config, data: ConceptData, attributes: Sequence[str], version: Version
 ) -> Groups:
-    labels: dict[str, Any] = {}
+    labels: Fields = {}
     for name in attributes:
         column = data.images.coded[version.choices.columns.get(name, name)]
         if terms := version.choices.terms.get(name):
@@ -394,7 +394,7 @@ def _groups(
 
 
 def _cut(
-    config: Config, data: ConceptData, model: str, attributes: tuple[str, ...], version: Version
+    config: Config, data: ConceptData, model: str, attributes: Strings, version: Version
 ) -> Cut:
     """Return the groups of the rows that take part in a version."""
     groups = _groups(config, data, attributes, version)

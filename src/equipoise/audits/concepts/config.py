@@ -31,7 +31,7 @@ from equipoise.audits.config_fields import (
     located,
 )
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.core import MIN_SIZE
+from equipoise.core import MIN_SIZE, Facts, Fields, Strings
 from equipoise.data import ArraySource
 from equipoise.metrics.scores.cells import Metric
 
@@ -96,7 +96,7 @@ class MatrixConfig(CsvConfig):
     maps: Mapping[Name, Map] = Field(default_factory=dict)
 
     @property
-    def mapped(self) -> tuple[str, ...]:
+    def mapped(self) -> Strings:
         """Concepts that some mapping names."""
         return tuple(concept for one in (self.map, *self.maps.values()) for concept in one)
 
@@ -111,12 +111,12 @@ class MatrixConfig(CsvConfig):
             **self.csv,
         )
 
-    def columns(self, concepts: Iterable[str], name: str | None) -> list[tuple[str, ...]]:
+    def columns(self, concepts: Iterable[str], name: str | None) -> list[Strings]:
         """Return the columns of each concept under a mapping; None: the plain one."""
         known = {**self.map, **self.maps.get(name or "", {})}
         return [known.get(concept, (concept,)) for concept in concepts]
 
-    def every_column(self, concepts: Iterable[str]) -> tuple[str, ...]:
+    def every_column(self, concepts: Iterable[str]) -> Strings:
         """Return the columns of concepts under all mappings, each once."""
         wanted = [*concepts]
         every = (self.columns(wanted, name) for name in (None, *self.maps))
@@ -266,7 +266,7 @@ class ChoicesConfig(Section):
                 )
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> Fields:
         """What is set, as the config writes it."""
         dumped = self.model_dump(mode="json", exclude_unset=True)
         return {key: value for key, value in dumped.items() if value != {}}
@@ -304,7 +304,7 @@ class Version:
     name: str
     choices: ChoicesConfig
     metric: Metric
-    changes: Mapping[str, Any]
+    changes: Facts
 
     @property
     def description(self) -> str:
@@ -348,7 +348,7 @@ class Config(AuditConfig):
         return self.choices.metric or self.metrics[0]
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> Strings:
         """Columns of the images that any version uses, each once."""
         names: list[str] = []
         for version in self.every_version:

@@ -16,7 +16,7 @@ from equipoise.audits.concepts.config import Config, LabelsConfig, MatrixConfig,
 from equipoise.audits.config_fields import given_keys, located
 from equipoise.audits.images import ID, Known, labels_of
 from equipoise.audits.outputs import Models, average_prompts, filled_in
-from equipoise.core import AnyArray, Booleans, ConfigError, DataError, InputError
+from equipoise.core import AnyArray, Booleans, ConfigError, DataError, Facts, InputError, Strings
 from equipoise.data import (
     Coded,
     Items,
@@ -57,11 +57,11 @@ class Labels:
 
     config: LabelsConfig
     name: str
-    known: tuple[str, ...]
+    known: Strings
     read: Callable[[str], Booleans]
     without: Booleans
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
+    inputs: Mapping[str, Facts]
+    counts: Facts
 
     def by_image(self, concepts: Sequence[str], name: str | None) -> Booleans:
         """Return labels under a mapping, shape (images, concepts)."""
@@ -84,7 +84,7 @@ class Scores:
 
     config: MatrixConfig
     matrix: Matrix
-    concepts: tuple[str, ...]
+    concepts: Strings
 
     @property
     def without(self) -> Booleans:
@@ -92,7 +92,7 @@ class Scores:
         return np.asarray(self.matrix.rows < 0)
 
     @property
-    def other_classes(self) -> tuple[str, ...]:
+    def other_classes(self) -> Strings:
         """Columns of the model's classes that stand for no concept that is measured."""
         used = {*self.config.every_column(self.concepts), *self.matrix.counts["columns_left_out"]}
         return tuple(name for name in self.matrix.names if name not in used)
@@ -179,7 +179,7 @@ def load(config: Config, models: Models) -> ConceptData:
     scores = {
         name: _scores(config, name, matrix, labels, concepts) for name, matrix in matrices.items()
     }
-    inputs: dict[str, Mapping[str, Any]] = {**images.inputs, **labels.inputs}
+    inputs: dict[str, Facts] = {**images.inputs, **labels.inputs}
     for matrix in matrices.values():
         inputs |= matrix.inputs
     counts = {
@@ -219,7 +219,7 @@ def _open_labels(config: Config, images: Known, items: Items, models: Models) ->
     return Labels(section, matrix.name, known, cache(read), absent, matrix.inputs, matrix.counts)
 
 
-def _known(section: LabelsConfig, columns: Iterable[str]) -> tuple[str, ...]:
+def _known(section: LabelsConfig, columns: Iterable[str]) -> Strings:
     """Return every concept that is labelled: columns that no mapping merges, and mapped ones."""
     merged = {column for some in section.map.values() for column in some} - {*section.map}
     plain = (column for column in columns if column not in merged)
@@ -375,7 +375,7 @@ def _word(column: str) -> str:
         return column
 
 
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+def _distinct(names: Sequence[str]) -> Strings:
     """Return names with a number where one repeats: ImageNet has two classes "crane"."""
     seen: Counter[str] = Counter()
     numbered = []

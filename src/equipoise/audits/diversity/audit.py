@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import Config, reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Members, Row, first_of, groups_by, lacking, size
-from equipoise.core import DataError, Estimate, Family, Groups, GroupValue, Integers
+from equipoise.core import DataError, Estimate, Facts, Family, Fields, Groups, GroupValue, Integers
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (
@@ -227,7 +227,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         embedded = {
             name: _embedded(name, config, models) for name in ("images", *config.references)
         }
-        inputs: dict[str, Mapping[str, Any]] = {}
+        inputs: dict[str, Facts] = {}
         for items, vectors in embedded.values():
             inputs |= items.inputs
             for each in vectors.values():
@@ -240,7 +240,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
             for name, (items, vectors) in embedded.items()
         }
         images, own = embedded.pop("images")
-        about: dict[str, Any] = counts.pop("images")
+        about: Fields = counts.pop("images")
         references = {name: vectors for name, (_, vectors) in embedded.items()}
         for vectors in references.values():
             for model, each in vectors.items():
@@ -339,7 +339,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         data: DiversityData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Facts:
         """Return images, and the embeddings of each model."""
         return {
             "images": len(data.images),

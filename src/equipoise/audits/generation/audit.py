@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Measured, audit_kind
@@ -21,7 +21,7 @@ from equipoise.audits.generation.measuring import (
     measure_sets,
 )
 from equipoise.audits.group_sizes import Members, members_of
-from equipoise.core import DataError, Groups
+from equipoise.core import DataError, Facts, Groups
 from equipoise.counterfactuals.filtered import write_sets
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         data: GenerationData,
         designs: Sequence[GenerationDesign],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Facts:
         """Return how many sets, candidates and images there are, and which filters are on."""
         candidates, copies = data.filtered.candidates, data.copies or 1
         on = [name for name in FILTERS if getattr(config.filters, name) is not None]

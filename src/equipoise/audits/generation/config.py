@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt
 
@@ -30,7 +30,7 @@ from equipoise.audits.config_fields import (
     among,
     given_keys,
 )
-from equipoise.core import MIN_SIZE
+from equipoise.core import MIN_SIZE, Fields, Strings
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
@@ -97,7 +97,7 @@ class CaptionsConfig(Section):
         )
 
     @property
-    def types(self) -> tuple[str, ...]:
+    def types(self) -> Strings:
         """Types of attributes."""
         return ("physical", "race", "gender") if self.source is not None else (*self.attributes,)
 
@@ -131,7 +131,7 @@ class GeneratorConfig(GeneratorSection):
         _ = self.sampling
 
     @property
-    def draws(self) -> dict[str, Any]:
+    def draws(self) -> Fields:
         """What is drawn for each set of captions, as `request_captions` takes it."""
         keys = ("candidates", "seed", "shared", "shared_self")
         return {key: getattr(self, key) for key in keys}
@@ -443,12 +443,12 @@ class Config(AuditConfig):
             among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, names)
 
     @property
-    def types(self) -> tuple[str, ...]:
+    def types(self) -> Strings:
         """Types of attributes that vary within sets."""
         return self.captions.types if self.captions is not None else self.attributes
 
     @property
-    def compared(self) -> tuple[tuple[str, ...], ...]:
+    def compared(self) -> tuple[Strings, ...]:
         """Attributes to compare by."""
         return self.groups or tuple((name,) for name in self.types)
 

@@ -21,10 +21,13 @@ from equipoise.core import (
     Booleans,
     ConfigError,
     DataError,
+    Facts,
+    Fields,
     Groups,
     InputError,
     Integers,
     Objects,
+    Strings,
 )
 from equipoise.core.groups import CountedGroups
 from equipoise.counterfactuals.candidates import IMAGE, Candidates, candidates_of
@@ -85,8 +88,8 @@ class GenerationData:
     learned: Mapping[tuple[str, str], Learned]
     pictures: Pictures | None
     store: Path
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
+    inputs: Mapping[str, Facts]
+    counts: Facts
     copies: int | None = None
 
     @property
@@ -133,7 +136,7 @@ class Images:
 
     table: pa.Table
     pictures: Pictures | None
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, Facts]
     file: str = ""
     copies: int | None = None
 
@@ -232,8 +235,8 @@ class _Reader:
     models: Models
     images: Images
     candidates: Candidates
-    inputs: dict[str, Any]
-    counts: dict[str, Any] = field(default_factory=dict)
+    inputs: Fields
+    counts: Fields = field(default_factory=dict)
     learned: dict[tuple[str, str], Learned] = field(default_factory=dict)
 
     def vectors(
@@ -251,7 +254,7 @@ class _Reader:
         values[known] = vectors.take(self._places[known])
         return values, known
 
-    def scores(self, section: ContentConfig) -> tuple[AnyArray, Booleans, tuple[str, ...]]:
+    def scores(self, section: ContentConfig) -> tuple[AnyArray, Booleans, Strings]:
         """Return scores for each row of the candidates, which rows have any, and their names."""
         source = self._source(section.scores) or self.models.predict(
             "content", section, self._pictures, expected=section.unsafe
@@ -367,9 +370,7 @@ def _stages(reader: _Reader) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def _content(
-    reader: _Reader, section: ContentConfig, values: AnyArray, names: tuple[str, ...]
-) -> Stage:
+def _content(reader: _Reader, section: ContentConfig, values: AnyArray, names: Strings) -> Stage:
     unsafe, threshold = section.unsafe, section.threshold
     return content_filter(reader.candidates, values, names, unsafe=unsafe, threshold=threshold)
 

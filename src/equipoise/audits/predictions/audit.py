@@ -38,7 +38,7 @@ from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.outputs import predict_labels
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.tables import effect_sizes, measures_of
-from equipoise.core import AuditResult, ConfigError, Family, Groups
+from equipoise.core import AuditResult, ConfigError, Facts, Family, Fields, Groups, Progress
 from equipoise.data import PredictionData, Reading, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
@@ -48,7 +48,6 @@ from equipoise.metrics.measure import Measure, measure
 from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
 if TYPE_CHECKING:
-    from equipoise.audits.kinds import Progress
     from equipoise.audits.outputs import Models
     from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
@@ -161,7 +160,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
         )  # fmt: skip
         others = groups_of(config.data, data, design.rows)
         alike = next((one.name for one in others if design.splits_as(one)), "")
-        folds: dict[str, Any] = {"determined": design.determined, "alike": alike}
+        folds: Fields = {"determined": design.determined, "alike": alike}
         folded = with_folds(tested, classes=by_class.classes, **folds)
         gaps = [*folded]
         every: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
@@ -205,7 +204,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
         data: PredictionData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Facts:
         """Return rows, classes, rows of each model, and the smallest effects to be seen.
 
         Per model, version and groups: the smallest difference in accuracy and the smallest

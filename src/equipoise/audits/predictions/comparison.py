@@ -21,9 +21,19 @@ from equipoise.audits.columns import Row, table_of
 from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
 from equipoise.audits.engines.labels import groups_of, once, one_group, take, with_folds
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
-from equipoise.audits.kinds import Progress, with_progress
+from equipoise.audits.kinds import with_progress
 from equipoise.audits.predictions.tables import measures_of
-from equipoise.core import AuditResult, DataError, Family, Finding, Floats, Manifest, Part, Verdict
+from equipoise.core import (
+    AuditResult,
+    DataError,
+    Family,
+    Finding,
+    Floats,
+    Manifest,
+    Part,
+    Progress,
+    Verdict,
+)
 from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match
 from equipoise.metrics.building import gaps

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
-from equipoise.core import AnyArray, ConfigError
+from equipoise.core import AnyArray, ConfigError, Strings
 from equipoise.data import Coded
 from equipoise.data.outputs import Choices, Outputs
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
@@ -59,9 +59,7 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
     return _labels(outputs, words.names, top, section.k, "vocabulary")
 
 
-def _labels(
-    outputs: Outputs, names: tuple[str, ...], top: AnyArray | None, k: int, key: str
-) -> Outputs:
+def _labels(outputs: Outputs, names: Strings, top: AnyArray | None, k: int, key: str) -> Outputs:
     """Return outputs as labels by rank, given the places of the best names.
 
     Of a planned run the first k names stand for those that aren't known yet.

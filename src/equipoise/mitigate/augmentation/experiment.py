@@ -14,7 +14,16 @@ import pyarrow as pa
 from scipy import stats
 
 from equipoise.audits.columns import Row, table_of
-from equipoise.core import Estimate, Family, Finding, Floats, InputError, Integers, Verdict
+from equipoise.core import (
+    Estimate,
+    Family,
+    Finding,
+    Floats,
+    InputError,
+    Integers,
+    Progress,
+    Verdict,
+)
 from equipoise.metrics import accuracy_difference, association_score
 from equipoise.mitigate.augmentation.faces import (
     Faces,
@@ -31,7 +40,6 @@ from equipoise.mitigate.augmentation.training import (
     predict,
     train,
 )
-from equipoise.mitigate.recipe import Progress
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.verdict import harmful_reach, judge
