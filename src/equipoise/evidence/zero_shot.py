@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.core import Floats, Floats32, InputError, Integers, ModelError
+from equipoise.core import Floats, Floats32, InputError, Integers, ModelError, Progress
 from equipoise.core.files import table_bytes
 from equipoise.data import filled
 from equipoise.data import templates as named
@@ -280,8 +280,6 @@ def _sigmoid(logits: Floats) -> Floats:
     shares: Floats = np.exp(-np.logaddexp(0.0, -logits))
     return shares
 
-
-Progress = Callable[[str, int, int | None], None]
 
 DEFAULT = RunOptions()
 
