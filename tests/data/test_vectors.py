@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 
 from equipoise.core import DataError
 from equipoise.data import ArraySource, ItemSource, load_items, load_vectors
-from equipoise.data.outputs import Outputs
+from equipoise.data.labels import Outputs
 
 N, D = 40, 6
 IDS = [f"im{place:02d}" for place in range(N)]

@@ -15,7 +15,7 @@ import polars as pl
 from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
 from equipoise.data import load_items
-from equipoise.data.outputs import Coded, Content, Outputs
+from equipoise.data.labels import Coded, Content, Outputs
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig

@@ -47,7 +47,15 @@ from equipoise.data.image_set import (
     image_set,
     leave_out_visual_genome,
 )
-from equipoise.data.labels import Items, ItemSource, LabelSource, load_items
+from equipoise.data.labels import (
+    Choices,
+    Coded,
+    Items,
+    ItemSource,
+    LabelSource,
+    Outputs,
+    load_items,
+)
 from equipoise.data.lexicons import (
     LEXICONS,
     TEMPLATES,
@@ -59,7 +67,6 @@ from equipoise.data.lexicons import (
     templates,
 )
 from equipoise.data.matrices import ArraySource, Matrix, Vectors, load_matrix, load_vectors
-from equipoise.data.outputs import Choices, Coded, Outputs
 from equipoise.data.predictions import (
     ModelPredictions,
     PredictionData,

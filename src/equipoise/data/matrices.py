@@ -20,8 +20,7 @@ import pyarrow as pa
 from equipoise.core import AnyArray, Booleans, DataError, Floats, InputError, Integers, Objects
 from equipoise.core.files import Mapped
 from equipoise.data.files import hash_file, read_text, unknown_extension
-from equipoise.data.labels import CsvOptions, Items
-from equipoise.data.outputs import Outputs
+from equipoise.data.labels import CsvOptions, Items, Outputs
 from equipoise.data.problems import (
     EXAMPLES,
     check_columns,

@@ -13,8 +13,15 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import AnyArray, DataError, Floats, InputError, Integers, Integers32, Objects
-from equipoise.data.labels import CsvOptions, LabelRows, LabelSource, read_labels, unused_entries
-from equipoise.data.outputs import Coded, Outputs
+from equipoise.data.labels import (
+    Coded,
+    CsvOptions,
+    LabelRows,
+    LabelSource,
+    Outputs,
+    read_labels,
+    unused_entries,
+)
 from equipoise.data.problems import check_ids, check_matches, listed, match, nearest, show
 from equipoise.data.resolver import (
     ANSWERED,

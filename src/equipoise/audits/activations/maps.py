@@ -22,8 +22,7 @@ from equipoise.core import (
     Strings,
 )
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
-from equipoise.data.labels import Items
-from equipoise.data.outputs import Outputs
+from equipoise.data.labels import Items, Outputs
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.extraction import Extraction, Settings, extracted
 from equipoise.evidence.store import key_of

@@ -66,7 +66,7 @@ from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentratio
 from equipoise.report.text import listed
 
 if TYPE_CHECKING:
-    from equipoise.data.outputs import Outputs
+    from equipoise.data.labels import Outputs
     from equipoise.stats.resampling import Resampling
 
 RARER = "(rarer answers)"

@@ -31,7 +31,7 @@ from equipoise.data.problems import check_columns, listed, match
 from equipoise.data.tables import NamedFrame
 
 if TYPE_CHECKING:
-    from equipoise.data.outputs import Outputs
+    from equipoise.data.labels import Outputs
 
 # Names that an error lists.
 _LISTED = 5

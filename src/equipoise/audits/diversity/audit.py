@@ -32,7 +32,7 @@ from equipoise.stats.resampling import Permutation, Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.data.outputs import Outputs
+    from equipoise.data.labels import Outputs
     from equipoise.metrics.vector_rows import Table
 
 

@@ -45,7 +45,7 @@ from equipoise.counterfactuals.filters import (
     similarity_filter,
 )
 from equipoise.data import Items, ItemSource, Matrix, Vectors, load_items, load_matrix, load_vectors
-from equipoise.data.outputs import Outputs
+from equipoise.data.labels import Outputs
 from equipoise.data.problems import match
 from equipoise.evidence.pictures import NotMade, Pictures
 from equipoise.evidence.zero_shot import prompts

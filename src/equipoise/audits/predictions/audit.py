@@ -49,7 +49,7 @@ from equipoise.stats.power import minimum_effect_size, sample_size_for_differenc
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.data.outputs import Outputs
+    from equipoise.data.labels import Outputs
     from equipoise.stats.resampling import Resampling
 
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ import polars as pl
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.core import AnyArray, ConfigError, Strings
 from equipoise.data import Coded
-from equipoise.data.outputs import Choices, Outputs
+from equipoise.data.labels import Choices, Outputs
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.models.protocols import DESCRIPTIONS
 

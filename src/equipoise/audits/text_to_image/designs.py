@@ -33,7 +33,7 @@ from equipoise.audits.text_to_image.loading import (
 )
 from equipoise.core import Estimate, Family, Groups, GroupValue, Integers
 from equipoise.data import Items, Vectors
-from equipoise.data.outputs import Coded
+from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.vectors.mcas import RESAMPLED
 from equipoise.stats.resampling import Bootstrap, Resampling
