@@ -13,31 +13,31 @@ import numpy as np
 # Changes of error messages, imports, texts and annotations change no number.
 SKIPPED = (ast.Raise, ast.Import, ast.ImportFrom, ast.JoinedStr)
 SKIPPED_FIELDS = frozenset({"annotation", "returns", "decorator_list", "bases"})
-ARITHMETIC: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
-    ast.Add: (ast.Sub,),
-    ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Div,),
-    ast.Div: (ast.Mult,),
-    ast.FloorDiv: (ast.Mult,),
-    ast.Mod: (ast.Mult,),
-    ast.Pow: (ast.Mult,),
-    ast.BitAnd: (ast.BitOr,),
-    ast.BitOr: (ast.BitAnd,),
-    ast.BitXor: (ast.BitAnd,),
-    ast.LShift: (ast.RShift,),
-    ast.RShift: (ast.LShift,),
-}
-COMPARISON: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.Gt),
-    ast.LtE: (ast.Lt, ast.GtE),
-    ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt, ast.LtE),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.Is: (ast.IsNot,),
-    ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
+OPERATORS = {
+    "Add": ("Sub",),
+    "Sub": ("Add",),
+    "Mult": ("Div",),
+    "Div": ("Mult",),
+    "FloorDiv": ("Mult",),
+    "Mod": ("Mult",),
+    "Pow": ("Mult",),
+    "BitAnd": ("BitOr",),
+    "BitOr": ("BitAnd",),
+    "BitXor": ("BitAnd",),
+    "LShift": ("RShift",),
+    "RShift": ("LShift",),
+    "Lt": ("LtE", "Gt"),
+    "LtE": ("Lt", "GtE"),
+    "Gt": ("GtE", "Lt"),
+    "GtE": ("Gt", "LtE"),
+    "Eq": ("NotEq",),
+    "NotEq": ("Eq",),
+    "Is": ("IsNot",),
+    "IsNot": ("Is",),
+    "In": ("NotIn",),
+    "NotIn": ("In",),
+    "And": ("Or",),
+    "Or": ("And",),
 }
 OPPOSITES = (
     ("min", "max"),
@@ -168,15 +168,14 @@ def operator_changes(node: ast.AST, inside: bool) -> Iterator[Change]:
     match node:
         case ast.BinOp() if not (is_text(node.left) or is_text(node.right)):
             if inside or not isinstance(node.op, ast.BitOr):
-                yield "arithmetic", node, replaced(node, ARITHMETIC.get(type(node.op), ()))
+                yield "arithmetic", node, [f"({text})" for text in replaced(node)]
         case ast.AugAssign():
-            yield "arithmetic", node, replaced(node, ARITHMETIC.get(type(node.op), ()))
+            yield "arithmetic", node, replaced(node)
         case ast.Compare():
-            for index, op in enumerate(node.ops):
-                yield "comparison", node, compared(node, index, COMPARISON[type(op)])
+            for index in range(len(node.ops)):
+                yield "comparison", node, [f"({text})" for text in replaced(node, index)]
         case ast.BoolOp():
-            other = ast.Or if isinstance(node.op, ast.And) else ast.And
-            yield "boolean", node, replaced(node, (other,))
+            yield "boolean", node, [f"({text})" for text in replaced(node)]
         case ast.UnaryOp() if not isinstance(node.operand, ast.Constant):
             yield "dropped operator", node, [f"({ast.unparse(node.operand)})"]
 
@@ -189,25 +188,18 @@ def is_text(node: ast.expr) -> bool:
 
 
 def replaced(
-    node: ast.BinOp | ast.AugAssign | ast.BoolOp, others: Sequence[type[ast.operator | ast.boolop]]
+    node: ast.BinOp | ast.AugAssign | ast.BoolOp | ast.Compare, index: int = 0
 ) -> list[str]:
-    """Return the text of a node with each of the other operators."""
+    """Return the text of a node with each of the other operators at one place."""
     texts = []
-    for other in others:
-        changed: ast.BinOp | ast.AugAssign | ast.BoolOp = copy.copy(node)
-        changed.op = other()
-        text = ast.unparse(changed)
-        texts.append(text if isinstance(node, ast.AugAssign) else f"({text})")
-    return texts
-
-
-def compared(node: ast.Compare, index: int, others: Sequence[type[ast.cmpop]]) -> list[str]:
-    """Return the text of a comparison with each of the other operators at one place."""
-    texts = []
-    for other in others:
-        changed = copy.copy(node)
-        changed.ops = [*node.ops[:index], other(), *node.ops[index + 1 :]]
-        texts.append(f"({ast.unparse(changed)})")
+    ops = node.ops if isinstance(node, ast.Compare) else [node.op]
+    for name in OPERATORS.get(type(ops[index]).__name__, ()):
+        other, changed = getattr(ast, name)(), copy.copy(node)
+        if isinstance(changed, ast.Compare):
+            changed.ops = [*ops[:index], other, *ops[index + 1 :]]
+        else:
+            changed.op = other
+        texts.append(ast.unparse(changed))
     return texts
 
 
