@@ -1,6 +1,6 @@
 """Worlds of calibration: exchangeable at strength 0, truth that grows, the same bytes again."""
 
-from dataclasses import fields
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -19,32 +19,29 @@ from tools.calibration.worlds import (
     WordWorld,
 )
 
-WORLDS = {
-    **{
-        f"{make.__name__} {kind}": lambda strength, make=make, kind=kind: make(strength, 60, kind)
+WORLDS = [
+    *(
+        partial(make, images=60, structure=kind)
         for make in (EmbeddingWorld, LabelWorld, WordWorld, ConceptWorld)
         for kind in STRUCTURES
-    },
-    **{
-        f"rankings {kind}": lambda strength, kind=kind: RankingWorld(strength, 60, kind)
-        for kind in POOLS
-    },
-    "concentrate": lambda strength: LabelWorld(strength, 60, planted="concentrate"),
-    "prevalence": lambda strength: ConceptWorld(strength, 60, planted="prevalence"),
-    "switching": lambda strength: ConceptWorld(strength, 60, planted="switching"),
-    "sets": lambda strength: SetWorld(strength, 60),
-    "preferences": lambda strength: PreferenceWorld(strength, 60),
-}
+    ),
+    *(partial(RankingWorld, images=60, pools=kind) for kind in POOLS),
+    partial(LabelWorld, images=60, planted="concentrate"),
+    partial(ConceptWorld, images=60, planted="prevalence"),
+    partial(ConceptWorld, images=60, planted="switching"),
+    partial(SetWorld, images=60),
+    partial(PreferenceWorld, subjects=60),
+]
+each_world = pytest.mark.parametrize("make", WORLDS, ids=repr)
 
 
 def arrays(sample):
-    values = {field.name: getattr(sample, field.name) for field in fields(sample)}
-    return {name: np.asarray(value) for name, value in values.items() if value is not None}
+    return {name: np.asarray(value) for name, value in vars(sample).items() if value is not None}
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_same_seed_same_bytes_another_sample_another_draw(name):
-    world = WORLDS[name](0.5)
+@each_world
+def test_same_seed_same_bytes_another_sample_another_draw(make):
+    world = make(0.5)
     first, again = arrays(world.draw(3, 0)), arrays(world.draw(3, 0))
     other, seed = arrays(world.draw(3, 1)), arrays(world.draw(4, 0))
     assert all(first[key].tobytes() == again[key].tobytes() for key in first)
@@ -52,9 +49,9 @@ def test_same_seed_same_bytes_another_sample_another_draw(name):
     assert any(first[key].tobytes() != seed[key].tobytes() for key in first)
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_strength_moves_what_is_planted_and_nothing_else(name):
-    none, full = (arrays(WORLDS[name](strength).draw(3, 0)) for strength in (0.0, 1.0))
+@each_world
+def test_strength_moves_what_is_planted_and_nothing_else(make):
+    none, full = (arrays(make(strength).draw(3, 0)) for strength in (0.0, 1.0))
     changed = {key for key in none if none[key].tobytes() != full[key].tobytes()}
     assert changed
     assert changed <= {"images", "label", "scores", "labels", "preference", "sets"}

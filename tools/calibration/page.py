@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tools.calibration.cases import Case
 from tools.calibration.runner import (
     ALPHA,
     CONCEPTS,
@@ -21,6 +22,8 @@ from tools.calibration.runner import (
     Power,
     Rise,
 )
+
+Cells = tuple[str, ...]
 
 HEAD = """\
 # Calibration of associations, retrieval, concepts and diversity
@@ -88,7 +91,6 @@ def page(found: Calibration) -> str:
 def _alarms(found: Calibration) -> list[str]:
     one = found.alarms[0]
     head = ("metric", "world", "samples", *(f"p ≤ {t:g}" for t in LEVELS), "interval", "disparity")
-    table = [_row(*head), _rule(len(head))]
     return [
         "## False alarms",
         "",
@@ -100,26 +102,25 @@ def _alarms(found: Calibration) -> list[str]:
         f"{RESAMPLING.permutations} permutations, {RESAMPLING.replicates} bootstrap replicates;",
         f"{one.drawn} samples, {found.slow} of concepts. “–”: no test, or no threshold.",
         "",
-        *table,
-        *map(_alarm_row, found.alarms),
+        *_table(head, map(_alarm_row, found.alarms)),
         "",
         "[Hall]'s protocol has no p-value: its verdict is an interval that excludes 0.",
         "",
         f"Tests above a limit that luck alone passes once in 1000 times: {len(found.again)}."
         + (" Measured again, on four times as many fresh samples:" if found.again else ""),
         "",
-        *([*table, *map(_alarm_row, found.again), ""] if found.again else []),
+        *([*_table(head, map(_alarm_row, found.again)), ""] if found.again else []),
     ]
 
 
-def _alarm_row(one: Alarms) -> str:
+def _alarm_row(one: Alarms) -> Cells:
     shares = ["–" if math.isnan(share) else f"{share:.1%}" for share in one.shares]
     share = one.shares[LEVELS.index(ALPHA)]
     shown = one.disparities if math.isnan(share) else share
     low, high = one.interval(shown)
     verdict = f"{one.disparities:.1%}" if one.case.threshold is not None else "–"
     samples = f"{one.samples}" + ("" if one.samples == one.drawn else f" of {one.drawn}")
-    return _row(one.name, one.case.world, samples, *shares, f"{low:.1%} to {high:.1%}", verdict)
+    return one.name, one.case.world, samples, *shares, f"{low:.1%} to {high:.1%}", verdict
 
 
 def _rises(found: Calibration) -> list[str]:
@@ -130,17 +131,18 @@ def _rises(found: Calibration) -> list[str]:
         f"Mean estimate over {found.rises[0].samples} samples at strengths 0, 0.5 and 1, and its",
         f"rank correlation with the strength over {len(STRENGTHS)} steps, towards harm.",
         "",
-        _row("metric", "world", "images", "at 0", "at 0.5", "at 1", "Spearman"),
-        _rule(7),
-        *(_rise_row(one, shown) for one in found.rises),
+        *_table(
+            ("metric", "world", "images", "at 0", "at 0.5", "at 1", "Spearman"),
+            (_rise_row(one, shown) for one in found.rises),
+        ),
         "",
     ]
 
 
-def _rise_row(one: Rise, shown: Iterable[int]) -> str:
+def _rise_row(one: Rise, shown: Iterable[int]) -> Cells:
     means = [_number(one.means[index]) for index in shown]
     case = one.case
-    return _row(case.name, case.world, str(case.images), *means, f"{one.correlation:.3f}")
+    return case.name, case.world, str(case.images), *means, f"{one.correlation:.3f}"
 
 
 def _powers(found: Calibration) -> list[str]:
@@ -155,32 +157,22 @@ def _powers(found: Calibration) -> list[str]:
         "verdict also asks for an excess of the card's threshold: a smaller bias stays without it,",
         "with any number of images.",
         "",
-        _row("metric", "world", *columns, *verdicts),
-        _rule(2 + len(columns) + len(verdicts)),
-        *_power_rows(found.powers),
+        *_table(("metric", "world", *columns, *verdicts), map(_power_row, found.powers)),
         "",
     ]
 
 
-def _power_rows(powers: Sequence[Power]) -> list[str]:
-    rows = []
-    step = len(POWER_STRENGTHS)
-    for start in range(0, len(powers), step):
-        some = powers[start : start + step]
-        case = some[0].case
-        tested = [_needed(one, one.found) for one in some]
-        judged = ["–" if case.threshold is None else _needed(one, one.judged) for one in some]
-        rows.append(_row(case.name, case.world, *tested, *judged))
-    return rows
+def _power_row(one: Power) -> Cells:
+    case = one.case
+    tested = [_needed(case, images) for images in one.found]
+    judged = ["–" if case.threshold is None else _needed(case, n) for n in one.judged]
+    return case.name, case.world, *tested, *judged
 
 
-def _needed(one: Power, shares: tuple[float, ...]) -> str:
-    needed = one.needed(shares)
-    if needed == 0.0:
-        return f"≤ {one.images[0]}"
-    if math.isinf(needed):
-        return f"> {one.images[-1]}"
-    return f"{float(f'{needed:.2g}'):.0f}"
+def _needed(case: Case, images: float) -> str:
+    if images == 0.0:
+        return f"≤ {case.sizes[0]}"
+    return f"> {case.sizes[-1]}" if math.isinf(images) else f"{float(f'{images:.2g}'):.0f}"
 
 
 def _versions(found: Sequence[Effects]) -> list[str]:
@@ -193,16 +185,17 @@ def _versions(found: Sequence[Effects]) -> list[str]:
         "concepts with a significant disparity as data are, with negatives weighted, and by",
         "[Hall]'s protocol; and what [design choices](metrics/concepts.md) say of the change.",
         "",
-        _row("what differs", "concepts", *VERSIONS, *(f"{name} says" for name in VERSIONS[1:])),
-        _rule(2 + len(VERSIONS) + len(VERSIONS) - 1),
-        *(
-            _row(
-                one.planted,
-                str(one.concepts),
-                *(f"{one.significant[name]:.0%}" for name in VERSIONS),
-                *(_effects(one.effects[name]) for name in VERSIONS[1:]),
-            )
-            for one in found
+        *_table(
+            ("what differs", "concepts", *VERSIONS, *(f"{name} says" for name in VERSIONS[1:])),
+            (
+                (
+                    one.planted,
+                    str(one.concepts),
+                    *(f"{one.significant[name]:.0%}" for name in VERSIONS),
+                    *(_effects(one.effects[name]) for name in VERSIONS[1:]),
+                )
+                for one in found
+            ),
         ),
         "",
     ]
@@ -219,9 +212,6 @@ def _number(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _rule(columns: int) -> str:
-    return "|---" * columns + "|"
+def _table(head: Cells, rows: Iterable[Cells]) -> list[str]:
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return [lines[0], "|---" * len(head) + "|", *lines[1:]]

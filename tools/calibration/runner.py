@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -195,49 +195,51 @@ def rise(case: Case, samples: int) -> Rise:
 
 @dataclass(frozen=True)
 class Power:
-    """How often the bias of one strength is found, by number of images.
+    """How often a bias is found, by number of images.
 
     Attributes
     ----------
-    strength : float
-    images : tuple of int
+    samples : int
     found, judged : tuple of float
-        Share of p <= `ALPHA`, and of the verdict `disparity` at the card's threshold; of
-        parts where there is no other test.
+        How many images 80 % of samples need to have p <= `ALPHA`, and to have the verdict
+        `disparity` at the card's threshold, for each of `POWER_STRENGTHS`; of parts where there
+        is no other test. 0 where the smallest of the case's numbers does already, infinity where
+        the largest does not.
     """
 
     case: Case
-    strength: float
     samples: int
-    images: tuple[int, ...]
     found: tuple[float, ...]
     judged: tuple[float, ...]
 
-    def needed(self, shares: tuple[float, ...]) -> float:
-        """Return how many images reach `POWER`, between sizes by their logarithm.
 
-        0 where the smallest size does already, infinity where the largest does not.
-        """
-        if shares[0] >= POWER:
-            return 0.0
-        for index in range(1, len(shares)):
-            before, after = shares[index - 1 : index + 1]
-            if after >= POWER:
-                near, far = (math.log(self.images[i]) for i in (index - 1, index))
-                return math.exp(near + (far - near) * (POWER - before) / (after - before))
-        return math.inf
-
-
-def power(case: Case, strength: float, samples: int) -> Power:
+def power(case: Case, samples: int) -> Power:
     """Measure the power of a case's first test at its numbers of images."""
     found, judged = [], []
-    for images in case.sizes:
-        rows = alarms(case, samples, strength=strength, images=images)
-        # What cannot be estimated is not found.
-        share = rows[0].samples / samples if rows else 0.0
-        found.append(share * rows[0].shares[LEVELS.index(ALPHA)] if rows else 0.0)
-        judged.append(share * rows[0].disparities if rows else 0.0)
-    return Power(case, strength, samples, case.sizes, tuple(found), tuple(judged))
+    for strength in POWER_STRENGTHS:
+        shares = []
+        for images in case.sizes:
+            rows = alarms(case, samples, strength=strength, images=images)
+            # What cannot be estimated is not found.
+            share = rows[0].samples / samples if rows else 0.0
+            both = (rows[0].shares[LEVELS.index(ALPHA)], rows[0].disparities) if rows else (0, 0)
+            shares.append([share * one for one in both])
+        small, disparities = zip(*shares, strict=True)
+        found.append(needed(case.sizes, small))
+        judged.append(needed(case.sizes, disparities))
+    return Power(case, samples, tuple(found), tuple(judged))
+
+
+def needed(images: Sequence[int], shares: Sequence[float]) -> float:
+    """Return how many images reach `POWER`, between numbers by their logarithm."""
+    if shares[0] >= POWER:
+        return 0.0
+    for index in range(1, len(shares)):
+        before, after = shares[index - 1 : index + 1]
+        if after >= POWER:
+            near, far = (math.log(images[i]) for i in (index - 1, index))
+            return math.exp(near + (far - near) * (POWER - before) / (after - before))
+    return math.inf
 
 
 PLANTED: tuple[Planted, ...] = ("prevalence", "recognition", "switching")
@@ -332,7 +334,6 @@ class Calibration:
         False alarms, and those above their limit once more on fresh samples.
     rises : tuple of Rise
     powers : tuple of Power
-        By case, then by strength.
     effects : tuple of Effects
     """
 
@@ -363,7 +364,7 @@ def calibrate(cases: tuple[Case, ...] = CASES, samples: Samples | None = None) -
         if case.rises:
             rises.append(rise(case, many.rise))
         if case.curve:
-            powers += [power(case, strength, many.power) for strength in POWER_STRENGTHS]
+            powers.append(power(case, many.power))
     return Calibration(
         many.concepts,
         tuple(found),

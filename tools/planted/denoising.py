@@ -21,88 +21,32 @@ from tools.planted.training import follow
 from tools.planted.worlds import NULL, all_captions, caption_rows, draw_world
 
 
-@dataclass
-class Training:
-    """A network, its optimizer and the moving average of its weights, between two steps.
-
-    Attributes
-    ----------
-    recipe : dict of str to int or float
-        Of which the state is a part: another recipe does not go on from it.
-    network : torch.nn.Module
-    optimizer : torch.optim.Optimizer
-    average : torch.nn.Module or None
-        Moving average of the network's weights, where one is kept.
-    step : int
-        Steps done.
-    """
-
-    recipe: dict[str, Any]
-    network: Any
-    optimizer: Any
-    average: Any = None
-    step: int = 0
-
-    def save(self, path: Path) -> None:
-        """Write the state whole: a process that is killed meanwhile leaves the one before."""
-        import torch
-
-        state = {"recipe": self.recipe, "step": self.step} | {
-            name: getattr(self, name).state_dict() for name in self._parts()
-        }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        torch.save(state, partial)
-        partial.replace(path)
-
-    def resume(self, path: Path) -> None:
-        """Take up the state in a file; nothing where there is none.
-
-        Raises
-        ------
-        ValueError
-            If it is the state of another recipe.
-        """
-        import torch
-
-        if not path.exists():
-            return
-        state = torch.load(path, weights_only=True)
-        if state["recipe"] != self.recipe:
-            raise ValueError(
-                f"{path.name} is a state of another recipe, {state['recipe']}; "
-                "delete it, or train into another folder"
-            )
-        for name in self._parts():
-            getattr(self, name).load_state_dict(state[name])
-        self.step = state["step"]
-
-    def _parts(self) -> tuple[str, ...]:
-        kept = ("network", "optimizer")
-        return kept if self.average is None else (*kept, "average")
-
-
 def train_on(
-    training: Training,
+    path: Path,
+    recipe: dict[str, Any],
+    parts: dict[str, Any],
     losses_of: Callable[[np.random.Generator], Sequence[Callable[[], Any]]],
     *,
-    path: Path,
     steps: int,
     rate: Callable[[int], float],
     every: int = 100,
 ) -> None:
-    """Train to a number of steps, and write the state on the way.
+    """Train to a number of steps, from the state in a file, and write the state on the way.
 
     Parameters
     ----------
-    training : Training
-        Changed in place; begins at its own step.
+    path : Path
+        File of the state. It is written whole: a process that is killed meanwhile leaves the one
+        before.
+    recipe : dict of str to int or float
+        Of which the state is a part: another recipe does not go on from it.
+    parts : dict of str to torch.nn.Module or torch.optim.Optimizer
+        What changes in place: "network", "optimizer" and, where one is kept, "average", the moving
+        average of the network's weights.
     losses_of : callable
         Draws a batch from the generator and gives the losses of its equal parts, not yet computed:
         each part is in a thread of its own. The generator depends on the recipe's seed, the name of
         the file and the step alone, so what is stopped and taken up ends in the same weights.
-    path : Path
-        File of the state.
     steps : int
         Steps to have done in the end.
     rate : callable
@@ -113,27 +57,48 @@ def train_on(
     Raises
     ------
     ValueError
-        If more steps have been done.
+        If the file has the state of another recipe, or more steps have been done.
     """
     import torch
 
-    if training.step > steps:
-        raise ValueError(f"{path.name} has {training.step} steps, more than the {steps} asked for")
-    seed = training.recipe["seed"]
-    training.network.train()
-    while training.step < steps:
-        for group in training.optimizer.param_groups:
-            group["lr"] = rate(training.step)
-        losses = losses_of(stream(seed, "scenes", "diffusion", path.stem, training.step))
-        loss = _gradients(training.network, losses)
-        torch.nn.utils.clip_grad_norm_(training.network.parameters(), 1.0)
-        training.optimizer.step()
-        training.step += 1
-        if training.average is not None:
-            follow(training.average, training.network, training.recipe["average"], training.step)
-        if training.step % every == 0 or training.step == steps:
-            training.save(path)
-            sys.stderr.write(f"{path.stem}: step {training.step}, loss {loss:.4f}\n")
+    network, optimizer = parts["network"], parts["optimizer"]
+    done = _resumed(path, recipe, parts)
+    if done > steps:
+        raise ValueError(f"{path.name} has {done} steps, more than the {steps} asked for")
+    network.train()
+    for step in range(done, steps):
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step)
+        losses = losses_of(stream(recipe["seed"], "scenes", "diffusion", path.stem, step))
+        loss = _gradients(network, losses)
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        if "average" in parts:
+            follow(parts["average"], network, recipe["average"], step + 1)
+        if (step + 1) % every == 0 or step + 1 == steps:
+            state = {name: part.state_dict() for name, part in parts.items()}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            written = path.with_suffix(".partial")
+            torch.save({"recipe": recipe, "step": step + 1} | state, written)
+            written.replace(path)
+            sys.stderr.write(f"{path.stem}: step {step + 1}, loss {loss:.4f}\n")
+
+
+def _resumed(path: Path, recipe: dict[str, Any], parts: dict[str, Any]) -> int:
+    """Take up the state in a file; return the steps that were done, 0 where there is none."""
+    import torch
+
+    if not path.exists():
+        return 0
+    state = torch.load(path, weights_only=True)
+    if state["recipe"] != recipe:
+        raise ValueError(
+            f"{path.name} is a state of another recipe, {state['recipe']}; "
+            "delete it, or train into another folder"
+        )
+    for name, part in parts.items():
+        part.load_state_dict(state[name])
+    return int(state["step"])
 
 
 def one_cycle(highest: float, steps: int, warm_up: int) -> Callable[[int], float]:
@@ -218,9 +183,6 @@ def train_vae(folder: Path, recipe: VaeRecipe) -> Any:
     torch.manual_seed(recipe.seed)
     vae = build_vae()
     optimizer = torch.optim.AdamW(vae.parameters(), betas=(0.9, 0.99), weight_decay=0.01)
-    training = Training(asdict(recipe), vae, optimizer)
-    path = folder / "vae.pt"
-    training.resume(path)
     images = render(draw_world(NULL, recipe.images, seed=recipe.seed))
 
     def losses_of(generator: np.random.Generator) -> list[Callable[[], Any]]:
@@ -228,7 +190,8 @@ def train_vae(folder: Path, recipe: VaeRecipe) -> Any:
         return [lambda: vae_loss(vae, to_pixels(images[rows]), recipe.divergence, generator)]
 
     rate = one_cycle(recipe.learning_rate, recipe.steps, recipe.warm_up)
-    train_on(training, losses_of, path=path, steps=recipe.steps, rate=rate)
+    parts = {"network": vae, "optimizer": optimizer}
+    train_on(folder / "vae.pt", asdict(recipe), parts, losses_of, steps=recipe.steps, rate=rate)
     vae.eval()
     whiten(vae, images[:4096])
     return vae
@@ -400,9 +363,9 @@ def _train_by(path: Path, unet: Any, texts: Any, vae: Any, world: World, recipe:
     optimizer = torch.optim.AdamW(
         unet.parameters(), betas=(0.9, 0.99), weight_decay=recipe.weight_decay
     )
-    kept = {name: value for name, value in asdict(recipe).items() if name != "steps"}
-    training = Training(kept, unet, optimizer, average=copy.deepcopy(unet))
-    training.resume(path)
+    parts = {"network": unet, "optimizer": optimizer, "average": copy.deepcopy(unet)}
+    kept = asdict(recipe)
+    del kept["steps"]
     factors = draw_world(world, recipe.images, seed=recipe.seed)
     latents = encode(vae, render(factors))
 
@@ -418,15 +381,14 @@ def _train_by(path: Path, unet: Any, texts: Any, vae: Any, world: World, recipe:
             for cut in np.array_split(np.arange(recipe.batch_size), recipe.parts)
         ]
 
-    train_on(training, losses_of, path=path, steps=recipe.steps, rate=rate_of(recipe))
-    return training.average
+    rate = one_cycle(recipe.learning_rate, recipe.steps, recipe.warm_up)
+    if not recipe.falling:
 
+        def rate(step: int) -> float:
+            return recipe.learning_rate * min(1.0, (step + 1) / recipe.warm_up)
 
-def rate_of(recipe: UnetRecipe) -> Callable[[int], float]:
-    """Return the learning rate by step."""
-    if recipe.falling:
-        return one_cycle(recipe.learning_rate, recipe.steps, recipe.warm_up)
-    return lambda step: recipe.learning_rate * min(1.0, (step + 1) / recipe.warm_up)
+    train_on(path, kept, parts, losses_of, steps=recipe.steps, rate=rate)
+    return parts["average"]
 
 
 def said_of(
