@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -207,19 +207,29 @@ class SetShrinkage(SetRecipe):
     def _wrapping(
         self, base: DualEncoder, training: Training, progress: Progress | None
     ) -> Wrapping:
-        images = training.known_images(self.name)
-        sets = _Vectors(unit_vectors(embed_images(base, images.images, progress)), images)
+        images, known = training.known_images(self.name), training.known
+        vectors = unit_vectors(embed_images(base, images.images, progress))
+        apart = images.deviations(vectors)
+        rows = {name: np.flatnonzero(images.subject == name) for name in images.subjects}
+        products = {name: apart[own].T @ apart[own] for name, own in rows.items()}
         strength = self.strength
         if strength is None:
-            strength = self._chosen(base, training.known, sets)
+            of_subjects = ((name, vectors[own]) for name, own in rows.items())
+            strength = self._chosen(base, known, of_subjects, products)
         return Wrapping(
-            transform=_shrinking(sets.covariance(), strength).astype(np.float32),
+            transform=_shrinking(_covariance(products), strength).astype(np.float32),
             applied_to=("texts",),
-            spared=values_named(training.known),
+            spared=values_named(known),
             record={"strength": strength},
         )
 
-    def _chosen(self, base: DualEncoder, known: Sequence[SubjectTexts], sets: _Vectors) -> float:
+    def _chosen(
+        self,
+        base: DualEncoder,
+        known: Sequence[SubjectTexts],
+        vectors: Iterable[tuple[str, Floats]],
+        products: Mapping[str, Floats],
+    ) -> float:
         """Return a strength from the loss of each subject by a matrix learned without it."""
         if len(known) < _FEWEST:
             raise InputError(
@@ -228,46 +238,36 @@ class SetShrinkage(SetRecipe):
             )
         places = {texts.subject: place for place, texts in enumerate(known)}
         queries = queries_of(base, [texts.neutral for texts in known])
-        losses = np.array([sets.losses(name, places[name], queries) for name in sets.rows])
+        losses = []
+        for name, images in vectors:
+            covariance = _covariance(products, without=name)
+            shrunk = (unit_vectors(queries @ _shrinking(covariance, one)) for one in STRENGTHS)
+            before, *after = (
+                float(((images @ some.T).argmax(axis=1) == places[name]).mean())
+                for some in (queries, *shrunk)
+            )
+            # How much less often the subject's images are named right.
+            losses.append([before - share for share in after])
         # One standard error over subjects is left as room: the matrix is used on other subjects.
-        spread = losses.std(axis=0, ddof=1) / math.sqrt(len(losses))
-        fit = np.flatnonzero(losses.mean(axis=0) + spread <= self.allowed_loss)
+        spread = np.std(losses, axis=0, ddof=1) / math.sqrt(len(losses))
+        fit = np.flatnonzero(np.mean(losses, axis=0) + spread <= self.allowed_loss)
         return STRENGTHS[fit[-1]] if len(fit) else 0.0
 
 
-class _Vectors:
-    """Unit vectors of images in sets, and their variation within the sets of each subject."""
+def _covariance(products: Mapping[str, Floats], without: str = "") -> Floats:
+    """Return the covariance within sets, with a mean variance of 1.
 
-    def __init__(self, vectors: Floats, sets: ImageSets) -> None:
-        self.vectors = vectors
-        self.rows = {name: np.flatnonzero(sets.subject == name) for name in sets.subjects}
-        apart = sets.deviations(vectors)
-        self._products = {name: apart[rows].T @ apart[rows] for name, rows in self.rows.items()}
-
-    def covariance(self, without: str = "") -> Floats:
-        """Return the covariance within sets, with a mean variance of 1.
-
-        Raises
-        ------
-        InputError
-            When the members of every set are alike.
-        """
-        kept = [product for name, product in self._products.items() if name != without]
-        total: Floats = np.sum(kept, axis=0)
-        size = float(np.trace(total)) / len(total)
-        if not size > 0.0:
-            raise InputError("the members of every set have one vector: nothing varies within sets")
-        return total / size
-
-    def losses(self, subject: str, place: int, queries: Floats) -> list[float]:
-        """Return how much less often a subject's images are named right, by matrices of others."""
-        images, covariance = self.vectors[self.rows[subject]], self.covariance(subject)
-        matrices = (_shrinking(covariance, strength) for strength in STRENGTHS)
-        before, *after = (
-            float(((images @ some.T).argmax(axis=1) == place).mean())
-            for some in (queries, *(unit_vectors(queries @ matrix) for matrix in matrices))
-        )
-        return [before - share for share in after]
+    Raises
+    ------
+    InputError
+        When the members of every set are alike.
+    """
+    kept = [product for name, product in products.items() if name != without]
+    total: Floats = np.sum(kept, axis=0)
+    size = float(np.trace(total)) / len(total)
+    if not size > 0.0:
+        raise InputError("the members of every set have one vector: nothing varies within sets")
+    return total / size
 
 
 def _shrinking(covariance: Floats, strength: float) -> Floats:

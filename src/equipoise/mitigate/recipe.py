@@ -274,7 +274,7 @@ class TrainedRecipe(Recipe):
             refuse_occupied(out)
             with locked(folder):
                 digest, path = str(record["digest"]), folder / STATE
-                state = _Fit(subject.torch, plan, self.patience, digest, path).run(progress)
+                state = _fitted(subject.torch, plan, self.patience, digest, path, progress)
                 outcome = {
                     **record,
                     "steps": state.step,
@@ -299,78 +299,67 @@ class TrainedRecipe(Recipe):
         """Return what is trained, and how."""
 
 
-class _Fit:
-    """Weights, optimizer and counters between two steps."""
+def _fitted(
+    torch: Any, plan: Plan, patience: int, record: str, path: Path, progress: Progress | None
+) -> State:
+    """Train to the end, or from where it stopped, and leave the best weights in the model."""
+    parameters = [*plan.weights.values()]
+    optimizer = torch.optim.AdamW(
+        parameters, lr=plan.learning_rate, weight_decay=0.0, foreach=False
+    )
+    state, best = State(), _copied(plan)
+    if known := read_state(path, record):
+        state, best = State(**known["state"]), known["best"]
+        _restore(torch, plan, known["weights"])
+        optimizer.load_state_dict(known["optimizer"])
 
-    def __init__(self, torch: Any, plan: Plan, patience: int, record: str, path: Path) -> None:
-        self.torch, self.plan, self.patience = torch, plan, patience
-        self.record, self.path = record, path
-        self.weights = plan.weights
-        self.optimizer = torch.optim.AdamW(
-            [*self.weights.values()], lr=plan.learning_rate, weight_decay=0.0, foreach=False
-        )
-        self.state, self.best = State(), self._copy()
-        if known := read_state(path, record):
-            self.state, self.best = State(**known["state"]), known["best"]
-            self._restore(known["weights"])
-            self.optimizer.load_state_dict(known["optimizer"])
-
-    def run(self, progress: Progress | None) -> State:
-        """Train to the end, and leave the best weights in the model."""
-        state, plan = self.state, self.plan
-        if not state.losses:
-            self._validate()
-        while state.step < plan.steps and state.worse < self.patience:
-            if progress is not None:
-                progress("training", state.step, plan.steps)
-            self._step()
-            if state.step == plan.steps or state.step % plan.look_every == 0:
-                self._validate()
-            if state.step % min(plan.look_every, _SAVE_EVERY) == 0:
-                own = {
-                    "state": vars(state),
-                    "weights": self._copy(),
-                    "best": self.best,
-                    "optimizer": self.optimizer.state_dict(),
-                }
-                save_state(self.path, self.record, own)
-        if plan.validation is not None:
-            self._restore(self.best)
-        return state
-
-    def _step(self) -> None:
-        value = self.plan.loss(self.state.step)
-        if not math.isfinite(float(value.detach())):
+    if not state.losses:
+        _validate(torch, plan, state, best)
+    while state.step < plan.steps and state.worse < patience:
+        if progress is not None:
+            progress("training", state.step, plan.steps)
+        loss = plan.loss(state.step)
+        state.step += 1
+        if not math.isfinite(float(loss.detach())):
             raise ModelError(
-                f"the loss of step {self.state.step + 1} is not finite. To do: a lower "
-                "learning_rate, or dtype: float32"
+                f"the loss of step {state.step} is not finite. To do: a lower learning_rate, or "
+                "dtype: float32"
             )
-        self.optimizer.zero_grad(set_to_none=True)
-        value.backward()
-        self.torch.nn.utils.clip_grad_norm_([*self.weights.values()], 1.0, foreach=False)
-        self.optimizer.step()
-        self.state.step += 1
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0, foreach=False)
+        optimizer.step()
+        if state.step == plan.steps or state.step % plan.look_every == 0:
+            _validate(torch, plan, state, best)
+        if state.step % min(plan.look_every, _SAVE_EVERY) == 0:
+            own = {"state": vars(state), "weights": _copied(plan), "best": best}
+            save_state(path, record, own | {"optimizer": optimizer.state_dict()})
+    if plan.validation is not None:
+        _restore(torch, plan, best)
+    return state
 
-    def _validate(self) -> None:
-        state = self.state
-        if self.plan.validation is None:
-            return
-        with self.torch.no_grad():
-            value = float(self.plan.validation())
-        state.losses.append((state.step, value))
-        if value < state.best:
-            state.best, state.best_step, state.worse = value, state.step, 0
-            self.best = self._copy()
-        else:
-            state.worse += 1
 
-    def _copy(self) -> dict[str, Any]:
-        return {name: weight.detach().clone() for name, weight in self.weights.items()}
+def _validate(torch: Any, plan: Plan, state: State, best: dict[str, Any]) -> None:
+    """Check the validation loss where there is one, and keep the best weights."""
+    if plan.validation is None:
+        return
+    with torch.no_grad():
+        value = float(plan.validation())
+    state.losses.append((state.step, value))
+    state.worse += 1
+    if value < state.best:
+        state.best, state.best_step, state.worse = value, state.step, 0
+        best.update(_copied(plan))
 
-    def _restore(self, values: Mapping[str, Any]) -> None:
-        with self.torch.no_grad():
-            for name, weight in self.weights.items():
-                weight.copy_(values[name])
+
+def _copied(plan: Plan) -> dict[str, Any]:
+    return {name: weight.detach().clone() for name, weight in plan.weights.items()}
+
+
+def _restore(torch: Any, plan: Plan, values: Mapping[str, Any]) -> None:
+    with torch.no_grad():
+        for name, weight in plan.weights.items():
+            weight.copy_(values[name])
 
 
 def save_state(path: Path, record: str, state: Mapping[str, Any]) -> None:
