@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from equipoise.models.onnx import load_onnx_classifier
 from equipoise.planted.colours.render import COLOURS, SHAPES, ColourImages
@@ -36,7 +37,11 @@ class Variant:
         Cramér's V of colour × prediction within each class, in the order of `SHAPES`: what
         `SOURCE` prints for the model trained the same way.
     seed : int
-        Of the initial weights and the order of the training images.
+        Of the initial weights and the order of the training images. With seed 0 nearly every green
+        ellipse is called a heart where none is trained on, and V is near 1: a label that is never
+        predicted leaves the table. The source's 0.7 needs mistakes on both other shapes.
+    source : str
+        Table and row of `published`.
     """
 
     name: str
@@ -46,37 +51,13 @@ class Variant:
     kept: int
     truth: str
     published: tuple[float, float, float]
-    seed: int = 0
+    seed: int
+    source: str
 
 
-def _thinned(
-    name: str,
-    strength: str,
-    kept: int,
-    published: tuple[float, float, float],
-    seed: int = 0,
-) -> Variant:
-    """Return the model that saw few images of the green shape that its name ends with."""
-    shape = name.rpartition("_")[2]
-    mistaken = "Some green ellipses" if kept else f"Green images of class {shape}"
-    truth = f"{mistaken} are called something else; no other class is biased."
-    return Variant(name, strength, shape, "green", kept, truth, published, seed)
-
-
-VARIANTS = (
-    Variant(
-        "complete", "none", None, None, TRAIN_PER_CELL,
-        "Mistakes do not depend on colour in any class.",
-        (0.006, 0.020, 0.024),  # Table 1, none removed
-    ),
-    _thinned("without_green_square", "strong", 0, (0.705, 0.012, 0.017)),  # Table 1, class 0
-    # With seed 0 nearly every green ellipse is called a heart, and V is near 1: a label that is
-    # never predicted leaves the table. The source's 0.7 needs mistakes on both other shapes.
-    _thinned("without_green_ellipse", "strong", 0, (0.012, 0.703, 0.011), seed=1),  # class 1
-    _thinned("without_green_heart", "strong", 0, (0.032, 0.009, 0.700)),  # class 2
-    _thinned("mild_green_ellipse", "mild", 250, (0.002, 0.253, 0.017)),  # Table 2, 5k left
-    _thinned("medium_green_ellipse", "medium", 25, (0.013, 0.492, 0.032)),  # Table 2, 2k left
-)  # fmt: skip
+VARIANTS = TypeAdapter(tuple[Variant, ...]).validate_json(
+    Path(__file__).with_name("variants.json").read_bytes()
+)
 
 WEIGHTS = Path(__file__).parent / "weights"
 
