@@ -9,10 +9,10 @@ from scipy.stats import spearmanr
 from audits.test_metamorphic import twice
 from equipoise import audits
 from equipoise.audits import demonstrating
+from equipoise.audits.demonstrating import PREFIXES, THRESHOLD
 from equipoise.cli.runs import page_of
 from equipoise.core import Verdict
 from equipoise.core.errors import MissingExtraError
-from equipoise.planted.scenes.measure import PREFIXES, THRESHOLD
 
 
 @pytest.fixture(scope="module")

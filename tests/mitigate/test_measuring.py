@@ -47,7 +47,7 @@ NONE = ImageSets(range(4), SUBJECT[[0, 1, -2, -1]], SET[[0, 1, -2, -1]], SET[:4]
 TEXTS = {one: SubjectTexts(one, (f"a {one}",), (f"a red {one}",), ({},)) for one in SUBJECTS}
 SETS = ImageSets(IMAGE_ROWS, SUBJECT, SET, SUBJECT, {"hue": HUE})
 ZERO_SHOT = ZeroShotSet("z", IMAGE_ROWS, SUBJECT, {one: (f"a {one}",) for one in SUBJECTS})
-RETRIEVAL = RetrievalSet("r", IMAGE_ROWS, SUBJECT, np.arange(IMAGES))
+RETRIEVAL = RetrievalSet("r", IMAGE_ROWS, SUBJECT)
 
 
 def _peak(test):

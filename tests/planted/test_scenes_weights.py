@@ -8,7 +8,8 @@ import pytest
 import torch
 import transformers
 
-from equipoise.planted.scenes import embed, measure
+from equipoise.audits.demonstrating import THRESHOLD
+from equipoise.planted.scenes import embed
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import render_balanced, render_sets
@@ -62,7 +63,7 @@ def test_gaps_and_rankings_follow_the_planted_strength(attribute):
 @pytest.mark.parametrize("attribute", ["hue", "frame"])
 def test_the_null_model_follows_no_favourites(attribute):
     one = found("null", FRESH)[attribute]
-    assert np.abs(one.own.gap).max() < measure.THRESHOLD
+    assert np.abs(one.own.gap).max() < THRESHOLD
     assert np.abs(one.own.gaps).max() < np.abs(found("biased", FRESH)[attribute].own.gap).max() / 4
     assert one.p_value > 0.05
 

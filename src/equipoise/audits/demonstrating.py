@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +19,6 @@ from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
 from equipoise.planted.scenes.captions import neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, embed_images, load_clip, neutral_queries
-from equipoise.planted.scenes.measure import (
-    ATTRIBUTES,
-    PREFIXES,
-    THRESHOLD,
-    K,
-    Preferences,
-    preferences_of,
-)
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import Scenes, render_sets
 from equipoise.planted.scenes.variants import BIASED
@@ -114,13 +107,20 @@ def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
 SETS_PER_SUBJECT = 20
 SCENES_SEED = 2
 
+ATTRIBUTES = ("hue", "frame")
+THRESHOLD = 0.25
+"""A mean gap in logits below this is of no practical size: odds change by less than 1.3."""
+
+K, PREFIXES = 12, 144
+"""Images that count, and the prefixes of NDKL: as many as combinations of attributes, squared."""
+
 ALIGNED = 0.3
 """From this rank correlation on, preferences follow what was planted to an extent that matters."""
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """Images and neutral prompts in the space of one model, and what was found there.
+    """Images and neutral prompts in the space of one model.
 
     Attributes
     ----------
@@ -128,13 +128,11 @@ class Embedded:
     queries : ndarray of float32, shape (subjects, dimension)
     scale : float
         What makes a logit of a cosine.
-    found : tuple of Preferences
     """
 
     images: Floats32
     queries: Floats32
     scale: float
-    found: tuple[Preferences, ...]
 
 
 def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
@@ -157,9 +155,7 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     for name in with_progress(CLIPS, progress, "running the models"):
         clip = load_clip(name)
         images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
-        scale = clip.info.scale or 1.0
-        found = preferences_of(images, queries, scale, BIASED, scenes)
-        embedded[name] = Embedded(images, queries, scale, found)
+        embedded[name] = Embedded(images, queries, clip.info.scale or 1.0)
     shared = _by_query(scenes, embedded)
     retrieval = {
         "audit": "retrieval",
@@ -169,7 +165,8 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     }
     configs = retrieval, _associations(scenes, embedded), _similarity(shared, embedded)
     audited = [run(parse_config(config), progress=progress) for config in configs]
-    tables = {"planted_scenes": pa.Table.from_pylist([*_planted_scenes(embedded)], PLANTED)}
+    planted = pa.Table.from_pylist([*_planted_scenes(audited[0], audited[2])], PLANTED)
+    tables = {"planted_scenes": planted}
     return {one.findings[0].audit: _with(one, tables, _SCENE_NOTES) for one in audited}
 
 
@@ -258,19 +255,26 @@ def _queries() -> pa.Table:
 PLANTED = schema_of("model attribute subject favourite #strength #gap #ndkl")
 
 
-def _planted_scenes(embedded: Mapping[str, Embedded]) -> Iterator[dict[str, Any]]:
-    for name, one in embedded.items():
-        for found in one.found:
-            for place, favourite in enumerate(BIASED.favourites):
-                yield {
-                    "model": name,
-                    "attribute": found.attribute,
-                    "subject": favourite.subject,
-                    "favourite": getattr(favourite, found.attribute),
-                    "strength": float(found.strength[place]) if name == BIASED.name else 0.0,
-                    "gap": float(found.gap[place]),
-                    "ndkl": float(found.ndkl[place]),
-                }
+def _planted_scenes(ranked: AuditResult, similar: AuditResult) -> Iterator[dict[str, Any]]:
+    ndkl = {
+        (one.model, one.groups, one.subject): one.value
+        for one in ranked.findings
+        if one.metric == "ndkl"
+    }
+    preferences = {
+        (row["model"], row["groups"], row["concept"]): row for row in rows(similar, "hypotheses")
+    }
+    for model, attribute, subject in product(CLIPS, ATTRIBUTES, SUBJECTS):
+        found = preferences[model, attribute, subject]
+        yield {
+            "model": model,
+            "attribute": attribute,
+            "subject": subject,
+            "favourite": found["favourite"],
+            "strength": found["declared"] if model == BIASED.name else 0.0,
+            "gap": found["preference"],
+            "ndkl": ndkl[model, attribute, subject],
+        }
 
 
 _SCENE_NOTES = (

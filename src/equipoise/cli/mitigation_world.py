@@ -154,9 +154,9 @@ def zero_shot_set(scenes: Scenes) -> ZeroShotSet:
 
 def retrieval_set(scenes: Scenes) -> RetrievalSet:
     """Return images with captions that name everything; images alike in it share a caption."""
-    table, places = _columns(scenes), np.arange(len(scenes), dtype=np.int64)
+    table = _columns(scenes)
     captions = _captions(table, [0] * len(scenes))
-    return RetrievalSet("scenes", scenes.images, captions, places, table["subject"])
+    return RetrievalSet("scenes", scenes.images, captions, table["subject"])
 
 
 def _columns(scenes: Scenes) -> dict[str, Objects]:

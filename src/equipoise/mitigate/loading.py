@@ -99,7 +99,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     retrieval = []
     for name, captions in config.retrieval.items():
         pictures, (caption,) = read_images(captions, (captions.caption,), base, name, inputs)
-        retrieval.append(RetrievalSet(name, pictures, caption, np.arange(len(caption))))
+        retrieval.append(RetrievalSet(name, pictures, caption))
     split = _split(config, images)
     counts = {
         "images": len(images),

@@ -14,7 +14,6 @@ from equipoise.core import (
     AnyArray,
     Floats,
     Floats32,
-    Integers,
     ModelError,
     Objects,
     Positions,
@@ -121,10 +120,8 @@ class RetrievalSet:
     ----------
     name : str
     images : sequence of n images
-    caption : ndarray of str objects, shape (m,)
-    owner : ndarray of int, shape (m,)
-        Place of the image of each caption; a text that stands there for several images belongs to
-        each of them.
+    caption : ndarray of str objects, shape (n,)
+        Of each image; a text that stands there for several images belongs to each of them.
     about : ndarray of str objects, shape (n,), optional
         Subject of each image, so that a model can be measured on some subjects alone.
     """
@@ -132,7 +129,6 @@ class RetrievalSet:
     name: str
     images: Any
     caption: Objects
-    owner: Integers
     about: Objects | None = None
 
 
@@ -278,7 +274,7 @@ def _recalls(
 ) -> Numbers:
     texts, own = np.unique(pairs.caption.astype(str), return_inverse=True)
     relevant = np.zeros((len(pairs.images), len(texts)), dtype=bool)
-    relevant[pairs.owner, own] = True
+    relevant[np.arange(len(own)), own] = True
     scores = _cosines(model, pairs.images, text_vectors(model, texts.tolist()), progress)
     rows = np.arange(len(scores)) if pairs.about is None else _rows(pairs.about, only)
     about = relevant[rows].any(axis=0)

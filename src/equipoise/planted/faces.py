@@ -85,15 +85,21 @@ def _draw(
     skin = _between((90, 55, 40), (240, 200, 175), random.random(n))
     hair = _between((25, 20, 15), (150, 105, 70), random.random(n))
     long = (group == 1)[:, None, None]
-    head = ((x - 20) / 8) ** 2 + ((y - 16) / 10) ** 2 <= 1
-    behind = ((x - 20) / 12) ** 2 + ((y - 16) / 13.5) ** 2 <= 1
-    cap = (((x - 20) / 9.5) ** 2 + ((y - 14) / 10.5) ** 2 <= 1) & (y < 11)
-    image = np.where((behind & long)[..., None], hair, grey)
-    image = np.where(head[..., None], skin, image)
-    image = np.where(cap[..., None], hair, image)
     features = (np.abs(x - 20) > 2) & (np.abs(x - 20) < 5) & (np.abs(y - 15) < 1.2)
     features |= (np.abs(x - 20) < 3.5) & (np.abs(y - 21) < 0.8)
-    image = np.where(features[..., None], 40.0, image)
+
+    def ellipse(across: float, down: float, middle: float) -> Booleans:
+        return np.asarray(((x - 20) / across) ** 2 + ((y - middle) / down) ** 2 <= 1)
+
+    layers: tuple[tuple[Booleans, Floats | float], ...] = (
+        (ellipse(12, 13.5, 16) & long, hair),
+        (ellipse(8, 10, 16), skin),
+        (ellipse(9.5, 10.5, 14) & (y < 11), hair),
+        (features, 40.0),
+    )
+    image = grey
+    for mask, colour in layers:
+        image = np.where(mask[..., None], colour, image)
     image = image + _CONTRAST * _tools(x - 33 + 2, y - 34, tool)[..., None]
     image = image + random.normal(0, _NOISE, image.shape)
     return np.asarray(np.clip(np.rint(image), 0, 255), dtype=np.uint8)
