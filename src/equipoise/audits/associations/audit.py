@@ -21,7 +21,7 @@ from equipoise.audits.associations.config import Config, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import check_one_space, table_of
 from equipoise.audits.config_fields import OutsideConfig
-from equipoise.audits.engines.associations import images, sets
+from equipoise.audits.engines.associations import measures
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.spaces import (
     AssociationData,
@@ -51,18 +51,18 @@ from equipoise.models.protocols import Offer
 from equipoise.stats.resampling import Resampling
 
 _MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
-    "association_score": sets.measure_scores,
-    "weat": sets.measure_weat,
-    "sc_weat": sets.measure_sc_weat,
-    "differential_association": sets.measure_differential,
-    "mcas": sets.measure_mcas,
-    "xmcas": sets.measure_xmcas,
-    "predicted_label_weat": images.measure_label_weat,
-    "label_concentration": images.measure_concentration,
-    "trend": images.measure_regions,
-    "gender_difference": images.measure_regions,
-    "alignment": sets.measure_related,
-    "correlation": sets.measure_related,
+    "association_score": measures.measure_scores,
+    "weat": measures.measure_weat,
+    "sc_weat": measures.measure_sc_weat,
+    "differential_association": measures.measure_differential,
+    "mcas": measures.measure_mcas,
+    "xmcas": measures.measure_xmcas,
+    "predicted_label_weat": measures.measure_label_weat,
+    "label_concentration": measures.measure_concentration,
+    "trend": measures.measure_regions,
+    "gender_difference": measures.measure_regions,
+    "alignment": measures.measure_related,
+    "correlation": measures.measure_related,
 }
 _LOADS: Mapping[int, tuple[str, Callable[..., Vectors | Matrix]]] = {
     1: ("embeddings", load_vectors),
@@ -184,14 +184,14 @@ class Associations(Audit[Config, AssociationData, Question]):
         """Measure one entry of `measure` for one model."""
         question, metric = replace(design, resampling=resampling), design.options.metric
         if metric == "total_absolute_association":
-            return sets.measure_totals(question)
+            return measures.measure_totals(question)
         return measured(_MEASURES[metric](question) if question.cases else ())
 
     def combine(
         self, config: Config, data: AssociationData, measured_designs: Sequence[Measured]
     ) -> Measured:
         """Compare totals of models, show what several questions share once, and add the sets."""
-        differences = measured(sets.compare_totals(measured_designs, config))
+        differences = measured(measures.compare_totals(measured_designs, config))
         whole = Measured.together([*measured_designs, differences])
         tables = {**whole.tables, "sets": _sizes(data)}
         for name in {"words", "labels"} & whole.tables.keys():

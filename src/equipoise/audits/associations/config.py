@@ -138,12 +138,18 @@ class Config(AuditConfig):
 
     def _check_measures(self) -> None:
         images = [name for name, table in self.data.items() if table.kind == "image"]
+        seen = dict[tuple[object, ...], int]()
         for index, options in enumerate(self.measure):
             among(f"measure[{index}].images", options.images, images)
-            for key, names in options.set_names.items():
+            for role, names in options.set_names.items():
                 for name in names:
-                    among(f"measure[{index}].{key}", name, [*self.sets])
-        _check_distinct(self.measure)
+                    among(f"measure[{index}].{role}", name, [*self.sets])
+            for key in _findings(options):
+                if (before := seen.setdefault(key, index)) != index:
+                    raise ValueError(
+                        f"measure[{index}] asks what measure[{before}] asks; leave it out, or "
+                        "give it a 'version' of its own"
+                    )
 
     @property
     def group_names(self) -> list[str]:
@@ -158,18 +164,6 @@ class Config(AuditConfig):
             if options.images == table:
                 columns += [options.groups, options.regions]
         return list(dict.fromkeys(filter(None, columns)))
-
-
-def _check_distinct(every: tuple[MeasureConfig, ...]) -> None:
-    """Refuse measurements whose findings could not be told apart."""
-    seen: dict[tuple[object, ...], int] = {}
-    for index, options in enumerate(every):
-        for key in _findings(options):
-            if (before := seen.setdefault(key, index)) != index:
-                raise ValueError(
-                    f"measure[{index}] asks what measure[{before}] asks; leave it out, or give it "
-                    "a 'version' of its own"
-                )
 
 
 def _findings(options: MeasureConfig) -> Iterator[tuple[object, ...]]:

@@ -57,12 +57,14 @@ def subjects(result: AuditResult) -> Section | None:
         "unless you set it, so the numbers don't compare with those of combinations."
     )
     means = [
-        {**vars(each), "version": each.version.removesuffix(POOL_ORDER).removesuffix(", ")}
-        | {"pool": each.version.endswith(POOL_ORDER)}
+        {
+            **vars(each),
+            "pool": each.version.endswith(POOL_ORDER),
+            "version": each.version.removesuffix(POOL_ORDER).removesuffix(", ") or "default",
+        }
         for each in result.findings
         if each.metric in MEASURES and not each.subject and not each.version.endswith("target")
     ]
-    means = [{**row, "version": row["version"] or "default"} for row in means]
     charts = []
     for (groups, version, metric), panel in panels(means, "groups", "version", "metric").items():
         if marks := [*_averages(panel)]:

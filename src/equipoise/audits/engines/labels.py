@@ -365,7 +365,7 @@ def right_or_wrong(
     if target.vocabulary:
         right = target.values == design.label.values
         metrics |= {"right": "right_rate", "wrong": "wrong_rate"}
-        states = np.where(answered, np.where(right, "right", "wrong"), "unanswered").astype(object)
+        states[answered] = np.where(right, "right", "wrong")[answered]
         states[target.codes < 0] = None
     return state_gaps(design, states, metrics, place, resampling, seed)
 

@@ -29,8 +29,6 @@ _DETECTABLE = 2.8
 # Most similar images that count unless the config says.
 _MOST = 100
 _POOL_ORDER = "_pool_order"
-_NUMBERS = ("low", "high", "chance_low", "chance_high")
-_NORMALISED = ("normalised", "normalised_low", "normalised_high")
 _COLUMNS = {
     "group_effects": "model groups version concept group unit +n #effect #low #high #chance_low "
     "#chance_high #normalised #normalised_low #normalised_high",
@@ -208,23 +206,25 @@ def _effects(
     own = _concepts(gap)
     only = own[0].subject if len(own) == 1 else None
     normalised = {
-        (part.subject, group.group): (group.value, group.low, group.high)
+        (part.subject, group.group): group
         for part in ([] if spread is None else _concepts(spread))
         for group in part.by_group
     }
-    unknown = (math.nan,) * len(_NORMALISED)
+    unknown = GroupValue("", (), 0, math.nan, math.nan, math.nan)
     for part in gap.parts:
         if part.metric == "group_effect":
             group = part.by_group[0]
-            key = part.subject, group.group
+            spread_of = normalised.get((part.subject, group.group), unknown)
             yield {
+                **vars(part),
                 **at,
                 "concept": part.subject if only is None else only,
                 "group": group.group,
                 "n": group.n,
                 "effect": part.value,
-                **{name: getattr(part, name) for name in _NUMBERS},
-                **dict(zip(_NORMALISED, normalised.get(key, unknown), strict=True)),
+                "normalised": spread_of.value,
+                "normalised_low": spread_of.low,
+                "normalised_high": spread_of.high,
             }
 
 

@@ -13,7 +13,11 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.engines.associations.config import MeasureConfig
-from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
+from equipoise.audits.engines.associations.measures import (
+    measure_mcas,
+    measure_xmcas,
+    without_chance,
+)
 from equipoise.audits.engines.associations.spaces import (
     AssociationData,
     Question,

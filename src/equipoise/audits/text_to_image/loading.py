@@ -630,18 +630,18 @@ def _external_shares(
     cells = cells.filter(pl.col("target").is_in(targets), pl.col("group").is_in(share.compared))
     by_target = {}
     for (target,), rows in cells.group_by("target", maintain_order=True):
-        own = rows.select("group", "value")
-        values, compared = own["value"].fill_null(-1), sorted(own["group"])
-        usable = values.is_between(0, np.inf, closed="left").all() and values.sum() > 0
-        if not usable or compared != sorted(share.compared):
+        own = rows.select("group", "value").rows()
+        usable = [value for _, value in own if value is not None and 0 <= value < math.inf]
+        named = sorted(group for group, _ in own) == sorted(share.compared)
+        if not named or len(usable) < len(own) or not any(usable):
             raise DataError(
-                f"{target!r} has the shares {own.rows()}",
+                f"{target!r} has the shares {own}",
                 file=table.name,
                 column=section.value,
                 expected=f"one share or count of each of {', '.join(share.compared)}, at least 0",
                 fix="mend them, or leave the target out",
             )
-        by_target[str(target)] = dict(own.rows())
+        by_target[str(target)] = dict(own)
     if not by_target:
         raise DataError(
             "it has none of the targets",

@@ -236,12 +236,6 @@ class RankingDesign(ScoreDesign):
         return self.pooled["n"].to_list()
 
     @property
-    def has_curves(self) -> bool:
-        """Whether a pool of several groups has more images than the last prefix."""
-        several = self.pooled.filter(pl.col("groups") > 1)["n"]
-        return bool((several > self.prefixes).any())
-
-    @property
     def smallest_pool(self) -> int:
         """Images in the smallest pool that has more than K; 0 where none has."""
         return next((n for n in self.pool_sizes if n > max(self.ks)), 0)
@@ -564,7 +558,8 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
         every, rows = with_preferences(design, design.ks[0], findings, resampling)
         tables = tables_of({"query_distributions": spreads, "hypotheses": rows}, _COLUMNS)
-        if config.ranking.curves and design.has_curves:
+        several = design.pooled.filter(pl.col("groups") > 1)["n"]
+        if config.ranking.curves and (several > design.prefixes).any():
             curves = retrieval_curves(
                 **design.arguments, k=design.prefixes, desired=design.desired,
                 resampling=resampling_of(config, 1),

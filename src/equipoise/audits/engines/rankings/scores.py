@@ -81,11 +81,6 @@ class Queries:
             )
         return cls(items, subjects, column or section.id)
 
-    @property
-    def source(self) -> tuple[str, str | None]:
-        """File and column of the subjects."""
-        return self.items.name, self.column
-
     def members(self, places: Sequence[int]) -> dict[str, list[int]]:
         """Return which of some queries each subject has, in order of first appearance."""
         found: dict[str, list[int]] = {}
@@ -238,15 +233,10 @@ def read_items(config: QueryAudit, models: Models) -> Items:
     data = config.data
     source = models.read_images(data.images, data.columns).source(models.base, data.columns)
     images = models.once("images", lambda: load_items(source, what="images"))
-    _check_units(data, images)
-    return images
-
-
-def _check_units(data: DataConfig, images: Items) -> None:
-    """Refuse sets that are split over units, because sets are resampled whole."""
     sets, unit = data.sets, data.unit
     if sets is None or unit is None:
-        return
+        return images
+    # Sets are resampled whole, so units may not split them.
     owners: dict[str, Any] = {}
     pairs = zip(images.columns[sets].tolist(), images.columns[unit].tolist(), strict=True)
     for row, (name, owner) in enumerate(pairs, start=1):
@@ -259,6 +249,7 @@ def _check_units(data: DataConfig, images: Items) -> None:
                 expected=f"one {unit} in each {sets}",
                 fix="name the unit that holds whole sets, or leave data.unit out",
             )
+    return images
 
 
 def load_scores(
@@ -338,7 +329,7 @@ def _from_vectors(
     check_one_space(texts, vectors)
     names, means = vectors_by_subject(texts, queries)
     every = np.flatnonzero(vectors.usable)
-    used, lost = with_query(every, images, names, queries.source, data)
+    used, lost = with_query(every, images, names, (queries.items.name, queries.column), data)
     return Scored(
         scores=cosine_scores(rows_of(vectors, used), means, names=names),
         queries=names,
@@ -365,7 +356,9 @@ def _from_scores(
     limit = data.max_unmatched
     matrix = load_matrix(source, images, what=f"{name} scores", max_unmatched=limit)
     names, every = matrix.names, matrix.take(matrix.names)
-    place = (matrix.name, None) if queries is None or not matrix.made else queries.source
+    place: tuple[str, str | None] = matrix.name, None
+    if queries is not None and matrix.made:
+        place = queries.items.name, queries.column
     used, lost = with_query(np.arange(len(images)), images, names, place, data)
     if data.subject is None:
         scores = np.asarray(every[used].T, dtype=np.float64)
