@@ -114,9 +114,10 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     types = tuple(attributes)
     check_columns(table.column_names, (*COLUMNS, *types), file)
     frame = pl.DataFrame(table)
-    for name, value in (("candidate", 0), ("state", IMAGE), ("reason", "")):
-        if name not in frame.columns:
-            frame = frame.with_columns(pl.lit(value).alias(name))
+    defaults = {"candidate": pl.lit(0), "state": pl.lit(IMAGE), "reason": pl.lit("")}
+    frame = frame.with_columns(
+        **{name: value for name, value in defaults.items() if name not in frame.columns}
+    )
     if "attributes" not in frame.columns:
         named = [pl.when(pl.col(name).fill_null("") != "").then(pl.lit(name)) for name in types]
         varying = pl.concat_str(named, separator="-", ignore_nulls=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, count
 from pathlib import Path
 
 import numpy as np
@@ -92,12 +91,12 @@ def generated(
 ) -> Generated:
     """Return the images in the parts of a folder, sorted by id."""
     rows = read_rows(paths, COLUMNS.names)
-    made = pc.equal(rows["state"], "image").to_pylist()
-    images = sorted(compress(zip(rows["image_id"].to_pylist(), count()), made))
-    names, places = zip(*images, strict=True) if images else ((), ())
-    ids, source = np.array(names, dtype=object), rows_of(paths, "image").take(places)
+    ids = rows["image_id"].to_numpy()
+    made = np.flatnonzero(pc.equal(rows["state"], "image").to_numpy())
+    order = made[np.argsort(ids[made])]
+    pictures = Pictures(str(folder), ids[order], rows_of(paths, "image").take(order.tolist()))
     inputs = {f"generations/{folder.name}": input_of(paths, rows.num_rows)}
-    return Generated(folder, table, Pictures(str(folder), ids, source), info, inputs, computed)
+    return Generated(folder, table, pictures, info, inputs, computed)
 
 
 def join_parts(rows: pa.Table, request: pa.Table, id: str) -> pa.Table:  # noqa: A002

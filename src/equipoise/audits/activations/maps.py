@@ -19,7 +19,6 @@ from equipoise.core import (
     Floats,
     InputError,
     Integers,
-    Strings,
 )
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items, Outputs
@@ -39,7 +38,7 @@ _PART = 64
 
 
 def _maps(
-    model: Any, section: ModelConfig, pictures: Pictures, targets: Sequence[str], models: Models
+    model: Any, section: ModelConfig, pictures: Pictures, targets: Mapping[str, str], models: Models
 ) -> Extraction:
     """Return the maps of pictures: what lies in the store is read, the rest is made.
 
@@ -52,13 +51,11 @@ def _maps(
     """
     from equipoise.explain.maps import activation_maps
 
-    by_id = dict(zip(pictures.ids.tolist(), targets, strict=True))
-
     def call(ids: Sequence[str], images: Sequence[Any]) -> list[Fields]:
         maps = activation_maps(
             model,
             images,
-            [by_id[each] for each in ids],
+            [targets[each] for each in ids],
             question=section.question,
             method=section.method,
             layer=section.layer,
@@ -70,7 +67,8 @@ def _maps(
             for map_, frame in zip(maps.maps, maps.frames.tolist(), strict=True)
         ]
 
-    facts = {"method": section.method, "layer": section.layer, "targets": key_of(targets)}
+    facts = {"method": section.method, "layer": section.layer}
+    facts["targets"] = key_of([*targets.values()])
     options = models.config.extraction
     settings = Settings(
         part=options.part or _PART, max_failures=options.max_failures, progress=models.progress
@@ -242,7 +240,7 @@ def _make(
 
         model = models.opened(precise)
         try:
-            scoring(model, targets, question=section.question)
+            scoring(model, [*targets.values()], question=section.question)
         except InputError as error:
             raise ConfigError(f"models.{name}: {error}") from None
         run = _maps(model, section, pictures, targets, models)
@@ -275,16 +273,19 @@ def _make(
     return outputs, replace(outputs, values=frames), grid
 
 
-def _targets(section: ModelConfig, pictures: Pictures, images: Items, config: Config) -> Strings:
-    """Return the target of each picture.
+def _targets(
+    section: ModelConfig, pictures: Pictures, images: Items, config: Config
+) -> dict[str, str]:
+    """Return the target of each picture by its id.
 
     Raises
     ------
     DataError
         When an image has none.
     """
+    wanted = pictures.ids.tolist()
     if section.target is not None:
-        return (section.target,) * len(pictures)
+        return dict.fromkeys(wanted, section.target)
     column = str(config.data.target)
     targets = images.columns[column].tolist()
     if None in targets:
@@ -296,7 +297,7 @@ def _targets(section: ModelConfig, pictures: Pictures, images: Items, config: Co
             expected="a label, a text or an answer",
         )
     by_id = dict(zip(images.ids.tolist(), targets, strict=True))
-    return tuple(by_id[each] for each in pictures.ids.tolist())
+    return {each: by_id[each] for each in wanted}
 
 
 def _overlays(

@@ -99,8 +99,8 @@ class GenerationData:
 
     def labelled(self, attributes: Sequence[str]) -> Booleans:
         """Return which images have a value of every attribute."""
-        columns = [self.filtered.candidates.columns[name] for name in attributes]
-        return np.array([all(values) for values in zip(*columns, strict=True)], dtype=bool)
+        columns = self.filtered.candidates.columns
+        return np.all([columns[name].astype(bool) for name in attributes], axis=0)
 
     def grouped(self, attributes: Sequence[str], rows: AnyArray, min_size: int) -> Groups:
         """Return the groups of some images."""

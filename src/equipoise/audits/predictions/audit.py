@@ -111,9 +111,10 @@ class Predictions(Audit[Config, PredictionData, Design]):
             # Labels may be any text: answers, and labels that aren't known yet.
             unknown = read.planned and read.choices is None
             free = section.open_vocabulary or read.content == "answers" or unknown
-            maps = dict(section.every_map)
-            reading = section.reading(name, models.base, open_vocabulary=free, maps=maps)
-            outputs[name] = read, reading
+            outputs[name] = (
+                read,
+                section.reading(name, models.base, open_vocabulary=free, maps=section.every_map),
+            )
         truth = models.once("labels", lambda: read_labels(labels))
         classes = truth.target.vocabulary
         if data.positive is not None and (data.positive not in classes or len(classes) > 2):

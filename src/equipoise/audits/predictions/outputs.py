@@ -42,33 +42,34 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
                 "chooses between"
             )
         outputs = models.predict(name, section, pictures)
-        top = None if outputs.planned else best(outputs.numbers, section.k)
-        return _labels(outputs, outputs.names, top, section.k, "model")
-    words = prompts(section.vocabulary, section.templates)
+        return _labels(outputs, outputs.names, section.k, "model")
+    words, top = prompts(section.vocabulary, section.templates), None
     if models.capability(name, section, "encoder", "scorer") == "encoder":
         outputs = models.embed_images(name, section, pictures)
         classes = models.embed_texts(name, section, words, on="vocabulary")
-        top = None
         if not outputs.planned:
             # Only the order counts, so the scale doesn't.
             top = zero_shot(outputs.numbers, classes.numbers, scale=1.0, k=section.k).top
     else:
         pairs = models.score_pairs(name, section, pictures, words.texts)
         outputs = average_prompts(pairs, words)
-        top = None if outputs.planned else best(outputs.numbers, section.k)
-    return _labels(outputs, words.names, top, section.k, "vocabulary")
+    return _labels(outputs, words.names, section.k, "vocabulary", top)
 
 
-def _labels(outputs: Outputs, names: Strings, top: AnyArray | None, k: int, key: str) -> Outputs:
-    """Return outputs as labels by rank, given the places of the best names.
+def _labels(
+    outputs: Outputs, names: Strings, k: int, key: str, top: AnyArray | None = None
+) -> Outputs:
+    """Return outputs as labels by rank, given the places of the best names unless scores tell.
 
     Of a planned run the first k names stand for those that aren't known yet.
     """
     choices = None
-    if top is None:
+    if outputs.planned:
         k = min(k, len(names) or 1)
         top = np.broadcast_to(np.arange(k), (len(outputs.ids), k))
         choices = Choices(names, k, listed=key == "vocabulary") if names else None
+    elif top is None:
+        top = best(outputs.numbers, k)
     # Two classes may share a name, so texts are coded anew.
     codes = Coded.of(pl.Series("", names or (NOT_YET_KNOWN,), dtype=pl.String))
     return replace(
