@@ -29,7 +29,6 @@ from equipoise.audits.engines.labels import (
     notes_of_texts,
     right_or_wrong,
     state_gaps,
-    take,
     widest_part,
     with_folds,
 )
@@ -144,7 +143,7 @@ class AnswersDesign(LabelDesign):
     def frequent(self) -> list[str]:
         """The answers that are compared by themselves, the most frequent first."""
         compared = np.append(self.groups.usable, False)[self.groups.codes]
-        return self.config.answers.frequent(take(self.label, compared))
+        return self.config.answers.frequent(self.label.take(compared))
 
     @cached_property
     def silent(self) -> bool:

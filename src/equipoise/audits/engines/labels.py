@@ -21,7 +21,6 @@ from equipoise.core import (
     Family,
     Finding,
     Groups,
-    Integers,
     Objects,
     Part,
 )
@@ -77,23 +76,23 @@ class LabelDesign:
     @property
     def target(self) -> Coded:
         """True classes of the rows."""
-        return take(self.data.coded_target, self.rows)
+        return self.data.coded_target.take(self.rows)
 
     @property
     def label(self) -> Coded:
         """First-ranked labels of the rows."""
-        return take(self.predictions.coded, self.rows)
+        return self.predictions.coded.take(self.rows)
 
     @property
     def units(self) -> Coded | None:
         """Unit of each row, where the data name one."""
         unit = self.data.coded_unit
-        return None if unit is None else take(unit, self.rows)
+        return None if unit is None else unit.take(self.rows)
 
     @property
     def state(self) -> Objects:
         """State of each row in words: "answered", "missing", "unknown" or "refused"."""
-        return np.asarray(take(self.labels.coded_state, self.rows).values)
+        return np.asarray(self.labels.coded_state.take(self.rows).values)
 
     @property
     def lacking(self) -> dict[str, int]:
@@ -150,7 +149,7 @@ class LabelDesign:
         """Yield counts of the top k labels and of probabilities, where the model gives them."""
         labels, target, units = self.predictions, self.target, self.units
         if labels.coded_top is not None:
-            top = take(labels.coded_top, self.rows)
+            top = labels.coded_top.take(self.rows)
             name = f"{self.version}, top {top.codes.shape[1]}"
             yield name, count(target, top, self.groups, units=units)
         if labels.probabilities is not None:
@@ -172,11 +171,6 @@ class LabelDesign:
         return Place(audit, self.model, self.groups.name, version or self.version, level)
 
 
-def take(coded: Coded, rows: Booleans | Integers) -> Coded:
-    """Return some rows of coded labels; the vocabulary is kept."""
-    return Coded(coded.codes[rows], coded.vocabulary)
-
-
 def one_group(n: int) -> Groups:
     """Return the groups of rows that are all in one."""
     return Groups(("all",), (("all",),), np.zeros(n, np.int32))
@@ -187,7 +181,7 @@ def groups_of(
 ) -> list[Groups]:
     """Return the groups of rows, all unless given, for each choice of attributes."""
     kept: Any = slice(None) if rows is None else rows
-    known = {name: take(one, kept) for name, one in data.coded_attributes.items()}
+    known = {name: one.take(kept) for name, one in data.coded_attributes.items()}
     return groups_by(section.groups, known, min_size=section.min_group_size)
 
 

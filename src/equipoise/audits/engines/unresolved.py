@@ -19,7 +19,7 @@ import pyarrow as pa
 from scipy import stats
 
 from equipoise.audits.columns import table_of
-from equipoise.audits.engines.labels import LabelDesign, take
+from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
 from equipoise.core import Family, Finding, Floats
 from equipoise.core.result import WORKSHEET
@@ -90,7 +90,7 @@ def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
     if UNRESOLVED not in version.vocabulary or not isinstance(version.resolve, Recipe):
         return {}
     mine = design.rows & (version.codes == version.vocabulary.index(UNRESOLVED))
-    own = take(raw.coded, mine)
+    own = raw.coded.take(mine)
     used = zip(raw.vocabulary, own.counts.tolist(), strict=True)
     texts = own.relabel([version.resolve.form(text) if n else None for text, n in used])
     groups = design.groups.codes[mine[design.rows]]

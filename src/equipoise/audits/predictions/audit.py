@@ -22,7 +22,6 @@ from equipoise.audits.engines.labels import (
     notes_of_targets,
     notes_of_texts,
     right_or_wrong,
-    take,
     with_folds,
 )
 from equipoise.audits.engines.unresolved import with_unresolved, worksheet_of
@@ -182,7 +181,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 findings += with_unresolved([*folded], ranked)
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
-            k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), take(top, design.rows).values
+            k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), top.take(design.rows).values
             counted = hits(design.target.values, labels, design.groups, k=k, units=design.units)
             hit = rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
             findings += [*hit, *against_rest(hit)]

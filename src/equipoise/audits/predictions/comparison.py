@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
 from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
-from equipoise.audits.engines.labels import groups_of, once, one_group, take, with_folds
+from equipoise.audits.engines.labels import groups_of, once, one_group, with_folds
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import with_progress
 from equipoise.audits.predictions.tables import measures_of
@@ -184,13 +184,13 @@ def _joints(
     Of the rows that all models have labels of; without `answers`, these are whether they gave any.
     """
     rows = np.flatnonzero(np.all([one.codes >= 0 for one in labels.values()], axis=0))
-    kept, unit = {name: take(one, rows) for name, one in labels.items()}, data.coded_unit
-    truth = take(data.coded_target, rows)
+    kept, unit = {name: one.take(rows) for name, one in labels.items()}, data.coded_unit
+    truth = data.coded_target.take(rows)
     if not answers:
         truth = Coded(np.zeros_like(rows), (_UNANSWERED,))
     if not len(rows) or not (answers or any((one.codes == 0).any() for one in kept.values())):
         return
-    count = partial(join, truth, kept, units=None if unit is None else take(unit, rows))
+    count = partial(join, truth, kept, units=None if unit is None else unit.take(rows))
     if not answers or config.metrics.accuracy is not None:
         whole = Accuracy("accuracy", None) if answers else Unanswered()
         yield "", count(groups=one_group(len(rows))), (whole,)
