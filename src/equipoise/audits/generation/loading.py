@@ -100,7 +100,7 @@ class GenerationData:
     def labelled(self, attributes: Sequence[str]) -> Booleans:
         """Return which images have a value of every attribute."""
         columns = self.filtered.candidates.columns
-        return np.all([columns[name].astype(bool) for name in attributes], axis=0)
+        return np.asarray(np.all([columns[name].astype(bool) for name in attributes], axis=0))
 
     def grouped(self, attributes: Sequence[str], rows: AnyArray, min_size: int) -> Groups:
         """Return the groups of some images."""
