@@ -24,7 +24,7 @@ from benchmarks.harness import (
     timed,
 )
 from equipoise.metrics import weat
-from equipoise.metrics.vectors.partitions import exchange
+from equipoise.metrics.vectors.resampling import exchange
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Permutation
 

@@ -18,7 +18,7 @@ from equipoise.metrics import (
     weat,
 )
 from equipoise.metrics.building import SPREAD
-from equipoise.metrics.vectors.partitions import exchange
+from equipoise.metrics.vectors.resampling import exchange
 from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import cases
 from prediction_rows import part

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from equipoise.metrics.vectors import partitions
-from equipoise.metrics.vectors.partitions import (
+from equipoise.metrics.vectors import resampling
+from equipoise.metrics.vectors.resampling import (
     count_at_least,
     exchange,
     random_sums,
@@ -48,7 +48,7 @@ def test_random_sums_are_exact_and_the_same_whatever_the_threads(
 ):
     values = np.random.default_rng(5).integers(-(2**40), 2**40, size=(100, 1))
     columns = np.concatenate([values, np.ones_like(values), -values], axis=1)
-    monkeypatch.setattr(partitions, "_BLOCK", 100)
+    monkeypatch.setattr(resampling, "_BLOCK", 100)
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("EQUIPOISE_THREADS", threads)
@@ -83,7 +83,7 @@ def test_p_values_are_those_of_all_partitions(n, m, harm, monkeypatch):
     above, below = np.mean(every >= observed - 1e-12), np.mean(every <= observed + 1e-12)
     expected = {"higher": above, "lower": below, "either": min(1.0, 2 * min(above, below))}
     for limit, method in ((200_000, "exact"), (1, "exact, partitions counted in two halves")):
-        monkeypatch.setattr(partitions, "MOST_PARTITIONS", limit)
+        monkeypatch.setattr(resampling, "MOST_PARTITIONS", limit)
         found = exchange(first, second, Permutation(), 0, "t").p_value(harm)
         assert found.value == pytest.approx(expected[harm], abs=1e-15)
         assert found.method == method

@@ -50,8 +50,7 @@ from equipoise.metrics.rankings.measures import (
     skew_at_k,
 )
 from equipoise.metrics.rankings.preference import systematic_preference
-from equipoise.metrics.rankings.recall import recall_hits
-from equipoise.metrics.rankings.statistics import expected_max_skew
+from equipoise.metrics.rankings.statistics import expected_max_skew, recall_hits
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
     Choices,

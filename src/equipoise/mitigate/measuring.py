@@ -21,7 +21,7 @@ from equipoise.core import (
 )
 from equipoise.core.wording import number
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
-from equipoise.metrics.rankings.recall import recall_hits
+from equipoise.metrics.rankings.statistics import recall_hits
 from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors

@@ -46,7 +46,7 @@ from equipoise.data import (
     load_vectors,
 )
 from equipoise.data.problems import listed, nearest, show
-from equipoise.metrics.vectors.partitions import count_partitions
+from equipoise.metrics.vectors.resampling import count_partitions
 from equipoise.models.protocols import Offer
 from equipoise.stats.resampling import Resampling
 

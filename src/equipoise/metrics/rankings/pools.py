@@ -17,10 +17,12 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    Words,
     encode,
 )
 from equipoise.core.labels import check_unmasked, unit_codes
 from equipoise.metrics.rankings.cosines import CosineScores
+from equipoise.stats.streams import place_keys, unit_keys
 from equipoise.stats.threads import each
 
 
@@ -139,6 +141,23 @@ class Pooling(TypedDict, total=False):
     sets: Any
     units: Any
     subjects: Any
+
+
+def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
+    """Return what each of so many images is resampled by, shape (many,).
+
+    That of its unit, else of its set, else of its place among the items.
+    """
+    keys, start = np.zeros(many, dtype=np.uint64), 0
+    for some in items:
+        keys[some] = place_keys(start, len(some))
+        start += len(some)
+    for what in ("sets", "units"):
+        if (labels := pooling.get(what)) is not None:
+            codes, names = encode(labels, what=what)
+            named = np.append(unit_keys(names), np.uint64(0))
+            keys = np.where(codes >= 0, named[codes], keys)
+    return keys
 
 
 def pools_of(

@@ -34,12 +34,11 @@ from equipoise.metrics.building import (
     untested,
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
-from equipoise.metrics.rankings.estimates import POOL_ORDER, SET_ORDER, exchanged, weighted_mean
 from equipoise.metrics.rankings.exchange import UNITS, in_order
-from equipoise.metrics.rankings.pools import Pooling, Ranking, Tops, pools_of
+from equipoise.metrics.rankings.measures import POOL_ORDER, SET_ORDER, exchanged, weighted_mean
+from equipoise.metrics.rankings.pools import Pooling, Ranking, Tops, image_keys, pools_of
 from equipoise.metrics.rankings.statistics import Drawn
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
-from equipoise.metrics.values.similarity import image_keys
 from equipoise.stats.chance import band
 from equipoise.stats.draws import varies
 from equipoise.stats.intervals import percentile

@@ -46,7 +46,6 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
-from equipoise.metrics.rankings.estimates import permutations, query_weights
 from equipoise.metrics.rankings.exchange import (
     UNITS,
     exchange_alone,
@@ -54,14 +53,15 @@ from equipoise.metrics.rankings.exchange import (
     group_sums,
     of_shuffled,
 )
-from equipoise.metrics.rankings.pools import Pooling, Pools, pools_of
+from equipoise.metrics.rankings.measures import permutations, query_weights
+from equipoise.metrics.rankings.pools import Pooling, Pools, image_keys, pools_of
 from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.spec import AGAINST_REST, COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.draws import varies
 from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import Seed, place_keys, unit_keys, unit_times
+from equipoise.stats.streams import Seed, unit_times
 from equipoise.stats.threads import added
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
@@ -568,23 +568,6 @@ def _block(
         strata.astype(np.int64), loose[order], len(pools.groups),
     )  # fmt: skip
     return made, len(items) - len(order)
-
-
-def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
-    """Return what each of so many images is resampled by, shape (many,).
-
-    That of its unit, else of its set, else of its place among the items.
-    """
-    keys, start = np.zeros(many, dtype=np.uint64), 0
-    for some in items:
-        keys[some] = place_keys(start, len(some))
-        start += len(some)
-    for what in ("sets", "units"):
-        if (labels := pooling.get(what)) is not None:
-            codes, names = encode(labels, what=what)
-            named = np.append(unit_keys(names), np.uint64(0))
-            keys = np.where(codes >= 0, named[codes], keys)
-    return keys
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from equipoise.core import Estimate, Floats, InputError, Integers, Part, no_ends
 from equipoise.metrics.building import NOTHING, Against, against, known_mean
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.metrics.vectors.partitions import (
+from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     against_exchanged,
     exchange,

@@ -34,7 +34,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.metrics.vectors.partitions import permutations
+from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats.draws import Exchange
 from equipoise.stats.mean_norms import BOUNDS, MeanNorm
 from equipoise.stats.resampling import Bootstrap, Resampling

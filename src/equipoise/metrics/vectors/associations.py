@@ -15,13 +15,16 @@ from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
-from equipoise.metrics.vectors.partitions import (
+from equipoise.metrics.vectors.resampling import (
     HARM,
     Alternative,
+    Jackknife,
+    Options,
+    Space,
     against_exchanged,
     permutations,
+    with_ones,
 )
-from equipoise.metrics.vectors.resampling import Jackknife, Options, Space, with_ones
 from equipoise.metrics.vectors.sets import Members
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.mean_norms import MeanNorm

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from equipoise.core import Estimate, Floats, Harm, InputError, Part, no_ends, parts_to_table
+from equipoise.core import Estimate, Floats, InputError, Part, no_ends, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
@@ -23,13 +23,17 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
-from equipoise.metrics.vectors.partitions import (
+from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     Exchanged,
+    Jackknife,
+    Options,
+    Space,
+    Terms,
     against_exchanged,
     against_studentized,
+    ends_at,
 )
-from equipoise.metrics.vectors.resampling import Jackknife, Options, Space, Terms, ends_at
 from equipoise.stats.intervals import Scored
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream
@@ -88,18 +92,6 @@ class Components:
         """Return the ends of the sum of the four components."""
         return ends_at(self.jackknife, 4)(level)
 
-    def held(self, value: float, harm: Harm, statistic: Any) -> Against:
-        """Hold a statistic of the components (draws, 4) against its chance level."""
-        places = [0, 1, _COLUMNS, _COLUMNS + 1]
-        return against_exchanged(
-            self.tested, value, harm, _NULL, lambda drawn: statistic(drawn[:, places])
-        )
-
-    def held_component(self, index: int) -> Against:
-        """Hold one component against its own kind's exchange."""
-        value, column = float(self.observed[index]), index + index // 2
-        return against_exchanged(self.tested, value, "either", _NULL, column=column)
-
     def held_total(self, *, resample_texts: bool) -> Against:
         """Hold MCAS against images exchanged, or images and texts.
 
@@ -112,7 +104,7 @@ class Components:
                 self.images, value, "either", _NULL_IMAGES, column=sums[0], shift=fixed
             )
         tested, sums = self.tested, [*sums, 2 * _COLUMNS - 1]
-        if tested is None or tested.error is None or tested.errors is None:
+        if tested is None:
             return NOTHING
         error = float(np.linalg.norm(tested.error[sums]))
         ratios = tested.drawn[:, sums].sum(axis=1) / np.linalg.norm(tested.errors[:, sums], axis=1)
@@ -173,15 +165,13 @@ def mcas(
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, {}, resample_texts, **options)
-    kinds = _exchanged_kinds(space)
+    # The attributes of each kind are counted by their similarity to both targets.
+    centres = [space[name].mean for name in TARGETS]
+    sums = [*centres, centres[0] + centres[1]]
+    images, texts = (space.exchange(f"a_{kind}", f"b_{kind}", sums, kind) for kind in KINDS)
+    tested = None if images is None or texts is None else _joined(space.seed, images, texts)
     observed, jackknife = space.bilinear(_TERMS)
-    found = Components(
-        observed[:4],
-        jackknife,
-        kinds[0],
-        _joined(space, kinds),
-        space.level,
-    )
+    found = Components(observed[:4], jackknife, images, tested, space.level)
     parts = []
     for index, (name, (kind, target)) in enumerate(SIDES.items()):
         value, groups = float(found.observed[index]), [f"a_{kind}", f"b_{kind}"]
@@ -193,7 +183,7 @@ def mcas(
                 jackknife,
                 index,
                 n=len(space[target]),
-                held=found.held_component(index),
+                held=against_exchanged(tested, value, "either", _NULL, column=index + index // 2),
                 by_group=space.group_values(groups, near.tolist()),
                 shows="mean similarity of the targets to the set",
             )
@@ -260,19 +250,8 @@ def _space(
     return replace(space, fixed=few if resample_texts else texts)
 
 
-def _exchanged_kinds(space: Space) -> tuple[Exchanged | None, Exchanged | None]:
-    """Exchange the attributes of each kind, counted by their similarity to both targets."""
-    centres = [space[name].mean for name in TARGETS]
-    sums = [*centres, centres[0] + centres[1]]
-    images, texts = (space.exchange(f"a_{kind}", f"b_{kind}", sums, kind) for kind in KINDS)
-    return images, texts
-
-
-def _joined(space: Space, kinds: tuple[Exchanged | None, Exchanged | None]) -> Exchanged | None:
+def _joined(seed: Seed, images: Exchanged, texts: Exchanged) -> Exchanged:
     """Exchange the attributes of both kinds."""
-    images, texts = kinds
-    if images is None or texts is None:
-        return None
     whole, many = images.enumerated and texts.enumerated, images.partitions * texts.partitions
     if whole and many <= MOST_PARTITIONS:
         sizes = len(images.null), len(texts.null)
@@ -286,15 +265,14 @@ def _joined(space: Space, kinds: tuple[Exchanged | None, Exchanged | None]) -> E
         for kind, one in zip(KINDS, (images, texts), strict=True):
             places = np.arange(drawn)
             if one.enumerated:
-                random = stream(space.seed, "partition", kind, "pick")
+                random = stream(seed, "partition", kind, "pick")
                 places = random.integers(len(one.null), size=drawn)
             picked.append(places)
         text = f"{drawn} random partitions"
     both = [*zip((images, texts), picked, strict=True)]
     null = np.concatenate([one.null[places] for one, places in both], axis=1)
-    known = [(one.error, one.null_errors, places) for one, places in both]
-    error = np.concatenate([own for own, _, _ in known if own is not None])
-    errors = np.concatenate([own[places] for _, own, places in known if own is not None], axis=1)
+    errors = np.concatenate([one.null_errors[places] for one, places in both], axis=1)
+    error = np.concatenate([images.error, texts.error])
     observed = np.concatenate([images.observed, texts.observed])
     # What ties refer to is the size of all scores together.
     scale, finest = images.scale + texts.scale, max(images.resolution, texts.resolution)
@@ -492,7 +470,13 @@ def diffusion_bias(components: Estimate) -> Estimate:
     """
     found = _components_of(components)
     signed = float(_signed(found.observed))
-    held = found.held(abs(signed), "higher", lambda drawn: np.abs(_signed(drawn)))
+    held = against_exchanged(
+        found.tested,
+        abs(signed),
+        "higher",
+        _NULL,
+        lambda drawn: np.abs(_signed(drawn[:, [0, 1, _COLUMNS, _COLUMNS + 1]])),
+    )
     n = sum(components.n.values())
     ends = partial(_signed_ends, found)
     part = number("signed_diffusion_bias", signed, n=n, ends=ends, level=found.level)

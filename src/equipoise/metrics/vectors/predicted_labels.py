@@ -39,7 +39,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, register
-from equipoise.metrics.vectors.partitions import HARM, Alternative, permutations
+from equipoise.metrics.vectors.resampling import HARM, Alternative, permutations
 from equipoise.metrics.vectors.sets import Similarity, embed
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of

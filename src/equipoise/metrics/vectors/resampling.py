@@ -1,40 +1,522 @@
-"""Named sets in one space: the jackknife, exchanges of members, and estimates of them.
+"""Named sets in one space: exchanges of members, the jackknife, and estimates of them.
 
-All statistics are smooth functions of mean vectors, so that the jackknife takes one pass.
+Numbers of members that exchange are made whole once (fixed point), so that sums are exact, ties are
+ties, and neither the order of rows nor threads decide anything. All other statistics are smooth
+functions of mean vectors, so that the jackknife takes one pass.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from operator import itemgetter
+from typing import Any, Literal
 
 import numpy as np
 
 from equipoise.core import (
+    Chance,
     Ends,
     Estimate,
     Floats,
     GroupValue,
     Harm,
     InputError,
+    Integers,
     Part,
+    Words,
     no_ends,
     parts_to_table,
 )
-from equipoise.metrics.building import (
-    STUDENT,
-    Against,
-    number,
-)
+from equipoise.metrics.building import NOTHING, STUDENT, Against, against, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
 from equipoise.metrics.spec import make_estimate
-from equipoise.metrics.vectors.partitions import Exchanged, exchange
 from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
+from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
+from equipoise.stats.compiled import compiled
+from equipoise.stats.draws import Exchange
 from equipoise.stats.intervals import jackknife_t
-from equipoise.stats.resampling import Resampling, level_of
+from equipoise.stats.resampling import Resampling, level_of, null_draws
+from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
 from equipoise.stats.streams import Seed, stream
+from equipoise.stats.threads import each
+
+Alternative = Literal["greater", "less", "two-sided"]
+
+HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-sided": "either"}
+# Partitions that are enumerated by default.
+MOST_PARTITIONS = 200_000
+# Partitions are counted no further: nobody enumerates, or halves, that many.
+MOST_COUNTED = 10**15
+# Subset sums of one side of a halved pool: 2^22 numbers.
+MOST_HALVED = 44
+# Members that permutations beyond the least number may move: a second or two of work.
+_MAX_MOVED = 1_000_000_000
+# Subsets, and exchanges of units, that a thread draws in one go.
+_BLOCK, _EXCHANGED_AT_ONCE = 2048, 256
+# Differences of sums that are rounding only, relative to the sum of absolute numbers; and
+# variances, relative to the sum of squares.
+_TIE, _FLAT = 1e-12, 1e-20
+
+
+@compiled("void(int64[::1], int64, int64[::1])")
+def enumerate_sums(values: Integers, size: int, found: Integers) -> None:
+    """Write the sums of all subsets of `size` members (n,), in lexicographic order.
+
+    After its first member, a subset goes on as one of the last of one member fewer: all sums of
+    those, which stand at the end, are added to the member in one run. Runs read what no earlier
+    one wrote.
+    """
+    n, end = values.shape[0], found.shape[0]
+    # Subsets that go on with all, all but the first, ... of the members left.
+    lengths = np.ones(n - size + 1, np.int64)
+    found[end - 1] = 0
+    for chosen in range(size):
+        place = end - lengths.sum()
+        for spare in range(n - size, -1, -1):
+            value, many = values[n - 1 - chosen - spare], lengths[spare]
+            sums, rest = found[place : place + many], found[end - many :]
+            for i in range(many):
+                sums[i] = value + rest[i]
+            place += many
+        lengths = np.cumsum(lengths)
+
+
+@compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
+def add_chosen(words: Words, values: Integers, found: Integers) -> None:
+    """Write the sums of the members whose bits are set.
+
+    Parameters
+    ----------
+    words : ndarray, shape (draws, w)
+    values : ndarray, shape (k, 64 w)
+        k numbers of each member.
+    found : ndarray, shape (draws, k)
+    """
+    for line in range(words.shape[0]):
+        for column in range(values.shape[0]):
+            total = np.int64(0)
+            for place in range(words.shape[1]):
+                word = words[line, place]
+                for bit in range(64):
+                    chosen = -np.int64(word >> np.uint64(bit) & np.uint64(1))
+                    total += values[column, 64 * place + bit] & chosen
+            found[line, column] = total
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """Differences in means of two sets, observed and with members exchanged.
+
+    Attributes
+    ----------
+    observed : ndarray, shape (k,)
+        Mean of the first set minus mean of the second, of each of k numbers.
+    drawn : ndarray, shape (m, k)
+        With members exchanged; of partitions that are mirrored, the first half.
+    enumerated : bool
+        Whether every partition stands there once.
+    partitions : int
+        How many partitions there are.
+    text : str
+        How the null was drawn.
+    scale : float
+        Sum of absolute numbers over both sets, in units of the differences: what ties refer to.
+    resolution : float
+        The finest p-value that matters; 0 where draws are not approximated.
+    halves : tuple of (ndarray of int64, int, int), or None
+        Whole numbers, size of the first set and its sum, where p can be counted exactly.
+    mirrored : bool
+        Whether `drawn` lacks as many rows, minus its own from the last to the first: the mirror
+        images that partitions into sets of equal sizes have.
+    error, errors : ndarray, shape (k,) and (m, k)
+        Standard errors of `observed` and of `drawn`, where differences are tested in their units;
+        else empty.
+    """
+
+    observed: Floats
+    drawn: Floats
+    enumerated: bool
+    partitions: int
+    text: str
+    scale: float
+    resolution: float = 0.0
+    halves: tuple[Integers, int, int] | None = None
+    mirrored: bool = False
+    error: Floats = field(default_factory=partial(np.empty, 0))
+    errors: Floats = field(default_factory=partial(np.empty, 0))
+
+    @cached_property
+    def null(self) -> Floats:
+        """All differences with members exchanged, shape (partitions, k)."""
+        return np.concatenate([self.drawn, -self.drawn[::-1]]) if self.mirrored else self.drawn
+
+    @cached_property
+    def null_errors(self) -> Floats:
+        """Standard errors of `null`."""
+        both = [self.errors, self.errors[::-1]]
+        return np.concatenate(both) if self.mirrored else self.errors
+
+    def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
+        """Return the chance level of factor × the single number (k = 1) + shift."""
+        if self.mirrored and shift == 0.0:
+            return mirrored_band(self.drawn[:, 0] * factor, method=method)
+        return band(self.null[:, 0] * factor + shift, method=method)
+
+    def p_value(self, harm: Harm) -> PValue:
+        """Return the p-value of the single number (k = 1), exact where that is feasible."""
+        observed = float(self.observed[0])
+        if self.mirrored:
+            return mirrored_p_value(self.drawn[:, 0], observed, harm, scale=self.scale)
+        if self.halves is None:
+            weights = 1.0 if self.enumerated else None
+            null, finest = self.null[:, 0], self.resolution
+            return p_value(
+                null, observed, harm, weights=weights, resolution=finest, scale=self.scale
+            )
+        values, size, first = self.halves
+        tie = math.floor(_TIE * int(np.abs(values).sum()))
+        total = math.comb(len(values), size)
+        tails = {
+            "higher": lambda: count_at_least(values, size, first - tie),
+            "lower": lambda: total - count_at_least(values, size, first + tie + 1),
+        }
+        sides = ("higher", "lower") if harm == "either" else (harm,)
+        extreme = min(tails[side]() for side in sides)
+        value = min(1.0, len(sides) * extreme / total)
+        return PValue(value, "exact, partitions counted in two halves")
+
+
+def against_exchanged(
+    tested: Exchanged | None,
+    value: float,
+    harm: Harm,
+    null: str,
+    statistic: Callable[[Floats], Floats] | None = None,
+    *,
+    column: int = 0,
+    factor: float = 1.0,
+    shift: float = 0.0,
+) -> Against:
+    """Hold a value against exchanged members.
+
+    Parameters
+    ----------
+    tested : Exchanged or None
+        None: there is nothing to hold it against.
+    value, harm, null
+        The value, its harm, and the null hypothesis in words.
+    statistic : callable, optional
+        From all differences (partitions, k) to the value's draws. Default: one of the differences,
+        in units of its standard errors where these are known, times `factor` plus `shift`.
+    column : int
+        Which difference.
+    """
+    if tested is None or math.isnan(value):
+        return NOTHING
+    text = f"{null}; {tested.text}"
+    if statistic is None and len(tested.error):
+        error = float(tested.error[column])
+        ratios = tested.null[:, column] / tested.null_errors[:, column]
+        return against_studentized(
+            tested, float(tested.observed[column]) / error, ratios, harm, text,
+            factor=factor * error, shift=shift,
+        )  # fmt: skip
+    if statistic is None and column:
+        statistic = itemgetter((slice(None), column))
+    if statistic is not None:
+        return against(
+            statistic(tested.null),
+            value,
+            harm,
+            text,
+            weights=1.0 if tested.enumerated else None,
+            resolution=tested.resolution,
+            scale=tested.scale,
+        )
+    p = tested.p_value(harm)
+    return Against(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
+
+
+def against_studentized(
+    tested: Exchanged,
+    observed: float,
+    ratios: Floats,
+    harm: Harm,
+    text: str,
+    *,
+    factor: float,
+    shift: float = 0.0,
+) -> Against:
+    """Hold a ratio of a difference to its standard error against those of exchanged members.
+
+    The p-value is exact where members are exchangeable and, in large sets, valid where means are
+    equal and spreads aren't (Janssen 1997, Statistics & Probability Letters 36, 9-21). The chance
+    level is that of the ratio times `factor`, the standard error, plus `shift`.
+    """
+    weights = 1.0 if tested.enumerated else None
+    found = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
+    text = f"{text}; differences in standard errors"
+    chance = band(ratios * factor + shift, method=text, weights=weights)
+    return Against(chance, found.value, f"{text}; {found.method}")
+
+
+def _whole(numbers: Floats) -> tuple[Integers, int]:
+    """Return numbers as whole ones times a power of two, as fine as sums allow, and its bits."""
+    most = float(np.abs(numbers).sum(axis=0).max(initial=0.0))
+    bits = math.floor(61 - math.log2(most)) if most > 0 else 0
+    return np.rint(np.ldexp(numbers, bits)).astype(np.int64), bits
+
+
+def exchange(
+    first: Floats,
+    second: Floats,
+    resampling: Resampling,
+    seed: Seed,
+    name: str,
+    *,
+    units: tuple[Sequence[str], Sequence[str]] | None = None,
+    studentized: bool = False,
+) -> Exchanged:
+    """Exchange the members of two sets, keeping their sizes.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (n, k)
+        k numbers of each member.
+    resampling : Bootstrap or Permutation
+    seed, name : int, str
+        Key of the random stream.
+    units : tuple of two sequences of str, optional
+        Units of the members: units of one set move as a whole, units of both exchange within.
+    studentized : bool
+        Give standard errors too. A single difference of sets of equal sizes needs none: it ranks
+        partitions as its ratio does.
+
+    Raises
+    ------
+    InputError
+        When units do not fit the members.
+    """
+    pooled, n, m = np.concatenate([first, second]), len(first), len(second)
+    k = pooled.shape[1]
+    studentized = studentized and (n != m or k > 1 or units is not None)
+    if studentized:
+        # Sums of squares keep their digits around the mean of all.
+        pooled = pooled - pooled.mean(axis=0)
+        if units is None:
+            pooled = np.concatenate([pooled, pooled**2], axis=1)
+    whole, bits = _whole(pooled)
+    scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
+    if units is not None:
+        draws = permutations(n + m, resampling)
+        key = seed, "partition", name, "unit"
+        differences, errors = _exchange_units(whole, n, units, draws, key, bits)
+        observed, drawn = differences[0], differences[1:]
+        text = f"{draws} random exchanges of units"
+        found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
+        return replace(found, error=errors[0], errors=errors[1:]) if studentized else found
+    partitions = count_partitions(n, m)
+    ordered = whole[np.lexsort(whole.T[::-1])]
+    enumerated = partitions <= MOST_PARTITIONS
+    halved = not enumerated and n + m <= MOST_HALVED and whole.shape[1] == 1
+    if enumerated:
+        sums = _all_sums(ordered, n, mirrored=n == m)
+        text = f"all {partitions} partitions enumerated"
+    else:
+        draws = permutations(n + m, resampling)
+        # Through the smaller set.
+        sums = random_sums(ordered, min(n, m), draws, seed, name)
+        sums = sums if n <= m else ordered.sum(axis=0) - sums
+        text = f"{draws} random partitions" + (" for the chance level" if halved else "")
+    total, own = whole.sum(axis=0), whole[:n].sum(axis=0)
+    observed, drawn = (_difference(one, total - one, n, m, bits)[..., :k] for one in (own, sums))
+    found = Exchanged(
+        observed,
+        drawn,
+        enumerated,
+        partitions,
+        text,
+        scale,
+        resampling.resolution,
+        (ordered[:, 0], n, int(whole[:n, 0].sum())) if halved else None,
+        enumerated and n == m,
+    )
+    if not studentized:
+        return found
+    error, errors = (_error(one, total - one, n, m, bits) for one in (own, sums))
+    return replace(found, error=error, errors=errors)
+
+
+def _difference(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
+    """Return the means of a set minus those of the other, of sums in fixed point."""
+    low = (first - second) / n if n == m else first / n - second / m
+    # In two steps, for 2^-bits may be no float.
+    return low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2)
+
+
+def _error(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
+    """Return standard errors of differences in means, from sums of k numbers and their squares.
+
+    A set of one adds none; errors are above 0, so that ratios are finite.
+    """
+    k = first.shape[-1] // 2
+    variance = np.zeros(())
+    for sums, size in ((first, n), (second, m)):
+        plain = np.ldexp(sums.astype(np.float64), -bits)
+        squares = plain[..., k:] - plain[..., :k] ** 2 / size
+        variance = variance + np.maximum(squares, 0.0) / (size * max(size - 1, 1))
+    every = np.ldexp((first + second)[..., k:].astype(np.float64), -bits)
+    return np.sqrt(np.maximum(variance, every * _FLAT + np.finfo(np.float64).tiny))
+
+
+def count_partitions(first: int, second: int) -> int:
+    """Return in how many ways two sets exchange members, counted up to `MOST_COUNTED`."""
+    # Sixty of more than a hundred are chosen in more ways than that; all digits would take seconds.
+    return min(MOST_COUNTED, math.comb(first + second, min(first, second, 60)))
+
+
+def permutations(members: int, resampling: Resampling) -> int:
+    """Return how many draws resolve the finest p-value, within what moving members costs."""
+    return null_draws(resampling, _MAX_MOVED // max(members, 1))
+
+
+def count_at_least(values: Integers, size: int, threshold: int) -> int:
+    """Count subsets of `size` members whose sum is at least a threshold.
+
+    Sums of each half are grouped by size and sorted, and pairs counted between them, so that 40
+    members take 2^20 sums a side instead of 1.4e11 subsets.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n,), n <= 44
+    size, threshold : int
+    """
+    left, right = (_sorted_sums(half) for half in (values[::2], values[1::2]))
+    found = 0
+    for many, sums in enumerate(left):
+        if 0 <= size - many < len(right):
+            others = right[size - many]
+            # Reversed, what is searched for rises, which keeps the search in the cache.
+            needed = threshold - sums[::-1]
+            found += len(sums) * len(others) - int(np.searchsorted(others, needed).sum())
+    return found
+
+
+def _sorted_sums(values: Integers) -> list[Integers]:
+    """Return the sums of all subsets, by their size."""
+    sums: list[Integers] = [np.zeros(1, dtype=np.int64)]
+    none = np.empty(0, dtype=np.int64)
+    for value in values:
+        pairs = zip([*sums, none], [none, *(one + value for one in sums)], strict=True)
+        sums = [np.concatenate(pair) for pair in pairs]
+    return [np.sort(one) for one in sums]
+
+
+def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
+    """Return the sums of all subsets of `size` of members (n, k), in lexicographic order.
+
+    Mirrored, only of those with the first member: the complement of the first is the last.
+    """
+    rest, size = (ordered[1:], size - 1) if mirrored else (ordered, size)
+    found = np.empty((rest.shape[1], math.comb(len(rest), size)), dtype=np.int64)
+    for column, sums in zip(np.ascontiguousarray(rest.T), found, strict=True):
+        enumerate_sums(column, size, sums)
+    return np.ascontiguousarray(found.T) + (ordered[0] if mirrored else 0)
+
+
+def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str) -> Integers:
+    """Return sums of random subsets of `size` members, all equally likely.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n, k)
+    size, draws : int
+    seed, names : int, str
+        Key of the random stream.
+
+    Returns
+    -------
+    ndarray of int64, shape (draws, k)
+    """
+    n, k = values.shape
+    words = math.ceil(n / 64)
+    columns = np.zeros((k, 64 * words), dtype=np.int64)
+    columns[:, :n] = values.T
+    found = np.empty((draws, k), dtype=np.int64)
+    starts = range(0, draws, _BLOCK)
+    streams = keys(seed, "partition", *names, many=len(starts))
+
+    def draw(index: int) -> None:
+        part = found[starts[index] : starts[index] + _BLOCK]
+        chosen = np.empty((len(part), words), dtype=np.uint64)
+        draw_subsets(streams[index], n, size, chosen)
+        add_chosen(chosen, columns, part)
+
+    each(draw, range(len(starts)))
+    return found
+
+
+def _exchange_units(
+    whole: Integers,
+    n: int,
+    units: tuple[Sequence[str], Sequence[str]],
+    draws: int,
+    key: tuple[Seed, str, str, str],
+    bits: int,
+) -> tuple[Floats, Floats]:
+    """Return differences in means and their standard errors, both (1 + draws, k).
+
+    The first is observed, the others with the groups of carriers exchanged.
+    """
+    group = (np.arange(len(whole)) >= n).astype(np.int64)
+    unit = np.unique([*units[0], *units[1]], return_inverse=True)[1]
+    # Rows in another order must give the same draws.
+    order = np.lexsort((*whole.T, group, unit))
+    whole, group, unit = whole[order], group[order], unit[order]
+    blocks = Exchange.of(group, unit, np.zeros_like(unit))
+    counted = np.column_stack([np.ones_like(group), whole])
+    carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
+    np.add.at(carried, blocks.carrier, counted)
+    k = whole.shape[1]
+    n_own, sums = carried[:, :1].astype(np.float64), np.ldexp(carried[:, 1:].astype(float), -bits)
+    squares = np.concatenate([sums**2, sums * n_own], axis=1)
+    size = float(np.abs(squares).sum(axis=0).max(initial=0.0))
+    fine = math.floor(61 - math.log2(size)) if size > 0 else 0
+    fixed = np.rint(np.ldexp(squares, fine)).astype(np.int64)
+    carried = np.ascontiguousarray(np.concatenate([carried, fixed, carried[:, :1] ** 2], axis=1))
+    members = np.bincount(blocks.pool)
+    starts = np.concatenate([[0], np.cumsum(members)])
+    wanted = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
+    places = np.argsort(blocks.pool, kind="stable")
+    first = np.empty((1 + draws, carried.shape[1]), dtype=np.int64)
+    first[0] = carried[blocks.group == 0].sum(axis=0)
+    streams = keys(*key, many=draws)
+
+    def draw(start: int) -> None:
+        lines, stop = first[1:], start + _EXCHANGED_AT_ONCE
+        some = streams[start:stop]
+        add_exchanged(some, places.copy(), starts, wanted, carried, lines[start:stop])
+
+    each(draw, range(0, draws, _EXCHANGED_AT_ONCE))
+    second = carried.sum(axis=0) - first
+    differences, variance = np.zeros((1 + draws, k)), np.zeros((1 + draws, k))
+    for sign, sums, groups in ((1.0, first, 0), (-1.0, second, 1)):
+        many = sums[:, :1].astype(np.float64)
+        mean = np.ldexp(sums[:, 1 : 1 + k] / many, -bits)
+        square, cross = (
+            np.ldexp(sums[:, 1 + at * k : 1 + (at + 1) * k].astype(np.float64), -fine)
+            for at in (1, 2)
+        )
+        around = square - 2.0 * mean * cross + mean**2 * sums[:, -1:]
+        carriers = int((blocks.group == groups).sum())
+        differences += sign * mean
+        variance += np.maximum(around, 0.0) / many**2 * carriers / max(carriers - 1, 1)
+    least = _FLAT * (carried[:, 1 + k : 1 + 2 * k].sum(axis=0)) * math.ldexp(1.0, -fine)
+    return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))
+
 
 # Variance that is left of a number, relative to its own, below which it is rounding.
 _NOTHING = 1e-12
@@ -239,7 +721,7 @@ class Space:
         Raises
         ------
         InputError
-            When only one of them has units; see `equipoise.metrics.vectors.partitions.exchange`.
+            When only one of them has units; see `equipoise.metrics.vectors.resampling.exchange`.
         """
         if self.resampling is None:
             return None
