@@ -391,8 +391,8 @@ def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> Pair:
     if values.ndim == 0 or not len(values):
         raise InputError("replicates: none given; expected shape (replicates, ...)")
     last = np.maximum((~np.isnan(values)).sum(axis=0) - 1, 0)
-    low = _order_statistic(values, last * (1.0 - level) / 2.0, outer=0)
-    return low, _order_statistic(values, last * (1.0 + level) / 2.0, outer=1)
+    low = order_statistic(values, last * (1.0 - level) / 2.0, outer=0)
+    return low, order_statistic(values, last * (1.0 + level) / 2.0, outer=1)
 
 
 def mean_t(values: npt.ArrayLike, level: float = 0.95) -> Pair:
@@ -506,8 +506,8 @@ def fisher_z(
     return where(known, np.tanh(centre - half), np.tanh(centre + half))
 
 
-def _order_statistic(values: Floats, place: Floats, outer: int) -> Floats:
-    """Interpolate sorted values (n, ...) at fractional places (...)."""
+def order_statistic(values: Floats, place: Floats, outer: int) -> Floats:
+    """Interpolate sorted values (n, ...) at fractional places (...), not beside infinity."""
     sides = [
         np.take_along_axis(values, step(place).astype(np.int64)[None], axis=0)[0]
         for step in (np.floor, np.ceil)

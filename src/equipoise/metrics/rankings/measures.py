@@ -70,7 +70,7 @@ from equipoise.metrics.spec import (
     register,
 )
 from equipoise.stats.chance import band
-from equipoise.stats.intervals import ClosedForm, jackknife_t, percentile
+from equipoise.stats.intervals import ClosedForm, jackknife_t, order_statistic, percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, unit_counts, unit_keys
 
@@ -882,7 +882,9 @@ def query_distribution(estimate: Estimate) -> dict[str, Any]:
         raise InputError(f"{estimate.metric}: no query has a value")
     values = np.sort([one.value for one in known])
     finite = len(values) > 1 and bool(np.isfinite(values).all())
-    low, *quartiles, high = (_quantile(values, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0))
+    # Beside an infinite number, no line is drawn to it.
+    places = [np.float64(share * (len(values) - 1)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    low, *quartiles, high = (float(order_statistic(values, one, outer=0)) for one in places)
     return {
         "queries": len(known),
         "not_estimable": len(own) - len(known),
@@ -894,15 +896,6 @@ def query_distribution(estimate: Estimate) -> dict[str, Any]:
         "lowest_queries": tuple(one.subject for one in known if one.value == low),
         "highest_queries": tuple(one.subject for one in known if one.value == high),
     }
-
-
-def _quantile(values: Floats, share: float) -> float:
-    """Return a quantile of sorted values; beside an infinite one, no line is drawn to it."""
-    place = share * (len(values) - 1)
-    below, above = float(values[math.floor(place)]), float(values[math.ceil(place)])
-    if below == above or not (math.isfinite(below) and math.isfinite(above)):
-        return below
-    return below + (place - math.floor(place)) * (above - below)
 
 
 _ranked = partial(

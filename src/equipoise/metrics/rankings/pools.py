@@ -16,7 +16,6 @@ from equipoise.core import (
     Groups,
     InputError,
     Integers,
-    Integers32,
     Words,
     encode,
 )
@@ -429,37 +428,24 @@ class Ranking:
         pools = self.pools
         several = np.flatnonzero((pools.sizes > 0).sum(axis=1) > 1)
         found = best(pools, several.tolist(), self.longest)
-        width = max([self.longest, *(len(rows) for rows, _ in found)])
-        items = np.full((len(found), width), -1, dtype=np.int64)
-        begin, end = np.zeros_like(items), np.zeros_like(items)
+        lengths = np.array([len(rows) for rows, _ in found], dtype=np.int64)
+        items = np.full((len(found), lengths.max(initial=self.longest)), -1, dtype=np.int64)
+        begin, end = np.zeros((2, *items.shape), dtype=np.int64)
         if found:
-            place, *ranked = _ranked(found, pools.groups.codes)
-            for table, values in zip((items, begin, end), ranked, strict=True):
-                table[place] = values
+            # The items of all pools are sorted at once, best first.
+            pool = np.repeat(np.arange(len(found)), lengths)
+            rows, scores = (np.concatenate(ones) for ones in zip(*found, strict=True))
+            order = np.lexsort((pools.groups.codes[rows], scores, -pool))[::-1]
+            scores = scores[order]
+            # What is sorted by pool stays so: `pool` needs no new order.
+            place = pool, np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            first = np.append(True, (scores[1:] != scores[:-1]) | (np.diff(pool) != 0))
+            starts = np.flatnonzero(first)
+            runs = np.diff(np.append(starts, len(rows)))
+            items[place] = rows[order]
+            begin[place] = np.repeat(place[1][starts], runs)
+            end[place] = begin[place] + np.repeat(runs, runs)
         return several, items, begin, end
-
-
-def _ranked(
-    found: Sequence[tuple[Integers, AnyArray]], codes: Integers32
-) -> tuple[tuple[Integers, Integers], Integers, Integers, Integers]:
-    """Sort the items of all pools at once, best first.
-
-    Returns
-    -------
-    tuple
-        Pool and rank of each item, the item, and where its run of equal scores begins and ends.
-    """
-    lengths = np.array([len(rows) for rows, _ in found])
-    pool = np.repeat(np.arange(len(found)), lengths)
-    rows, scores = (np.concatenate(ones) for ones in zip(*found, strict=True))
-    order = np.lexsort((codes[rows], scores, -pool))[::-1]
-    scores = scores[order]
-    rank = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    # What is sorted by pool stays so: `pool` needs no new order.
-    starts = np.flatnonzero(np.append(True, (scores[1:] != scores[:-1]) | (np.diff(pool) != 0)))
-    length = np.diff(np.append(starts, len(rows)))
-    begin = np.repeat(rank[starts], length)
-    return (pool, rank), rows[order], begin, begin + np.repeat(length, length)
 
 
 def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Integers, AnyArray]]:

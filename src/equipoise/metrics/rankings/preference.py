@@ -74,14 +74,6 @@ class Preferences:
     subjects: Sequence[str]
     owner: Integers
 
-    @classmethod
-    def of(cls, tops: Tops) -> Preferences:
-        """Find the subjects of the pools that are large enough."""
-        queries = [tops.pools.pools[index].query for index in tops.pool.tolist()]
-        names = [tops.pools.subjects[query] for query in queries]
-        subjects, owner = np.unique(names, return_inverse=True)
-        return cls(tops, subjects.tolist(), owner)
-
     @cached_property
     def expected(self) -> Floats:
         """Share of each group in each pool, shape (p, groups)."""
@@ -156,8 +148,11 @@ def systematic_preference(
     """
     every = pools_of(scores, groups, **pools)
     ranking = Ranking.of(every, k, _TIMES * k + _SPARE)
-    found = Preferences.of(ranking.tops(k))
-    own = found.by_subject(Drawn.of(found.tops).shares)[0]
+    tops = ranking.tops(k)
+    names = [every.subjects[every.pools[index].query] for index in tops.pool.tolist()]
+    subjects, owner = np.unique(names, return_inverse=True)
+    found = Preferences(tops, subjects.tolist(), owner)
+    own = found.by_subject(Drawn.of(tops).shares)[0]
     many, boot, tests = len(own), None, (NOTHING,) * (2 + len(every.groups))
     value, reason = math.nan, f"{many} subjects have a ranking; expected at least {FEWEST}"
     if found.compared.sum() < 2:

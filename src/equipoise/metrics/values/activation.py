@@ -41,6 +41,10 @@ _NULL = "maps lie as they lie, whatever the image: maps are exchanged between im
 _ROWS_AT_ONCE = 1024
 
 
+Place = tuple[Integers, Floats]
+"""Cell of an edge of each box, and how far into it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Regions:
     """Maps of n images and a box on each.
@@ -122,25 +126,23 @@ class Regions:
         owners : ndarray of int64, shape (n,)
             Whose map lies under each box.
         """
-        left, top, right, bottom = range(4)
-        corners = ((bottom, right, 1), (top, right, -1), (bottom, left, -1), (top, left, 1))
-        found = np.zeros(len(self))
-        for y, x, sign in corners:
-            found += sign * self._at(owners, y, x)
-        return np.clip(found, 0.0, 1.0)
+        left, top, right, bottom = self._places
 
-    def _at(self, owners: Integers, y: int, x: int) -> Floats:
-        """Return how much of each map lies above and left of a point: exact between corners."""
-        (row, down), (column, across) = self._places[y], self._places[x]
-        above, below = (
-            self.cumulated[owners, line, column] * (1 - across)
-            + self.cumulated[owners, line, column + 1] * across
-            for line in (row, row + 1)
-        )
-        return above * (1 - down) + below * down
+        def before(y: Place, x: Place) -> Floats:
+            """Return how much of each map lies above and left of a point, exact between corners."""
+            (row, down), (column, across) = y, x
+            above, below = (
+                self.cumulated[owners, line, column] * (1 - across)
+                + self.cumulated[owners, line, column + 1] * across
+                for line in (row, row + 1)
+            )
+            return above * (1 - down) + below * down
+
+        found = before(bottom, right) - before(top, right) - before(bottom, left)
+        return np.clip(found + before(top, left), 0.0, 1.0)
 
     @cached_property
-    def _places(self) -> list[tuple[Integers, Floats]]:
+    def _places(self) -> list[Place]:
         """Cell of each edge of each box, and how far into it: left, top, right, bottom."""
         rows, columns = (size - 1 for size in self.cumulated.shape[1:])
         found = []

@@ -228,12 +228,11 @@ class Block:
             held = slice(start, start + step)
             weights = unit_times(keys[held], replicates, rng)[:, 1:].T.astype(np.float64)
             sums, many = np.zeros((2, replicates, len(self.scores), self.groups)), np.zeros(shape)
-            for index, chosen in enumerate((~self.loose[held], self.loose[held])):
-                for group in range(self.groups):
-                    rows = np.flatnonzero(chosen & (self.codes[held] == group))
-                    part = weights[:, rows]
-                    sums[index, :, :, group] = part @ self.centred[held][rows]
-                    many[:, group] = part.sum(axis=1) * index
+            for index, group in np.ndindex(2, self.groups):
+                rows = np.flatnonzero((self.loose[held] == index) & (self.codes[held] == group))
+                part = weights[:, rows]
+                sums[index, :, :, group] = part @ self.centred[held][rows]
+                many[:, group] = part.sum(axis=1) * index
             whole = np.zeros((*shape, self.groups))
             # A set is drawn where the first of its images is.
             here = np.flatnonzero((first >= start) & (first < start + step))

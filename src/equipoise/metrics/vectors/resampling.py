@@ -689,23 +689,22 @@ class Space:
             units = {*(self[name].units or ())}
             joined = [one for one in samples if any(units & {*(self[o].units or ())} for o in one)]
             samples = [one for one in samples if one not in joined] + [{name}.union(*joined)]
-        return [self._without_each(rows, totals, sample) for sample in samples]
 
-    def _without_each(
-        self, rows: Mapping[str, Floats], totals: Mapping[str, Floats], sample: Collection[str]
-    ) -> dict[str, Floats]:
-        lost = {name: rows[name] for name in sample}
-        if all(self[name].units is not None for name in sample):
-            names = {unit for name in sample for unit in self[name].units or ()}
-            place = dict(zip(sorted(names), range(len(names)), strict=True))
-            for name, own in lost.items():
-                lost[name] = np.zeros((len(place), own.shape[1]))
-                np.add.at(lost[name], [place[unit] for unit in self[name].units or ()], own)
-        many = len(next(iter(lost.values())))
-        return {
-            name: total - lost[name] if name in lost else np.broadcast_to(total, (many, len(total)))
-            for name, total in totals.items()
-        }
+        def without(sample: set[str]) -> dict[str, Floats]:
+            lost = {name: rows[name] for name in sample}
+            if all(self[name].units is not None for name in sample):
+                units = [unit for name in sample for unit in self[name].units or ()]
+                names, place = np.unique(units, return_inverse=True)
+                ends = np.cumsum([len(own) for own in lost.values()])[:-1]
+                for (name, own), at in zip(lost.items(), np.split(place, ends), strict=True):
+                    lost[name] = np.zeros((len(names), own.shape[1]))
+                    np.add.at(lost[name], at, own)
+            many = len(next(iter(lost.values())))
+            return {
+                name: total - lost.get(name, np.zeros((many, 1))) for name, total in totals.items()
+            }
+
+        return [without(sample) for sample in samples]
 
     def exchange(
         self,
