@@ -104,27 +104,22 @@ class LabelExchange:
         """
         if self._costs_less_whole(many):
             state = np.tile(self.labels, (many, 1))
-            self._shuffle(rng, state)
-            return state.take(self.source, axis=1)
-        random = rng.random(many * int(self.wanted.sum()))
+            # Whole strata are shuffled, with as many random words as it takes.
+            expected, words = many * self._words, np.empty(0, dtype=np.uint64)
+            while True:
+                further = int(expected / 2 + 5 * np.sqrt(expected)) + _SPARE
+                more = rng.integers(0, _WORD, further, dtype=np.uint64, endpoint=True)
+                words = np.concatenate([words, more])
+                random = words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)
+                if shuffle(state, self.first, self.size, random):
+                    return state.take(self.source, axis=1)
+                state[:] = self.labels
+        uniform = rng.random(many * int(self.wanted.sum()))
         source = self.source.ravel()
         found = np.empty((many, len(source)), dtype=np.int32)
         held = self.labels.copy() if labels is None else labels
-        draw_first(held, self.first, self.size, self.wanted, random, source, found)
+        draw_first(held, self.first, self.size, self.wanted, uniform, source, found)
         return found.reshape(many, *self.source.shape)
-
-    def _shuffle(self, rng: np.random.Generator, state: Integers32) -> None:
-        """Shuffle whole strata, with as many random words as it takes."""
-        expected = len(state) * self._words
-        words = np.empty(0, dtype=np.uint64)
-        while True:
-            many = int(expected / 2 + 5 * np.sqrt(expected)) + _SPARE
-            more = rng.integers(0, _WORD, many, dtype=np.uint64, endpoint=True)
-            words = np.concatenate([words, more])
-            random = words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)
-            if shuffle(state, self.first, self.size, random):
-                return
-            state[:] = self.labels
 
     def _costs_less_whole(self, many: int) -> bool:
         """Whether shuffling whole strata is quicker than drawing what is wanted of them."""

@@ -757,7 +757,7 @@ def normalized_similarity_mad(
             kept = np.flatnonzero(compared[one.places[0]]).tolist()
             freedom[one.places] = spare_units(keys[one.items], codes[one.items], kept)
     if resampling is not None:
-        blocks = [replace(one, statistic=_mad_of(compared[one.places])) for one in blocks]
+        blocks = [replace(one, statistic=partial(_mad, compared[one.places])) for one in blocks]
         many = permutations(resampling, sum(len(one.items) for one in blocks))
         null = exchanged(blocks, pools, codes, many, rng, "similarity")
     concepts = Concepts("normalized_similarity_mad", pools, known, resampling, rng)
@@ -810,8 +810,8 @@ def _means(sums: Floats, counts: Floats) -> Floats:
         return (sums / counts[..., None]).transpose(0, 2, 1)
 
 
-def _mad_of(compared: Booleans) -> Callable[[Floats, Floats], Floats]:
-    return lambda sums, counts: deviation(np.round(_means(sums, counts), _DECIMALS), compared)
+def _mad(compared: Booleans, sums: Floats, counts: Floats) -> Floats:
+    return deviation(np.round(_means(sums, counts), _DECIMALS), compared)
 
 
 def _resampled(
@@ -909,12 +909,18 @@ def similarity_gap(
     if isinstance(resampling, Bootstrap):
         boot = effects.resampled(resampling.replicates, rng)
     draws = concepts.draws(effects.tested[:, 0], None if null is None else null[..., 0])
-    by_ratio = draws if null is None or pools.paired else _by_ratio(concepts, effects, null)
+    by_ratio, by_group = draws, []
+    if null is not None and not pools.paired:
+        both = (effects.tested, null)
+        each, again = (np.fmax.reduce(np.abs(one[..., 1:]), axis=-1) for one in both)
+        by_ratio = concepts.draws(each, again, f"{concepts.null}, {_RATIOS}")
 
     def ends(index: int) -> Ends:
         return simultaneous(effects.effects[index], boot[:, index], int(effects.freedom[index]))
 
-    by_group = [_by_group(effects, boot, index, draws.level) for index in range(len(pools.pools))]
+    for index, found in enumerate(effects.effects):
+        half = _student(boot[:, index], int(effects.freedom[index]), draws.level)
+        by_group.append(_values(effects, (found, found - half, found + half), [index]))
     bands = np.full((1, *pools.sizes.shape), np.nan)
     if resampling is not None:
         chance = effects.exchanged(_BANDS, rng, "similarity band", np.asarray)
@@ -922,7 +928,12 @@ def similarity_gap(
     further = [*_group_effects(concepts, effects, boot, by_group, bands)]
     further += _against_rest(effects, concepts, by_group, (boot, bands, null))
     if len(effects.known) and pools.paired and resampling is not None:
-        further.append(_pool_order(concepts, effects, many))
+        # The gap of plain means against a random order of the pool.
+        plain = replace(effects, pools=replace(pools, member=None, units=None))
+        again = plain.exchanged(many, rng, "similarity pool", gaps)
+        pooled = concepts.draws(gaps(plain.effects), again, _IMAGES)
+        held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
+        further.append(part(f"{metric}_pool_order", "", pooled, 0, held=held, n=n))
     mean = concepts.mean(effects.effects, boot, effects.freedom, "range")
     return concepts.estimate(
         draws,
@@ -939,28 +950,6 @@ def similarity_gap(
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         further=further,
     )
-
-
-def _by_ratio(concepts: Concepts, effects: Effects, null: Floats) -> Draws:
-    """Return the draws of what is tested: the group farthest from all others, by concept."""
-    each, again = (np.fmax.reduce(np.abs(one[..., 1:]), axis=-1) for one in (effects.tested, null))
-    return concepts.draws(each, again, f"{concepts.null}, {_RATIOS}")
-
-
-def _pool_order(concepts: Concepts, effects: Effects, many: int) -> Part:
-    """Return the gap of plain means against a random order of the pool."""
-    plain = replace(effects, pools=replace(effects.pools, member=None, units=None))
-    again = plain.exchanged(many, concepts.rng, "similarity pool", gaps)
-    pooled = concepts.draws(gaps(plain.effects), again, _IMAGES)
-    held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
-    return part(f"{concepts.metric}_pool_order", "", pooled, 0, held=held, n=n)
-
-
-def _by_group(effects: Effects, boot: Floats, index: int, level: float) -> tuple[GroupValue, ...]:
-    """Return the effects of one concept, each with Student's interval."""
-    found = effects.effects[index]
-    half = _student(boot[:, index], int(effects.freedom[index]), level)
-    return _values(effects, (found, found - half, found + half), [index])
 
 
 def _student(drawn: Floats, freedom: int, level: float) -> Floats:

@@ -25,7 +25,6 @@ from equipoise.metrics.vectors.resampling import (
     permutations,
     with_ones,
 )
-from equipoise.metrics.vectors.sets import Members
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.mean_norms import MeanNorm
 from equipoise.stats.resampling import Resampling, level_of
@@ -399,7 +398,9 @@ class _EffectSize:
     def _slopes(self, scores: Mapping[str, Floats], scale: float) -> Floats:
         """Return how the numbers change with the direction, shape (4, d)."""
         first, second = (self.space[name].mean for name in scores)
-        joint = np.sum([_weighted(self.space[name], own) for name, own in scores.items()], axis=0)
+        joint = np.zeros_like(first)
+        for name, own in scores.items():
+            joint += reduce(np.add, (own[here] @ row for here, row in self.space[name].blocks()))
         turn = joint * self.value / (self.spread * (self.n - self.ddof))
         with np.errstate(divide="ignore"):
             steep = 1.0 / (self.spread * scale * np.float64(1.0 - (self.value / scale) ** 2))
@@ -448,12 +449,6 @@ class _EffectSize:
             reason=reason,
             harm=harm,
         )
-
-
-def _weighted(members: Members, weights: Floats) -> Floats:
-    """Sum of the vectors times a weight of each, shape (d,)."""
-    blocks = (weights[here] @ rows for here, rows in members.blocks())
-    return reduce(np.add, blocks)
 
 
 def _sum(values: Floats) -> float:

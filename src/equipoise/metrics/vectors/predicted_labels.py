@@ -108,8 +108,17 @@ def label_concentration(
     counted = LabelCounts.of(labels, groups, units, vocabulary)
 
     def shapes(tables: Floats) -> Floats:
-        """Gaps of top share, skewness and kurtosis, then each of every group."""
-        each = _shapes(np.swapaxes(tables, 1, 2), k, zeros=vocabulary is not None)
+        """Gaps of top share, skewness and excess kurtosis, then each of every group."""
+        counts = np.swapaxes(tables, 1, 2)
+        top = -np.sort(-counts, axis=2)[:, :, : min(k, counts.shape[2])].sum(axis=2)
+        mask = (counts > 0) if vocabulary is None else counts >= 0
+        n = mask.sum(axis=2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(mask, counts, 0.0).sum(axis=2) / n
+            apart = np.where(mask, counts - mean[:, :, None], 0.0)
+            second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
+            second = np.where(second <= 1e-20 * mean**2, np.nan, second)
+            each = [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
         compared = [gaps(one, counted.groups.usable) for one in each]
         return np.concatenate([np.stack(compared, 1), *each], axis=1)
 
@@ -161,16 +170,6 @@ def _moved(observed: Floats, boot: Floats | None, index: int, least: float = -ma
 
 
 _UNDEFINED = "one group has no labels of its own, or all scores are equal"
-
-
-def _check_declared(alternative: str, first: str | None) -> None:
-    """Refuse a direction without the group that it is about."""
-    if alternative not in HARM:
-        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    if alternative != "two-sided" and first is None:
-        raise InputError(
-            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
-        )
 
 
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
@@ -235,7 +234,12 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     ----------
     Mandal 2024, chapter 5.
     """
-    _check_declared(alternative, first)
+    if alternative not in HARM:
+        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+    if alternative != "two-sided" and first is None:
+        raise InputError(
+            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
+        )
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
     usable, wanted = len(sets["labels"]), len(vocabulary)
     if not len(embeddings) == usable == wanted:
@@ -391,19 +395,6 @@ class LabelCounts:
         text = f"images of all groups are exchangeable; {len(null)} permutations"
         finest = resampling.resolution
         return observed, boot, against(null, float(observed[0]), harm, text, resolution=finest)
-
-
-def _shapes(counts: Floats, k: int, *, zeros: bool) -> list[Floats]:
-    """Return top share, g1 and excess kurtosis of counts (r, groups, labels), each (r, groups)."""
-    top = -np.sort(-counts, axis=2)[:, :, : min(k, counts.shape[2])].sum(axis=2)
-    mask = (counts >= 0) if zeros else counts > 0
-    n = mask.sum(axis=2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(mask, counts, 0.0).sum(axis=2) / n
-        apart = np.where(mask, counts - mean[:, :, None], 0.0)
-        second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
-        second = np.where(second <= 1e-20 * mean**2, np.nan, second)
-        return [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
 
 
 def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:

@@ -790,6 +790,12 @@ class Space:
         pairs : sequence of pairs of str
             Sets whose common members are counted.
         """
+        method, still = NO_INTERVAL, [name for name in self.sets if name not in self.moved]
+        if self.resampling is not None and not self.moved:
+            method = "none: no set of two members or more varies"
+        elif self.resampling is not None:
+            method = f"{kind or STUDENT} over {', '.join(self.moved)}"
+            method += f"; {', '.join(still)} fixed" * bool(still)
         shared = {
             f"{a} and {b}": count for a, b in pairs if (count := shared_members(self[a], self[b]))
         }
@@ -797,7 +803,7 @@ class Space:
             metric=metric,
             value=value,
             n={name: len(one) for name, one in self.sets.items()},
-            method=self.method_of(kind),
+            method=method,
             params={
                 **(params or {}),
                 "similarity": "cosine" if self.similarity is None else "scores of pairs",
@@ -821,16 +827,6 @@ class Space:
     def moved(self) -> list[str]:
         """Sets whose members vary between samples."""
         return [name for name, one in self.sets.items() if name not in self.fixed and one.varies]
-
-    def method_of(self, kind: str) -> str:
-        """Return how intervals are made."""
-        if self.resampling is None:
-            return NO_INTERVAL
-        if not self.moved:
-            return "none: no set of two members or more varies"
-        still = [name for name in self.sets if name not in self.moved]
-        text = f"{kind or STUDENT} over {', '.join(self.moved)}"
-        return f"{text}; {', '.join(still)} fixed" if still else text
 
 
 def with_ones(rows: Floats) -> Floats:
