@@ -69,7 +69,9 @@ def test_resampled_effects_are_weighted_least_squares(monkeypatch):
     rng = np.random.default_rng(0)
     times = rng.poisson(1.0, int(block.stratum.max()) + 1)[block.stratum]
     times = np.where(block.loose, rng.poisson(1.0, len(times)) + 1, times)
-    monkeypatch.setattr(similarity, "unit_times", lambda *_: np.stack([times, times], axis=1))
+    monkeypatch.setattr(
+        similarity, "unit_times", lambda keys, *_: np.stack([times[keys]] * 2, axis=1)
+    )
     found = block.resampled(np.arange(len(times), dtype=np.uint64), 1, 0)[0, 0]
     rows = np.repeat(np.arange(len(times)), times)
     expected = least_squares(block.scores[0][rows], block.codes[rows], block.stratum[rows])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from equipoise.metrics.building import (
     sizes,
 )
 from equipoise.metrics.counts.comparisons import OTHERS
-from equipoise.metrics.measure import DEFAULT, Draws
+from equipoise.metrics.measure import DEFAULT, Drawing, Draws
 from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
@@ -284,8 +284,7 @@ def activation_share_gap(
     *,
     beyond_area: bool = False,
     units: Any = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Largest difference between groups in the mean share of maps inside a region.
 
@@ -324,7 +323,7 @@ def activation_share_gap(
     if len(regions) < 2:
         raise InputError("maps and boxes: fewer than two images have a region and a map")
     values = regions.shares - (regions.areas if beyond_area else 0.0)
-    gap = similarity_gap(values, kept, units=clusters, resampling=resampling, rng=rng)
+    gap = similarity_gap(values, kept, units=clusters, **drawing)
     shows = "share of the map beyond the area's" if beyond_area else "share of the map"
     shown = [replace(_with_means(gap, values, kept), metric="activation_share_gap", shows=shows)]
     usable = np.flatnonzero(kept.usable).tolist()
@@ -332,7 +331,7 @@ def activation_share_gap(
         compared = np.isin(kept.codes, usable)
         both = np.where(compared, kept.codes != code, -1).astype(np.int32)
         two = Groups((kept.name,), (kept.levels[code], (OTHERS,)), both)
-        held = similarity_gap(values, two, units=clusters, resampling=resampling, rng=rng)
+        held = similarity_gap(values, two, units=clusters, **drawing)
         shown.append(replace(_signed(_with_means(held, values, two)), shows=shows))
     return replace(
         gap,

@@ -14,6 +14,7 @@ from scipy import special
 from scipy.sparse.csgraph import connected_components
 
 from equipoise.core import (
+    AnyArray,
     Booleans,
     Ends,
     Estimate,
@@ -217,7 +218,7 @@ class Block:
             What each image is resampled with; the same for all images of a set.
         replicates, rng : int
         """
-        step, shape = max(1, _CELLS // replicates), (replicates, self.groups)
+        step = max(1, _CELLS // replicates)
         members = np.flatnonzero(~self.loose)
         names, first = np.unique(self.stratum[members], return_index=True)
         # Sets of one make-up add the same, times how often they were drawn.
@@ -225,24 +226,21 @@ class Block:
         first, which = members[first], which.reshape(-1)
 
         def add(start: int) -> list[Floats]:
-            held = slice(start, start + step)
-            weights = unit_times(keys[held], replicates, rng)[:, 1:].T.astype(np.float64)
-            sums, many = np.zeros((2, replicates, len(self.scores), self.groups)), np.zeros(shape)
-            for index, group in np.ndindex(2, self.groups):
-                rows = np.flatnonzero((self.loose[held] == index) & (self.codes[held] == group))
-                part = weights[:, rows]
-                sums[index, :, :, group] = part @ self.centred[held][rows]
-                many[:, group] = part.sum(axis=1) * index
-            whole = np.zeros((*shape, self.groups))
+            held, groups = slice(start, start + step), self.groups
+            cells, numbers = self.codes + groups * self.loose, self.centred[held]
+            order, weights, sums, many = drawn_totals(
+                keys[held], cells[held], 2 * groups, numbers, replicates, rng
+            )
+            whole = np.zeros((replicates, groups, groups))
             # A set is drawn where the first of its images is.
             here = np.flatnonzero((first >= start) & (first < start + step))
-            drawn = weights[:, first[here] - start]
-            size = max(1, _CELLS // max(self.groups**2, len(here)))
+            drawn = weights[:, np.argsort(order)[first[here] - start]]
+            size = max(1, _CELLS // max(groups**2, len(here)))
             for place in range(0, len(makeups), size):
                 some = makeups[place : place + size]
                 times = drawn @ (which[here, None] == place + np.arange(len(some)))
                 whole += np.tensordot(times, laplacian(some), axes=1)
-            return [*sums, many, whole]
+            return [sums[:, :, :groups], sums[:, :, groups:], many[:, groups:], whole]
 
         inside, loose, many, whole = added(add, range(0, len(self.items), step))
         if self.loose.any():
@@ -257,6 +255,26 @@ class Block:
         found = np.full((*effects.shape[:2], self.groups), np.nan)
         found[..., self.kept] = np.round(effects, _DECIMALS)
         return found
+
+
+def drawn_totals(
+    keys: Words, codes: AnyArray, groups: int, numbers: Floats, replicates: int, rng: Seed
+) -> tuple[Integers, Floats, Floats, Floats]:
+    """Draw images with the others of their key, and add up k numbers of each by group.
+
+    Returns
+    -------
+    tuple
+        Images by group; how often each of these is drawn, (replicates, n); sums, (replicates, k,
+        groups); and counts, (replicates, groups).
+    """
+    order = np.argsort(codes, kind="stable")
+    weights = unit_times(keys[order], replicates, rng)[:, 1:].T.astype(np.float64)
+    numbers, ends = numbers[order], np.bincount(codes, minlength=groups).cumsum().tolist()
+    parts = [slice(*pair) for pair in pairwise([0, *ends])]
+    sums = np.stack([weights[:, part] @ numbers[part] for part in parts], axis=2)
+    counts = np.stack([weights[:, part].sum(axis=1) for part in parts], axis=1)
+    return order, weights, sums, counts
 
 
 def less_rest(effects: Floats, counts: Floats | Integers) -> Floats:
@@ -824,15 +842,11 @@ def _resampled(
     step, groups = max(1, _CELLS // replicates), int(codes.max()) + 1
 
     def add(start: int) -> list[Floats]:
-        some = one.items[start : start + step]
-        order = np.argsort(codes[some], kind="stable")
-        scores, some = one.by_image[start + order], some[order]
-        weights = unit_times(keys[some], replicates, rng)[:, 1:].T.astype(np.float64)
-        stops = np.bincount(codes[some], minlength=groups).cumsum().tolist()
-        parts = [slice(*ends) for ends in pairwise([0, *stops])]
-        sums = np.stack([weights[:, part] @ scores[part] for part in parts], axis=2)
-        counts = np.stack([weights[:, part].sum(axis=1) for part in parts], axis=1)
-        return [sums, counts, weights @ scores**2]
+        some, scores = one.items[start : start + step], one.by_image[start : start + step]
+        order, weights, sums, counts = drawn_totals(
+            keys[some], codes[some], groups, scores, replicates, rng
+        )
+        return [sums, counts, weights @ scores[order] ** 2]
 
     sums, counts, squares = added(add, range(0, len(one.items), step))
     total = counts.sum(axis=1)[:, None]

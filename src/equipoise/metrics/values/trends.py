@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from equipoise.metrics.building import (
     part,
     sizes,
 )
-from equipoise.metrics.measure import DEFAULT, Draws
+from equipoise.metrics.measure import DEFAULT, Drawing, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats.draws import Exchange
@@ -184,9 +184,7 @@ def trend(
     similarities: ImageSimilarities,
     positive: Sequence[str],
     negative: Sequence[str],
-    *,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Sum over positive words of the mean similarity, minus the sum over negative words.
 
@@ -222,16 +220,14 @@ def trend(
         return np.concatenate([whole[..., None], known_mean(values)], axis=-1)
 
     params = {"positive": [*positive], "negative": [*negative]}
-    return _estimate("trend", Images.of(similarities, signs), means, resampling, rng, params)
+    return _estimate("trend", Images.of(similarities, signs), means, params, **drawing)
 
 
 def gender_difference(
     similarities: ImageSimilarities,
     positive: Sequence[str],
     negative: Sequence[str],
-    *,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Difference between groups in the sum of mean similarities over all words, by region.
 
@@ -267,16 +263,16 @@ def gender_difference(
         return np.concatenate([known_mean(each)[..., None], each], axis=-1)
 
     params = {"words": [*signs]}
-    return _estimate("gender_difference", images, differences, resampling, rng, params)
+    return _estimate("gender_difference", images, differences, params, **drawing)
 
 
 def _estimate(
     metric: str,
     images: Images,
     statistic: Callable[[Floats], Floats],
-    resampling: Resampling | None,
-    rng: Seed,
     params: Mapping[str, Any],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Return the estimate of a statistic of means: of the whole, then of each region."""
     codes, ones, compares = images.groups.codes, np.ones(len(images.number)), metric != "trend"

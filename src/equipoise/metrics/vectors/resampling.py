@@ -312,8 +312,8 @@ def exchange(
     scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
     if units is not None:
         draws = permutations(n + m, resampling)
-        key = seed, "partition", name, "unit"
-        differences, errors = _exchange_units(whole, n, units, draws, key, bits)
+        streams = keys(seed, "partition", name, "unit", many=draws)
+        differences, errors = _exchange_units(whole, n, units, streams, bits)
         observed, drawn = differences[0], differences[1:]
         text = f"{draws} random exchanges of units"
         found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
@@ -463,8 +463,7 @@ def _exchange_units(
     whole: Integers,
     n: int,
     units: tuple[Sequence[str], Sequence[str]],
-    draws: int,
-    key: tuple[Seed, str, str, str],
+    streams: Words,
     bits: int,
 ) -> tuple[Floats, Floats]:
     """Return differences in means and their standard errors, both (1 + draws, k).
@@ -482,39 +481,33 @@ def _exchange_units(
     np.add.at(carried, blocks.carrier, counted)
     k = whole.shape[1]
     n_own, sums = carried[:, :1].astype(np.float64), np.ldexp(carried[:, 1:].astype(float), -bits)
-    squares = np.concatenate([sums**2, sums * n_own], axis=1)
-    size = float(np.abs(squares).sum(axis=0).max(initial=0.0))
-    fine = math.floor(61 - math.log2(size)) if size > 0 else 0
-    fixed = np.rint(np.ldexp(squares, fine)).astype(np.int64)
+    fixed, fine = _whole(np.concatenate([sums**2, sums * n_own], axis=1))
     carried = np.ascontiguousarray(np.concatenate([carried, fixed, carried[:, :1] ** 2], axis=1))
     members = np.bincount(blocks.pool)
     starts = np.concatenate([[0], np.cumsum(members)])
     wanted = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
     places = np.argsort(blocks.pool, kind="stable")
-    first = np.empty((1 + draws, carried.shape[1]), dtype=np.int64)
+    first = np.empty((1 + len(streams), carried.shape[1]), dtype=np.int64)
     first[0] = carried[blocks.group == 0].sum(axis=0)
-    streams = keys(*key, many=draws)
 
     def draw(start: int) -> None:
-        lines, stop = first[1:], start + _EXCHANGED_AT_ONCE
-        some = streams[start:stop]
-        add_exchanged(some, places.copy(), starts, wanted, carried, lines[start:stop])
+        here = slice(start, start + _EXCHANGED_AT_ONCE)
+        add_exchanged(streams[here], places.copy(), starts, wanted, carried, first[1:][here])
 
-    each(draw, range(0, draws, _EXCHANGED_AT_ONCE))
+    each(draw, range(0, len(streams), _EXCHANGED_AT_ONCE))
     second = carried.sum(axis=0) - first
-    differences, variance = np.zeros((1 + draws, k)), np.zeros((1 + draws, k))
+    differences, variance = np.zeros((2, len(first), k))
     for sign, sums, groups in ((1.0, first, 0), (-1.0, second, 1)):
-        many = sums[:, :1].astype(np.float64)
-        mean = np.ldexp(sums[:, 1 : 1 + k] / many, -bits)
-        square, cross = (
-            np.ldexp(sums[:, 1 + at * k : 1 + (at + 1) * k].astype(np.float64), -fine)
-            for at in (1, 2)
-        )
-        around = square - 2.0 * mean * cross + mean**2 * sums[:, -1:]
+        many, total, squares, crosses, sizes = np.split(sums, np.cumsum([1, k, k, k]), axis=1)
+        mean = np.ldexp(total / many, -bits)
+        square, cross = (np.ldexp(one.astype(np.float64), -fine) for one in (squares, crosses))
+        around = square - 2.0 * mean * cross + mean**2 * sizes
         carriers = int((blocks.group == groups).sum())
         differences += sign * mean
-        variance += np.maximum(around, 0.0) / many**2 * carriers / max(carriers - 1, 1)
-    least = _FLAT * (carried[:, 1 + k : 1 + 2 * k].sum(axis=0)) * math.ldexp(1.0, -fine)
+        variance += (
+            np.maximum(around, 0.0) / many.astype(np.float64) ** 2 * carriers / max(carriers - 1, 1)
+        )
+    least = _FLAT * fixed[:, :k].sum(axis=0) * math.ldexp(1.0, -fine)
     return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))
 
 
