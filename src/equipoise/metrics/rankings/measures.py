@@ -883,7 +883,7 @@ def query_distribution(estimate: Estimate) -> dict[str, Any]:
     values = np.sort([one.value for one in known])
     finite = len(values) > 1 and bool(np.isfinite(values).all())
     # Beside an infinite number, no line is drawn to it.
-    places = [np.float64(share * (len(values) - 1)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    places = [np.array(share * (len(values) - 1)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
     low, *quartiles, high = (float(order_statistic(values, one, outer=0)) for one in places)
     return {
         "queries": len(known),
