@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -37,9 +37,7 @@ from equipoise.audits.kinds import (
 )
 from equipoise.audits.outputs import DryRun, Models
 from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress
-
-if TYPE_CHECKING:
-    from equipoise.stats.resampling import Resampling
+from equipoise.stats.resampling import Resampling
 
 
 class Data(Protocol):

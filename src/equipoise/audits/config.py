@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -53,10 +53,8 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.metrics.spec import SPECS
+from equipoise.report import GateRule
 from equipoise.stats.resampling import Bootstrap, Resampling
-
-if TYPE_CHECKING:
-    from equipoise.report import GateRule
 
 _MAX_NAME = 200
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
@@ -139,8 +137,6 @@ class GateConfig(Section):
     @property
     def as_rule(self) -> GateRule:
         """The rule as the gate of the report takes it."""
-        from equipoise.report.gate import GateRule
-
         return GateRule(**dict(self) | {"groups": group_name(self.groups or ()) or None})
 
 

@@ -1,11 +1,9 @@
 """Demonstrations: audits of models whose bias was planted, beside the ground truth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +13,7 @@ from equipoise.audits.columns import schema_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.kinds import with_progress
 from equipoise.core import AuditResult, Floats32, Progress
+from equipoise.data import PredictionData
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
 from equipoise.planted.scenes.captions import neutral_prompts
@@ -25,10 +24,6 @@ from equipoise.planted.scenes.variants import BIASED
 from equipoise.report.blocks import Chart, Row, Section, Table, distinct, panels, rows
 from equipoise.report.plots import Axis, scatter
 from equipoise.report.text import number
-
-if TYPE_CHECKING:
-    from equipoise.data import PredictionData
-
 
 PER_CELL = 1000
 SEED = 0

@@ -1,35 +1,38 @@
 """Models of a config: their outputs from a live run, or what a run would produce."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
 
+from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.images import Known, known
+from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
+from equipoise.counterfactuals import Generated, generate, plan
+from equipoise.counterfactuals.parts import Request
 from equipoise.data import load_items
 from equipoise.data.labels import Coded, Content, Outputs
-
-if TYPE_CHECKING:
-    from equipoise.audits.config import AuditConfig
-    from equipoise.audits.config_images import PicturesConfig
-    from equipoise.audits.images import Known
-    from equipoise.counterfactuals.parts import Request
-    from equipoise.counterfactuals.reading import Generated
-    from equipoise.evidence.extraction import Extraction
-    from equipoise.evidence.pictures import Pictures
-    from equipoise.evidence.working import RunOptions
-    from equipoise.evidence.zero_shot import Prompts
-    from equipoise.models.protocols import Offer
-    from equipoise.models.registry import Preview
-
+from equipoise.evidence import (
+    Extraction,
+    Pictures,
+    Prompts,
+    RunOptions,
+    embed_classes,
+    extraction,
+    pending,
+    prompts,
+)
+from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
+from equipoise.models.registry import Preview
+from equipoise.models.runtimes import gpus
 
 T = TypeVar("T")
 
@@ -98,8 +101,6 @@ class Models:
         place : str
             The section's place in the config, for errors.
         """
-        from equipoise.audits.images import known
-
         if name not in self.sets:
             self.sets[name] = known(section, self.base, columns=columns, place=place)
         return self.sets[name]
@@ -113,8 +114,6 @@ class Models:
 
     def _offer(self, section: RunConfig) -> Offer | None:
         """Return what a model can do; None where that isn't known."""
-        from equipoise.models.protocols import offer_of
-
         return offer_of(self.opened(section))
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
@@ -125,8 +124,6 @@ class Models:
         ConfigError
             When the model can do none of what is allowed; it names the key `models.<name>.model`.
         """
-        from equipoise.models.protocols import DESCRIPTIONS
-
         with self._running(name):
             offer = self._offer(section)
         if offer in allowed or (offer is None and self.dry):
@@ -141,8 +138,6 @@ class Models:
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Embed named prompts, each name as the mean of the unit vectors of its prompts."""
-        from equipoise.evidence.zero_shot import embed_classes
-
         self.capability(name, section, "encoder")
         with self._running(name):
             progress = self.progress_of(f"{name}, {on}")
@@ -249,8 +244,6 @@ class Models:
         The weights of one named model at a time are in memory: those of the others are released,
         and loaded again when they are needed again.
         """
-        from equipoise.audits.model_cache import open_model, rested
-
         if not isinstance(section.model, str):
             return section.model
         wanted = section.located(self.base), section.options(self.config.extraction)
@@ -272,9 +265,6 @@ class Models:
         on: str,
         **request: Any,
     ) -> Outputs:
-        from equipoise.evidence import extraction
-        from equipoise.models.runtimes import gpus
-
         extract, options = getattr(extraction, f"extract_{content}"), self.config.extraction
         model = self.opened(section)
         request.pop("expected", None)
@@ -360,8 +350,6 @@ class DryRun(Models):
         on: str,
         **request: Any,
     ) -> Outputs:
-        from equipoise.evidence import pending
-
         key, known = self._known(section)
         names = request.get("texts", ())
         if content == "probabilities":
@@ -406,8 +394,6 @@ class DryRun(Models):
 
     def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
         """Return the key of a model and what is known of it without running it; see `look_up`."""
-        from equipoise.audits.model_cache import look_up, preview_of
-
         model: Any = section.model if self._live is None else self._live.opened(section)
         if not isinstance(model, str):
             return preview_of(model)
@@ -424,8 +410,6 @@ def make_images(
 
     A dry run generates none: what is to do is among the latter.
     """
-    from equipoise.counterfactuals import generate, plan
-
     options = models.config.extraction
     runs = section.located(models.base)
     how: dict[str, Any] = {
@@ -497,8 +481,6 @@ def filled_in(
     ConfigError
         When there is no such list of templates, or one is there twice; it names the place.
     """
-    from equipoise.evidence.zero_shot import prompts
-
     try:
         return prompts(words, templates)
     except InputError as error:

@@ -1,7 +1,5 @@
 """The experiment of `equipoise augment`: its config, the images it names, and its run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
