@@ -1,7 +1,5 @@
 """Files: read whole or hashed in pieces, and decoded; JSON in which a key twice is an error."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import hashlib

@@ -4,8 +4,6 @@ Each rule says in words what it does, the same words for the same rule, so that 
 design choices can compare the columns of several.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence

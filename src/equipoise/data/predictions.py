@@ -1,7 +1,5 @@
 """Predictions of one or more models: read from files, and joined to labels by id."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Words that the errors of this room share: what there is, what is nearest, a few examples."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

@@ -530,8 +530,8 @@ def text_states(
     form = reading.normalize.form if reading.normalize else str
     states = {
         form(text): state
-        for state, name in ((REFUSED, "refused"), (UNKNOWN, "unknown"), (MISSING, "missing"))
-        for text in getattr(reading, name)
+        for state in (REFUSED, UNKNOWN, MISSING)
+        for text in getattr(reading, STATES[state])
     } | {"": MISSING}
     for name in classes:
         if form(name) in states:

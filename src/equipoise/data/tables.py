@@ -1,7 +1,5 @@
 """One way in for every table: CSV, Parquet, JSON lines and data frames."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import decimal

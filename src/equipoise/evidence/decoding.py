@@ -1,7 +1,5 @@
 """Pixels of image files: decoded at the size that a model needs, or refused with a reason."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Extraction: what models give for images, kept in parts that are made once."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Predictions of a run as Parquet files that anyone can open."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

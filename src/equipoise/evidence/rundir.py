@@ -1,7 +1,5 @@
 """Run directories: written whole or not at all, and removed only where equipoise wrote them."""
 
-from __future__ import annotations
-
 import glob
 import json
 import os

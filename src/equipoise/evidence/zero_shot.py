@@ -1,7 +1,5 @@
 """Texts: prompts of classes, their vectors, which are computed once, and scores of images."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -7,8 +7,6 @@ celeba-dataset), `list_attr_celeba.csv`, has a header of `image_id` and the name
 commas; it does not say how many there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ Source: "Data format" of the COCO data set (cocodataset.org/#format-data): `imag
 `bbox` (left, top, width, height) and `iscrowd`; `categories` with `id` and `name`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar

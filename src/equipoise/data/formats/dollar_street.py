@@ -6,8 +6,6 @@ of `images_v2.csv` are `id`, `country.id`, `country.name`, `region.id`, `type`, 
 of its ImageNet subset have `imagenet_synonyms` and `imagenet_sysnet_id` too.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from pathlib import Path

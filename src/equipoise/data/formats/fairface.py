@@ -4,8 +4,6 @@ Source: github.com/joojs/fairface, `fairface_label_train.csv` and `fairface_labe
 columns `file`, `age`, `gender`, `race` and `service_test`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from equipoise.data.formats.reading import data_format, read_rows

@@ -5,8 +5,6 @@ Source: huggingface.co/docs/datasets, "Load" and `Dataset.to_parquet`, and the l
 where a ClassLabel has the `names` of its numbers.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

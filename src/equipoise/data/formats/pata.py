@@ -6,8 +6,6 @@ is a list of scenes with `short` (the scene), `long`, and captions under `pos` a
 `races`, `gender` and `age`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from equipoise.core import DataError

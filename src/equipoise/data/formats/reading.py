@@ -7,8 +7,6 @@ several are files by role. Parameters by keyword are options, but for `id`, whic
 of ids, and `collapse`, which the rule `collapse_rows` sets.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

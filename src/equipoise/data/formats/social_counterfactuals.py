@@ -6,8 +6,6 @@ and github.com/IntelLabs/multimodal_cognitive_ai (Uncovering_LVLM_Bias), whose `
 the same columns and `file_name`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -6,8 +6,6 @@ starts with "URL", and `Occupation_Gender`; `OP_*.tsv` (two persons) has `Partic
 `Participant_Gender` in place of `Object`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from equipoise.core import DataError

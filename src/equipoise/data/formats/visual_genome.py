@@ -5,8 +5,6 @@ Source: visualgenome.org, "API object model", and the data set's card in hugging
 `synsets`; `image_data.json` is a list of `image_id`, `width`, `height` and `coco_id`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Word lists with provenance: each file of this folder names the source of its words."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping
