@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from equipoise.audits import compare, parse_config, prepare, run
-from equipoise.audits.columns import schema_of
 from equipoise.audits.comparison import CHANGES
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
+from equipoise.core import schema_of
 from equipoise.core.finding import SCHEMA, GroupValue
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")

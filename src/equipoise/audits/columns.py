@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import DataError, Floats, Integers, Objects
+from equipoise.core import DataError, Floats, Integers, Objects, table_of
 from equipoise.data import Items, Vectors
 from equipoise.metrics.vector_rows import ChosenRows, Table
 
@@ -35,11 +35,6 @@ class ImageData:
         return self.images.ids
 
 
-def table_of(rows: Iterable[Mapping[str, Any]], columns: str) -> pa.Table:
-    """Return rows as a table, whose columns are as of `schema_of`; a row may lack a column."""
-    return pa.Table.from_pylist([*rows], schema_of(columns))
-
-
 def tables_of(
     rows: Mapping[str, Iterable[Mapping[str, Any]]], columns: Mapping[str, str]
 ) -> dict[str, pa.Table]:
@@ -63,20 +58,6 @@ def placed(table: pa.Table, place: Mapping[str, str]) -> pa.Table:
     for position, (name, value) in enumerate(place.items()):
         table = table.add_column(position, name, pa.array([value] * len(table), pa.string()))
     return table
-
-
-def schema_of(columns: str) -> pa.Schema:
-    """Return a schema from names that are separated by spaces.
-
-    The first character is the type: "#" numbers, "+" whole numbers, "?" yes or no, "[" lists of
-    numbers, "&" lists of texts, "*" bytes. Other columns hold text.
-    """
-    types = {
-        "#": pa.float64(), "+": pa.int64(), "?": pa.bool_(), "[": pa.list_(pa.float64()),
-        "&": pa.list_(pa.string()), "*": pa.binary(),
-    }  # fmt: skip
-    marked = ((name.lstrip("#+?[&*"), types.get(name[0], pa.string())) for name in columns.split())
-    return pa.schema([*marked])
 
 
 def numbers_of(items: Items, column: str) -> Floats:

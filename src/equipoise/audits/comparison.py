@@ -20,10 +20,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.columns import Row, stacked, table_of
+from equipoise.audits.columns import Row, stacked
 from equipoise.audits.config import AuditConfig, parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, numbers_of
-from equipoise.core import TESTED, AuditResult, DataError, Excluded, Family, Finding, Part, Verdict
+from equipoise.core import (
+    TESTED,
+    AuditResult,
+    DataError,
+    Excluded,
+    Family,
+    Finding,
+    Part,
+    Verdict,
+    table_of,
+)
 from equipoise.metrics.spec import SPECS, spec_of
 from equipoise.report.blocks import rows
 from equipoise.report.words import COMPARISON, Pair

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.columns import schema_of
-from equipoise.core import AnyArray, DataError, Groups, Objects
+from equipoise.core import AnyArray, DataError, Groups, Objects, schema_of
 from equipoise.data.problems import looks_missing
 
 Row = dict[str, Any]

@@ -12,6 +12,7 @@ from equipoise.core.arrays import (
     Positions,
     Words,
 )
+from equipoise.core.columns import schema_of, table_of
 from equipoise.core.errors import (
     ConfigError,
     DataError,
@@ -70,4 +71,6 @@ __all__ = [
     "encode",
     "no_ends",
     "parts_to_table",
+    "schema_of",
+    "table_of",
 ]

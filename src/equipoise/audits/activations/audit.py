@@ -13,10 +13,9 @@ import numpy as np
 from equipoise.audits.activations.maps import ActivationData, Mapped, load
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import table_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
-from equipoise.core import Facts, Family, Fields, Groups, Integers
+from equipoise.core import Facts, Family, Fields, Groups, Integers, table_of
 from equipoise.metrics.values.activation import Regions, activation_share, activation_share_gap
 
 if TYPE_CHECKING:

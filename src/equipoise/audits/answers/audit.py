@@ -16,7 +16,7 @@ import pyarrow as pa
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.answers.config import Config, FigureConfig, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import Row, numbers_of, table_of
+from equipoise.audits.columns import Row, numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import located
 from equipoise.audits.config_yaml import nearest
@@ -42,7 +42,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models
-from equipoise.core import ConfigError, DataError, Facts, Family, Floats, Groups, Objects
+from equipoise.core import ConfigError, DataError, Facts, Family, Floats, Groups, Objects, table_of
 from equipoise.core.wording import shortened
 from equipoise.data import (
     ItemSource,

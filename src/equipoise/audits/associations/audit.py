@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from equipoise.audits import group_sizes
 from equipoise.audits.associations.config import Config, ModelConfig
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import check_one_space, table_of
+from equipoise.audits.columns import check_one_space
 from equipoise.audits.config_fields import OutsideConfig
 from equipoise.audits.engines.associations import measures
 from equipoise.audits.engines.associations.config import MeasureConfig
@@ -34,7 +34,7 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.images import Known
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
-from equipoise.core import DataError, Family, Groups, Integers
+from equipoise.core import DataError, Family, Groups, Integers, table_of
 from equipoise.data import (
     ArraySource,
     Items,

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.columns import Row, placed, table_of
+from equipoise.audits.columns import Row, placed
 from equipoise.audits.concepts.config import BASELINE, Config
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.findings import parts as part_findings
-from equipoise.core import Estimate, Family, GroupValue
+from equipoise.core import Estimate, Family, GroupValue, table_of
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import HALL_RULE, ConceptResults

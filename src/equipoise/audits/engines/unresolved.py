@@ -18,10 +18,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from equipoise.audits.columns import table_of
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
-from equipoise.core import Family, Finding, Floats
+from equipoise.core import Family, Finding, Floats, table_of
 from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe

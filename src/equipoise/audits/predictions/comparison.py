@@ -17,7 +17,7 @@ import pyarrow as pa
 from scipy.stats import rankdata
 
 from equipoise.audits import group_sizes
-from equipoise.audits.columns import Row, table_of
+from equipoise.audits.columns import Row
 from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
 from equipoise.audits.engines.labels import groups_of, once, one_group, with_folds
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
@@ -33,6 +33,7 @@ from equipoise.core import (
     Part,
     Progress,
     Verdict,
+    table_of,
 )
 from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from equipoise.audits.columns import Row, placed, table_of
+from equipoise.audits.columns import Row, placed
 from equipoise.audits.engines.labels import LabelDesign
-from equipoise.core import Part
+from equipoise.core import Part, table_of
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep

@@ -31,7 +31,7 @@ from equipoise.core import (
     encode,
 )
 from equipoise.core.groups import CountedGroups
-from equipoise.core.labels import Encoded, check_unmasked, coded, in_order, label_array, natural
+from equipoise.core.labels import Encoded, check_unmasked, coded, in_order, label_array
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import place_keys, unit_keys
@@ -245,10 +245,19 @@ def count_cells(
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
     pairs, table = _counted_pairs(columns) or _sorted_pairs(columns)
     truth, label, group = columns
-    of_pair = np.divmod(pairs, label.size)
-    kept, excluded = _complete(columns, of_pair, table)
-    classes, of_truth, of_label = _classes(truth, label, of_pair)
-    keys = of_truth[of_pair[0]] * len(classes) + of_label[of_pair[1]]
+    first, second = np.divmod(pairs, label.size)
+    classes, (true, said) = recoded(_occurring(truth, first), _occurring(label, second))
+    complete, without = (true >= 0) & (said >= 0), int(group.names is not None)
+    lost = {
+        "missing true class": table[true < 0].sum(),
+        "missing prediction": table[(said < 0) & (true >= 0)].sum(),
+        "missing group": table[complete, :without].sum(),
+    }
+    # Some pairs occur without a group only.
+    kept = complete & table[:, without:].any(axis=1)
+    if not kept.any():
+        raise InputError(NOTHING)
+    keys = true * len(classes) + said
     if given:
         places = np.arange(1, group.size)
         made = (given.attributes, given.levels, given.min_size)
@@ -261,47 +270,20 @@ def count_cells(
     keys, table = keys[rows], table[np.ix_(rows, places)]
 
     def codes() -> Integers32:
-        lost = np.any([one.missing(one.places()) for one in columns], axis=0)
+        missing = np.any([one.missing(one.places()) for one in columns], axis=0)
         of_place = np.zeros(group.size, dtype=np.int32)
         of_place[places] = np.arange(len(places), dtype=np.int32)
-        return np.asarray(of_place[group.places()[~lost]])
+        return np.asarray(of_place[group.places()[~missing]])
 
+    excluded = {reason: int(many) for reason, many in lost.items() if many}
     return CountedGroups(made, table.sum(axis=0), codes), classes, keys, table, excluded
 
 
-def _complete(
-    columns: Sequence[Column], of_pair: tuple[Integers, Integers], table: Integers
-) -> tuple[Booleans, dict[str, int]]:
-    """Return which pairs have a class, a label and a group, and rows without by reason."""
-    truth, label, group = columns
-    no_truth, no_label = truth.missing(of_pair[0]), label.missing(of_pair[1])
-    complete, first = ~(no_truth | no_label), int(group.names is not None)
-    lost = {
-        "missing true class": table[no_truth].sum(),
-        "missing prediction": table[no_label & ~no_truth].sum(),
-        "missing group": table[complete, :first].sum(),
-    }
-    # Some pairs occur without a group only.
-    kept = complete & table[:, first:].any(axis=1)
-    if not kept.any():
-        raise InputError(NOTHING)
-    return kept, {reason: int(many) for reason, many in lost.items() if many}
-
-
-def _classes(
-    truth: Column, label: Column, of_pair: tuple[Integers, Integers]
-) -> tuple[tuple[str, ...], Integers, Integers]:
-    """Return the sorted classes, and the class at each place of a truth and of a label."""
-    columns = (truth, label)
-    used = []
-    for one, places in zip(columns, of_pair, strict=True):
-        occur = np.flatnonzero(np.bincount(places, minlength=one.size))
-        used.append(occur[~one.missing(occur)])
-    texts = [one.texts(places) for one, places in zip(columns, used, strict=True)]
-    names, of_texts = in_order(texts[0] + texts[1])
-    first, second = (np.zeros(one.size, dtype=np.int64) for one in columns)
-    first[used[0]], second[used[1]] = np.split(of_texts, [len(texts[0])])
-    return names, first, second
+def _occurring(column: Column, places: Integers) -> tuple[Integers, tuple[str, ...]]:
+    """Return places as codes into the labels that occur there, -1 where missing, and these."""
+    occurs = np.bincount(places, minlength=1) > 0
+    occurs[0] &= column.names is None
+    return (np.cumsum(occurs) - 1)[places], tuple(column.texts(np.flatnonzero(occurs)))
 
 
 def check_lengths(expected: int, **lengths: int) -> None:
@@ -624,10 +606,12 @@ def recoded(
     *columns: tuple[Integers | Integers32, tuple[str, ...]],
 ) -> tuple[tuple[str, ...], list[Integers]]:
     """Return the sorted names of all columns, and codes into them; -1 stays."""
-    among = tuple(sorted({name for _, names in columns for name in names}, key=natural))
-    place = {name: index for index, name in enumerate(among)}
-    lookups = [np.array([*map(place.__getitem__, names), -1]) for _, names in columns]
-    return among, [look[codes] for look, (codes, _) in zip(lookups, columns, strict=True)]
+    among, places = in_order([name for _, names in columns for name in names])
+    ends = np.cumsum([len(names) for _, names in columns])[:-1]
+    lookups = np.split(places, ends)
+    return among, [
+        np.append(look, -1)[codes] for look, (codes, _) in zip(lookups, columns, strict=True)
+    ]
 
 
 BASES = ("both", "truth", "prediction", "total")

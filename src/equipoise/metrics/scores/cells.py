@@ -421,7 +421,7 @@ def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
     Parameters
     ----------
     metric : str
-    sums : ndarray, shape (8, r)
+    sums : ndarray, shape (8, ...)
         Sum over positives of the precision at their score; pairs of a positive and a negative in
         the right order, ties half; positives; negatives; TP, FN, FP and TN at the fixed threshold.
     ratio : float, optional
@@ -429,7 +429,7 @@ def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
 
     Returns
     -------
-    ndarray, shape (r,)
+    ndarray, shape (...)
         NaN where a denominator is 0.
     """
     precision, won, positives, negatives = sums[:4]

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import Floats, InputError
+from equipoise.core import Floats, InputError, table_of
 from equipoise.metrics.building import ends_of
 from equipoise.metrics.scores.disparity import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
@@ -199,7 +199,11 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                     "reason": why[0] or (why[-1] and f"baseline: {why[-1]}"),
                 }
             )
-    return pa.Table.from_pylist(rows, schema=_CHOICES)
+    return table_of(
+        rows,
+        "version concept group_a group_b #baseline_value #value #low #high #p_value #q_value "
+        "?baseline_significant ?significant #change #change_low #change_high effect reason",
+    )
 
 
 def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05) -> pa.Table:
@@ -236,7 +240,10 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
                 "robust": agreeing == len(others),
             }
         )
-    return pa.Table.from_pylist(rows, schema=_ROBUST)
+    return table_of(
+        rows,
+        "concept group_a group_b conclusion +versions +not_estimable +agreeing #share ?robust",
+    )
 
 
 def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float = 0.05) -> pa.Table:
@@ -292,34 +299,11 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
                         "switches": {first, larger[version]} == {a, b},
                     }
                 )
-    return pa.Table.from_pylist(rows, schema=_ORDER)
-
-
-def _schema(*columns: tuple[pa.DataType, tuple[str, ...]]) -> pa.Schema:
-    return pa.schema([(name, kind) for kind, names in columns for name in names])
-
-
-_TEXT, _NUMBER, _FLAG, _COUNT = pa.string(), pa.float64(), pa.bool_(), pa.int64()
-_SUBJECT = ("concept", "group_a", "group_b")
-_CHOICES = _schema(
-    (_TEXT, ("version", *_SUBJECT)),
-    (_NUMBER, ("baseline_value", "value", "low", "high", "p_value", "q_value")),
-    (_FLAG, ("baseline_significant", "significant")),
-    (_NUMBER, ("change", "change_low", "change_high")),
-    (_TEXT, ("effect", "reason")),
-)
-_ROBUST = _schema(
-    (_TEXT, (*_SUBJECT, "conclusion")),
-    (_COUNT, ("versions", "not_estimable", "agreeing")),
-    (_NUMBER, ("share",)),
-    (_FLAG, ("robust",)),
-)
-_ORDER = _schema(
-    (_TEXT, ("version", *_SUBJECT, "model_a", "model_b")),
-    (_NUMBER, ("difference", "low", "high")),
-    (_TEXT, ("larger", "baseline_larger")),
-    (_FLAG, ("switches",)),
-)
+    return table_of(
+        rows,
+        "version concept group_a group_b model_a model_b #difference #low #high larger "
+        "baseline_larger ?switches",
+    )
 
 
 def _effect(old: Contrast, new: Contrast, change_high: float) -> str:
@@ -353,4 +337,4 @@ def _order(a: Contrast, b: Contrast, alpha: float) -> tuple[float, float, float]
 
 
 def _named(key: Key) -> dict[str, str]:
-    return dict(zip(_SUBJECT, key, strict=True))
+    return dict(zip(("concept", "group_a", "group_b"), key, strict=True))

@@ -370,10 +370,6 @@ class ConceptResults:
         text = f"{self.null_text}; {len(null)} permutations"
         return np.asarray(null[:, first] - null[:, second]), text
 
-    def against(self, null: Floats, value: float, text: str) -> Against:
-        """Hold a size of a difference against draws of it."""
-        return against(null, value, "higher", text, resolution=self.resolution, scale=1.0)
-
     def compared(
         self, concept: int | None
     ) -> Iterator[tuple[tuple[int, int], float, Floats | None, Against]]:
@@ -383,9 +379,9 @@ class ConceptResults:
         for index, (pair, value) in enumerate(zip(self.pairs, values, strict=True)):
             held = NOTHING
             if null is not None and not math.isnan(value):
-                draws = null[:, index]
-                found = self.against(np.abs(draws), abs(value), text)
-                held = Against(band(draws, method=text), found.p_value, found.null)
+                sizes, finest = np.abs(null[:, index]), self.resolution
+                held = against(sizes, abs(value), "higher", text, resolution=finest, scale=1.0)
+                held = replace(held, chance=band(null[:, index], method=text))
             yield pair, value, None if boot is None else boot[:, index], held
 
     def members(self, g: int, concept: int | None = None) -> Integers:
@@ -488,9 +484,8 @@ class ConceptRun:
     ) -> None:
         self.data, self.choices, self.seed = data, choices, seed
         self.metrics = tuple(dict.fromkeys(metrics))
-        groups = data.groups
-        self.codes = np.ascontiguousarray(groups.codes, dtype=np.int32)
-        self.rows = [np.flatnonzero(self.codes == g).astype(np.int32) for g in range(len(groups))]
+        self.codes, many = data.groups.codes, len(data.groups)
+        self.rows = [np.flatnonzero(self.codes == g).astype(np.int32) for g in range(many)]
         # Rows in the random order in which they tune thresholds.
         key = unit_uniforms(seed, "validation", data.keys, range(1))[0]
         self.by_key = np.argsort(key, kind="stable").astype(np.int32)
@@ -551,26 +546,23 @@ class ConceptRun:
             np.greater_equal(scores, threshold, out=measured.view(np.bool_))
             measured += 2
             measured[tuning] = 0
-        draw, sums = self._draw(positives, tuned, compared), {}
+        draw = self._draw(positives, tuned, compared)
+        many = choices.replicates if times is None else times.shape[1]
+        sums = np.full((8, many, len(groups)), np.nan)
         for g in compared if times is not None or draw[0] else ():
             rows = self.rows[g]
             packed = pack(scores, labels, measured, rows)
             if times is None:
                 key = (self.seed, name, groups.names[g])
-                sums[g] = fixed_prevalence(packed, labels[rows], draw, key, choices.replicates)
+                sums[..., g] = fixed_prevalence(packed, labels[rows], draw, key, many)
             else:
                 counted = times, self.totals[g]
-                sums[g] = weighted_sums(packed, rows, measured, counted, choices.ratio)
-        why, values, usable = {}, {}, []
-        many = choices.replicates if times is None else times.shape[1]
+                sums[..., g] = weighted_sums(packed, rows, measured, counted, choices.ratio)
+        why, values = {}, {}
         for metric in self.metrics:
-            nothing, found = "", np.full((many, len(groups)), np.nan)
+            nothing, found = "", metric_of_sums(metric, sums, choices.ratio)
             if metric not in RANKED and math.isnan(threshold):
                 nothing = "no positive to tune the threshold on"
-            else:
-                usable.append(metric)
-                for g, some in sums.items():
-                    found[:, g] = metric_of_sums(metric, some, choices.ratio)
             if times is None:
                 known = (column[~np.isnan(column)] for column in found.T)
                 means = [float(one.mean()) if len(one) else math.nan for one in known]
@@ -580,9 +572,7 @@ class ConceptRun:
                 reason or nothing or ("the metric's denominator is 0" if math.isnan(value) else "")
                 for reason, value in zip(reasons, found[0].tolist(), strict=True)
             )
-        null: dict[Metric, Floats] = {}
-        if self.permutations and compared:
-            null = self._null(name, scores, labels, measured > 0, threshold, compared, usable)
+        null = self._null(name, scores, labels, measured > 0, threshold, compared)
         return Measured(positives, threshold, why, values, null)
 
     def _tuning_rows(
@@ -624,10 +614,12 @@ class ConceptRun:
         used: Booleans,
         threshold: float,
         compared: list[int],
-        metrics: Sequence[Metric],
     ) -> dict[Metric, Floats]:
         """Return each metric with groups permuted, (permutations, groups)."""
         found: dict[Metric, Floats] = {}
+        if not (self.permutations and compared):
+            return found
+        metrics = [one for one in self.metrics if one in RANKED or not math.isnan(threshold)]
         groups, units, width = self.data.groups, self.data.units, len(compared)
         place = np.full(len(groups), -1, dtype=np.int32)
         place[compared] = np.arange(width)
@@ -701,10 +693,10 @@ def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Again
     if not known.any():
         return math.nan, NOTHING
     value = float(np.abs(differences[known]).max())
-    if null is None:
-        return value, NOTHING
     # A replicate without a value for some pair has no largest difference.
-    return value, results.against(np.abs(null[:, known]).max(axis=1), value, text)
+    sizes = None if null is None else np.abs(null[:, known]).max(axis=1)
+    finest = results.resolution
+    return value, against(sizes, value, "higher", text, resolution=finest, scale=1.0)
 
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from equipoise.audits.columns import Row, table_of
+from equipoise.audits.columns import Row
 from equipoise.core import (
     Estimate,
     Family,
@@ -23,6 +23,7 @@ from equipoise.core import (
     Integers,
     Progress,
     Verdict,
+    table_of,
 )
 from equipoise.metrics import accuracy_difference, association_score
 from equipoise.mitigate.augmentation.faces import (

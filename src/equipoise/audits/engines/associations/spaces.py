@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
-from equipoise.audits.columns import rows_of, schema_of
+from equipoise.audits.columns import rows_of
 from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, numbers_of, whole
 from equipoise.core import (
@@ -31,6 +31,7 @@ from equipoise.core import (
     Integers,
     Objects,
     Part,
+    schema_of,
 )
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.vector_rows import Table
