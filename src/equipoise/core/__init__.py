@@ -27,6 +27,7 @@ from equipoise.core.finding import TESTED, Excluded, Family, Finding, GroupValue
 from equipoise.core.groups import MIN_SIZE, Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.core.records import record
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.core.types import Facts, Fields, Progress, Strings
 
@@ -71,6 +72,7 @@ __all__ = [
     "encode",
     "no_ends",
     "parts_to_table",
+    "record",
     "schema_of",
     "table_of",
 ]

@@ -1,7 +1,5 @@
 """From draws to the pieces of an estimate: chance levels, p-values, intervals, group values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

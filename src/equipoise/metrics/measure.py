@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from equipoise.core import Estimate, Floats, no_ends
+from equipoise.core import Estimate, Floats, no_ends, record
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.stats.resampling import (
     Bootstrap,
@@ -50,7 +50,7 @@ NULLS: dict[Null, str] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Draws:
     """What a statistic gave on the observed table and on drawn ones.
 

@@ -1,7 +1,5 @@
 """One record per metric: what its numbers mean, when they count, how they are shown."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

@@ -1,22 +1,19 @@
 """Metrics of your own: a function of count tables with its record."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
-from equipoise.core import Estimate, Floats, InputError
+from equipoise.core import Estimate, Floats, InputError, record
 from equipoise.metrics.building import count_estimate, ends_of, interval_method
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Measure, Statistic
 from equipoise.metrics.spec import MetricSpec, register, unregister
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TableMetric(Measure):
     """A registered function of count tables; pass it to `equipoise.metrics.measure`.
 

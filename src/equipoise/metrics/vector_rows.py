@@ -3,16 +3,13 @@
 Lengths and products are summed in one fixed order, whatever the size of the numbers.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, Floats32, Integers
+from equipoise.core import AnyArray, Floats, Floats32, Integers, record
 from equipoise.core.files import Mapped
 from equipoise.stats.compiled import compiled
 
@@ -107,7 +104,7 @@ def widen(halves: npt.NDArray[np.uint16], bits: npt.NDArray[np.uint32], found: F
             bits[i, j] |= (half & np.uint32(0x8000)) << np.uint32(16)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ChosenRows:
     """Rows of a table that stand for an array: a set costs its indices, not a copy.
 

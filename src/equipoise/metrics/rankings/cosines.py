@@ -1,9 +1,6 @@
 """Cosines of items and queries, ranked block by block: the table of scores is never written out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, Floats32, InputError, Integers
+from equipoise.core import AnyArray, Floats, Floats32, InputError, Integers, record
 from equipoise.metrics.vector_rows import Table, float_rows, taken
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
@@ -50,7 +47,7 @@ _SMALLEST, _LARGEST = 1e-30, 1e30
 _HALF_ULP = 2.0**-24
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class CosineScores:
     """Cosine of every item to every query, taken when it is needed; see `cosine_scores`.
 

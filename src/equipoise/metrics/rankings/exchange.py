@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
-from equipoise.core import Floats, Integers, Integers32
+from equipoise.core import Floats, Integers, Integers32, record
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange, varies
 from equipoise.stats.shuffling import add_shuffled
@@ -33,7 +32,7 @@ _LARGE = 1 << 16
 _WORD, _SPARE = 2**64 - 1, 1_000
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LabelExchange:
     """Labels that change places within strata, drawn only for the items that are looked at.
 

@@ -1,11 +1,9 @@
 """Whom a ranking shows first: Skew@K, its extremes, NDKL, Bias@K, shares, and curves over K."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, Unpack, get_args
 
@@ -22,6 +20,7 @@ from equipoise.core import (
     Integers,
     Integers32,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import (
     STUDENT,
@@ -83,7 +82,7 @@ _NO_INTERVAL = "none: use Bootstrap() and queries of several subjects"
 _FEW = "fewer than two groups with rows enough"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Beside:
     """A number reported beside the main one, as parts of their own.
 
@@ -101,7 +100,7 @@ class Beside:
     harm: Harm
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Measure:
     """What a ranking metric computes.
 

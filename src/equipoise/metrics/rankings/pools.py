@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, Literal, TypedDict
 
@@ -18,6 +18,7 @@ from equipoise.core import (
     Integers,
     Words,
     encode,
+    record,
 )
 from equipoise.core.labels import check_unmasked, unit_codes
 from equipoise.metrics.rankings.cosines import CosineScores
@@ -25,7 +26,7 @@ from equipoise.stats.streams import place_keys, unit_keys
 from equipoise.stats.threads import each
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Pool:
     """The items that one query ranks.
 
@@ -47,7 +48,7 @@ class Pool:
     block: int
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Pools:
     """All pools, and which items may exchange their groups.
 
@@ -322,7 +323,7 @@ def _subjects(subjects: Any, names: tuple[str, ...], owner: Integers | None) -> 
 Desired = Literal["pool", "uniform"] | Mapping[str, float]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Tops:
     """The best items of the pools that are large enough.
 
@@ -370,7 +371,7 @@ class Tops:
         return np.asarray((self.end - self.begin > 1).any(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Ranking:
     """The best items of all pools, found once for every K that is asked for.
 

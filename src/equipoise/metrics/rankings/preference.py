@@ -1,10 +1,8 @@
 """Systematic preference: groups that queries rank first on average, tested over subjects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Unpack
 
@@ -21,6 +19,7 @@ from equipoise.core import (
     Part,
     no_ends,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import (
     NOTHING,
@@ -58,7 +57,7 @@ _FLIPS = "the preferences of each subject may as well point the other way"
 _SPARE, _TIMES = 30, 2
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Preferences:
     """How far each group's share of the first k is from its share of the pool.
 

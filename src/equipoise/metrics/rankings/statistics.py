@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 
-from equipoise.core import Booleans, Floats, InputError, Integers32
+from equipoise.core import Booleans, Floats, InputError, Integers32, record
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
 
@@ -21,7 +20,7 @@ _COUNTS = 4_000_000
 _MOST_WORK, _WORK_OF_ONE = 2_000_000_000, 20_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Drawn:
     """Labels of the best items, observed or drawn.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Unpack
 
@@ -19,6 +19,7 @@ from equipoise.core import (
     Integers,
     Part,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import (
     against_chance,
@@ -45,7 +46,7 @@ Place = tuple[Integers, Floats]
 """Cell of an edge of each box, and how far into it."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Regions:
     """Maps of n images and a box on each.
 

@@ -1,10 +1,7 @@
 """Whether a check rejects images of one group more than those of another."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,6 +21,7 @@ from equipoise.core import (
     encode,
     no_ends,
     parts_to_table,
+    record,
 )
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import (
@@ -58,7 +56,7 @@ _FEW = "fewer than two groups have images enough"
 _MOVES = 200_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Rejections:
     """Images that were checked and have a group, and draws of their counts.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, pairwise
 from typing import Any, Unpack
@@ -28,6 +28,7 @@ from equipoise.core import (
     encode,
     no_ends,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import (
     Against,
@@ -84,7 +85,7 @@ _NOTHING = 1e-9
 _FLAT = 1e-20
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Block:
     """Concepts whose pools hold the same images.
 
@@ -313,7 +314,7 @@ def _solved(inner: Floats, sums: Floats) -> Floats:
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Exchanged:
     """Concepts of the same images, and what is measured when the images exchange groups.
 
@@ -396,7 +397,7 @@ def exchanged(
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Effects:
     """Effects of groups in all pools.
 
@@ -587,7 +588,7 @@ def _block(
     return made, len(items) - len(order)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Concepts:
     """One number of every concept, and their mean.
 

@@ -1,7 +1,5 @@
 """Numbers of subjects: against an outside series, a hypothesis or declared favourites."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
@@ -20,6 +19,7 @@ from equipoise.core import (
     Integers,
     encode,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import (
     PERCENTILE,
@@ -43,7 +43,7 @@ from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 _BLOCK = 64
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ImageSimilarities:
     """Similarities of single images to words, for `trend` and `gender_difference`.
 
@@ -66,7 +66,7 @@ class ImageSimilarities:
     units: Any = None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Images:
     """One number per image, sorted by region and group, and its mean in each cell of these."""
 

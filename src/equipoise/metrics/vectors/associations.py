@@ -1,17 +1,15 @@
 """Association scores of embeddings: differential association, WEAT, SC-WEAT, totals, encoders."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import combinations, product
 from typing import Any, Unpack
 
 import numpy as np
 
-from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table
+from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table, record
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
@@ -284,7 +282,7 @@ def sc_weat(
     return effect.estimate("sc_weat", effect.jackknife(space), alternative)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _EffectSize:
     """How far two sets lie apart along a direction, in standard deviations of both.
 
@@ -465,7 +463,7 @@ def _spread(pooled: Floats, ddof: int) -> float:
     return found if found > _ROUNDING * float(np.abs(pooled).max()) else 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Scores:
     """Ends of a total absolute association, with the scores of its targets.
 

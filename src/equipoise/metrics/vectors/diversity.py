@@ -25,6 +25,7 @@ from equipoise.core import (
     Integers,
     Part,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import NOTHING, Against, against, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
@@ -110,7 +111,7 @@ def scatter(
                         totals[column, line, to, j] += tile[i, j]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class UnitSums:
     """The sum of a set's unit vectors.
 
@@ -328,7 +329,7 @@ class Spread:
         return Spread(self.value - other.value, math.sqrt(total), total**2 / below, -2.0)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Sets:
     """Named sets of embeddings of one space, with the sums of their unit vectors."""
 

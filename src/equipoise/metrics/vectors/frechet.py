@@ -1,7 +1,5 @@
 """Fréchet distance between two sets of images, by their features."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -1,17 +1,15 @@
 """MCAS and xMCAS, and what a generator adds: diffusion bias and bias amplification."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any, Unpack
 
 import numpy as np
 
-from equipoise.core import Estimate, Floats, InputError, Part, no_ends, parts_to_table
+from equipoise.core import Estimate, Floats, InputError, Part, no_ends, parts_to_table, record
 from equipoise.metrics.building import (
     NOTHING,
     Against,
@@ -63,7 +61,7 @@ _TERMS.append(reduce(or_, _TERMS))
 _COLUMNS = 3
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Components:
     """Ends of MCAS, with its components for the metrics that use them.
 

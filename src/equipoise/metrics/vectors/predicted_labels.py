@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from equipoise.core import (
     encode,
     no_ends,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import (
     NOTHING,
@@ -285,7 +285,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LabelCounts:
     """How often each label was predicted for each group.
 

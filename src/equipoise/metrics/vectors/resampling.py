@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from equipoise.core import (
     Words,
     no_ends,
     parts_to_table,
+    record,
 )
 from equipoise.metrics.building import NOTHING, STUDENT, Against, against, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
@@ -106,7 +107,7 @@ def add_chosen(words: Words, values: Integers, found: Integers) -> None:
             found[line, column] = total
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Exchanged:
     """Differences in means of two sets, observed and with members exchanged.
 
@@ -518,7 +519,7 @@ _NOTHING = 1e-12
 Terms = Mapping[tuple[str, str], float]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Jackknife:
     """Numbers, and what they are without each member of each independent sample.
 
@@ -578,7 +579,7 @@ class Options(Drawing, total=False):
     units: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Space:
     """Named sets in one space, and how statistics of them are resampled.
 

@@ -6,18 +6,16 @@ so a number does not depend on the order of rows or on threads. A million embedd
 as they are stored: float64 unit vectors of all of them exist for small sets only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, InputError, Integers, encode
+from equipoise.core import AnyArray, Floats, InputError, Integers, encode, record
 from equipoise.core.labels import check_unmasked
 from equipoise.metrics.vector_rows import (
     ChosenRows,
@@ -43,7 +41,7 @@ def add_whole(values: Floats, first: float, second: float, total: Integers) -> N
             total[j] += np.int64(np.rint(values[i, j] * first * second))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class PairScores:
     """Scores that a model gave to pairs, for `similarity=` with sets given as indices.
 
@@ -72,7 +70,7 @@ class PairScores:
             raise InputError(f"scores: shape {matrix.shape}: {error}") from None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Members:
     """One set as vectors.
 
