@@ -59,22 +59,21 @@ def read_huggingface(
     """
     files, name = row_files(Path(path)), str(path)
     read = [_read(file, (image, *([id] if id else []))) for file in files]
-    tables = [table for _, table, _ in read]
+    tables = [table for table, _ in read]
     if any(one.schema.names != tables[0].schema.names for one in tables):
         raise DataError("files differ in their columns", file=name, expected="the same columns")
     rows = pa.concat_tables(tables, promote_options="permissive")
-    classes = _classes(read[0][0])
-    columns = {
-        one: _texts(rows.column(one), name, one, classes.get(one)) for one in rows.column_names
-    }
+    classes = _classes(tables[0].schema)
+    texts = {one: _texts(rows[one], name, one, classes.get(one)) for one in rows.column_names}
     if id:
-        check_ids(columns[id], name)
-    digits = len(str(max(len(rows) - 1, 0)))
-    numbers = (f"{row:0{digits}d}" for row in range(len(rows)))
-    ids = columns.pop(id).to_list() if id else [*numbers]
+        check_ids(texts[id], name)
+    n = sum(map(len, tables))  # of rows, where no column is left, too
+    digits = len(str(max(n - 1, 0)))
+    numbers = (f"{row:0{digits}d}" for row in range(n))
+    ids = texts.pop(id).to_list() if id else [*numbers]
     # The column that names the images here has this name already.
-    kept = {f"{one} (data)" if one == ID else one: cells for one, cells in columns.items()}
-    gathered = Gathered(ids, {one: _filled(cells) for one, cells in kept.items()})
+    columns = {f"{one} (data)" if one == ID else one: texts[one].to_list() for one in texts}
+    gathered = Gathered(ids, columns)
     inputs = {
         str(file): {**hash_file(file, _FORMATS), "rows": len(table)}
         for file, table in zip(files, tables, strict=True)
@@ -82,18 +81,13 @@ def read_huggingface(
     counts = {
         "images": len(ids),
         "missing": gathered.missing(),
-        "columns_left_out": [one for one in read[0][2] if one != image],
+        "columns_left_out": sorted(read[0][1] - {image}),
     }
     return image_set(gathered, name=name, format="Hugging Face", inputs=inputs, counts=counts)
 
 
-def _filled(cells: pl.Series) -> list[str | None]:
-    """Return texts with None where there is none: such data sets have no other empty cell."""
-    return [one if one is not None and one.strip() else None for one in cells.to_list()]
-
-
-def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[str]]:
-    """Return the schema, the columns that hold plain values, and the names of the others."""
+def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Table, set[str]]:
+    """Return the columns that hold plain values, and the names of the others."""
     with open_parquet(file) as parquet:
         schema = parquet.schema_arrow
         check_columns(schema.names, wanted, str(file))
@@ -101,7 +95,7 @@ def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[
         table = parquet.read(columns=plain)
         # Damaged pages can hold bytes that are no text; later steps rely on valid text.
         table.validate(full=True)
-    return schema, table, sorted({*schema.names} - {*plain})
+    return table, {*schema.names} - {*plain}
 
 
 def _classes(schema: pa.Schema) -> dict[str, list[str]]:
@@ -120,8 +114,10 @@ def _classes(schema: pa.Schema) -> dict[str, list[str]]:
 
 
 def _texts(cells: pa.ChunkedArray, file: str, column: str, classes: list[str] | None) -> pl.Series:
+    """Return a column as text, null where it is blank: such data sets have no other empty cell."""
     if classes is None or not pa.types.is_integer(cells.type):
-        return as_text(cells, file, column).alias(column)
+        texts = as_text(cells, file, column).alias(column)
+        return texts.set(texts.str.strip_chars() == "", None)
     # The library writes -1 where there is no label.
     names: dict[int | None, str | None] = {**dict(enumerate(classes)), -1: None, None: None}
     numbers = cells.to_pylist()
