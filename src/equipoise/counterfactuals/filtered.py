@@ -14,8 +14,7 @@ from equipoise.counterfactuals.candidates import Candidates
 from equipoise.counterfactuals.filters import Check, Stage, made_stage
 from equipoise.counterfactuals.parts import png
 from equipoise.evidence import new_run
-from equipoise.evidence.decoding import decode
-from equipoise.evidence.pictures import Pictures
+from equipoise.evidence.pictures import Pictures, decode
 
 ALL = "all"
 TABLE, PICTURES = "images.parquet", "pictures"

@@ -1,6 +1,5 @@
 """Run directories: evidence on disk, whole or not there at all."""
 
-from equipoise.evidence.decoding import Decoding, ImageError, decode
 from equipoise.evidence.extraction import (
     Extraction,
     Pending,
@@ -11,7 +10,10 @@ from equipoise.evidence.extraction import (
     pending,
 )
 from equipoise.evidence.pictures import (
+    Decoding,
+    ImageError,
     Pictures,
+    decode,
     pictures_in_folder,
     pictures_of_table,
     pictures_on_disk,

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from equipoise import __version__
 from equipoise.core import DataError, InputError, ModelError, Progress, RunError
 from equipoise.core.files import table_bytes
-from equipoise.evidence.decoding import Decoding, quiet
-from equipoise.evidence.pictures import Files, Pictures, same_pictures
+from equipoise.evidence.pictures import Decoding, Files, Pictures, quiet, same_pictures
 from equipoise.evidence.store import (
     Failure,
     Ledger,

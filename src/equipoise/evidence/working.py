@@ -30,8 +30,15 @@ from equipoise.core import (
 )
 from equipoise.core.files import table_bytes
 from equipoise.data.predictions import check_probabilities
-from equipoise.evidence.decoding import Decoding, Image, ImageError, ignore_warnings, pixels
-from equipoise.evidence.pictures import Pictures, packed
+from equipoise.evidence.pictures import (
+    Decoding,
+    Image,
+    ImageError,
+    Pictures,
+    ignore_warnings,
+    packed,
+    pixels,
+)
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
 

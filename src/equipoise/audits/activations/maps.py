@@ -22,8 +22,8 @@ from equipoise.core import (
 )
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items, Outputs
-from equipoise.evidence.decoding import decode
 from equipoise.evidence.extraction import Extraction, Settings, extracted
+from equipoise.evidence.pictures import decode
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Asked, Request
 

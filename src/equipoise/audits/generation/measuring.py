@@ -27,7 +27,7 @@ from equipoise.audits.findings import (
 from equipoise.core import Booleans, Ends, Estimate, Family, Groups, Integers, Objects
 from equipoise.counterfactuals.filtered import evidence
 from equipoise.counterfactuals.filters import Check, Stage, of_combination
-from equipoise.evidence.decoding import ImageError, decode
+from equipoise.evidence.pictures import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import ends_of, known_ends
 from equipoise.metrics.spec import AGAINST_REST, make_estimate
