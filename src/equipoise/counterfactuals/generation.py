@@ -1,7 +1,5 @@
 """Make images of prompts, and of caption sets under control; or plan it without the model."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """Class activation maps: which places of an image a model's opinion rests on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager

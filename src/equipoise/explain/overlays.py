@@ -1,7 +1,5 @@
 """Pictures to show: a map laid over its image, and faces blurred beyond recognition."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Sequence

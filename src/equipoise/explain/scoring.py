@@ -1,7 +1,5 @@
 """What a model thinks of an image, as a number that can be followed back to its pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Recipes in closed form: ensembles of prompts, directions removed or shrunk, matched prompts."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The configuration of `equipoise mitigate`: one strict schema, the same in YAML and Python."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, field_validator

@@ -1,7 +1,5 @@
 """Chance levels, p-values, sign flips and corrections for the number of tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Kernels compiled by numba: on first use, once for a machine, and not without a word."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

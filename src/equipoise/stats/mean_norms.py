@@ -16,8 +16,6 @@ those that common noise may hide.
 Concepts that are a sample add the variance between them that images don't explain.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

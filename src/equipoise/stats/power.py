@@ -5,8 +5,6 @@ many tests share it equally (Bonferroni: slightly pessimistic beside Benjamini-H
 pairs of k groups are k (k - 1) / 2 tests.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

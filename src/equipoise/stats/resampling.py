@@ -1,7 +1,5 @@
 """Resampling objects: what a metric is asked to do for its interval and chance level."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from numbers import Integral

@@ -5,8 +5,6 @@ of 64 bits, which `stats.streams.stream` gives. Numbers below a bound are Lemire
 bias. Steele, Lea & Flood 2014, OOPSLA, 453-472; Lemire 2019, ACM TOMACS 29, 3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counter-based random streams: the same numbers for the same names, in any order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """Work spread over threads, with results that do not depend on how many there are."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence

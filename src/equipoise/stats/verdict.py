@@ -13,8 +13,6 @@ interval (to the farther end where either direction is harm). The first rule tha
 The interval estimates the population value, so h is counted from θ₀ and not from chance.
 """
 
-from __future__ import annotations
-
 import math
 
 from equipoise.core import Harm, InputError, Verdict

@@ -1,7 +1,5 @@
 """The page of an audit of activations."""
 
-from __future__ import annotations
-
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page, TableSection
 from equipoise.report.text import count

@@ -1,7 +1,5 @@
 """The page of an audit of answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The page of an audit of concepts: what other choices do to each disparity."""
 
-from __future__ import annotations
-
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import (

@@ -1,7 +1,5 @@
 """The audit of counterfactual sets: rankings by subject."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The configuration of an audit of counterfactual sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """The page of an audit of counterfactual sets."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of an audit of diversity."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from equipoise.audits.diversity.config import reference_name

@@ -1,7 +1,5 @@
 """Warnings about models whose labels say nothing of groups: constant, at chance, or failed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels by group: designs over model, version and groups, and what is measured on their counts."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The page of an audit of generation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS

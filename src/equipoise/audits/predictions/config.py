@@ -1,7 +1,5 @@
 """The config of an audit of predictions; see docs/config.md for every key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

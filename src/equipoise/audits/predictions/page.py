@@ -1,7 +1,5 @@
 """The page of an audit of predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import polars as pl

@@ -1,7 +1,5 @@
 """Parity against the labels: what predictions add to the difference that the labels have."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """The configuration of an audit of retrieval."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from equipoise.audits.engines.rankings.config import RankingAudit

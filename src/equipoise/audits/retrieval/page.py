@@ -1,7 +1,5 @@
 """The page of an audit of retrieval."""
 
-from __future__ import annotations
-
 from equipoise.audits.engines.rankings.page import (
     APART,
     CAVEAT,

@@ -1,7 +1,5 @@
 """The configuration of an audit of similarity."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt

@@ -1,7 +1,5 @@
 """The page of an audit of similarity."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from equipoise.audits.engines.rankings.page import APART, PREFERENCES, hypotheses, unit_of

@@ -1,7 +1,5 @@
 """The audit of text-to-image models: leaning of targets, and groups that images show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The designs: images of a generator in a space, and the shares of the classes they show."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

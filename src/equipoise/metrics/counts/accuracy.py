@@ -1,7 +1,5 @@
 """Accuracy, the worst group's accuracy, the gap between them, and the hit rate at k."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The section of one measurement of associations: a metric with its options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Metrics of sets and of images of groups: scores, WEAT, MCAS, totals, trend, predicted labels."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Sections of audits that rank or compare images by query."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Parts of the pages of rankings: every K, shares by query, and the spread over queries."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
