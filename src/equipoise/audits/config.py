@@ -199,9 +199,9 @@ class AuditConfig(Section):
             )
         file_names(getattr(self, "models", {}))
         for index, rule in enumerate(self.gate if self.group_names else ()):
-            among(f"gate[{index}].model", rule.model, [*self.model_names])
+            among(f"gate[{index}].model", rule.model, self.model_names)
             groups = group_name(rule.groups or ()) or None
-            among(f"gate[{index}].groups", groups, [*self.group_names])
+            among(f"gate[{index}].groups", groups, self.group_names)
 
     @property
     def model_names(self) -> Sequence[str]:

@@ -174,18 +174,20 @@ def only_one(section: Section, *keys: str) -> str:
     return given[0]
 
 
-def among(key: str, value: str | None, allowed: list[str]) -> None:
-    """Refuse a value that names none of the allowed ones; None names nothing.
+def among(key: str, values: Iterable[str] | None, allowed: Iterable[str]) -> None:
+    """Refuse values of which one names none of the allowed ones; None names nothing.
 
     Raises
     ------
     ValueError
         With the key, the value, what is allowed, and the nearest of it.
     """
-    if value is not None and value not in allowed:
-        raise ValueError(
-            f"{key}: given {value!r}. Allowed: {', '.join(allowed)}{nearest(value, allowed)}"
-        )
+    every = [*allowed]
+    for value in [values] if isinstance(values, str) else values or ():
+        if value not in every:
+            raise ValueError(
+                f"{key}: given {value!r}. Allowed: {', '.join(every)}{nearest(value, every)}"
+            )
 
 
 class NoOptions(Section):

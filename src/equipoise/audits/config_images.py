@@ -169,7 +169,7 @@ RULES: Mapping[str, type[RuleConfig]] = {name: _section(name, one) for name, one
 def _rule(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
-    among("rule", str(value.get("rule")), [*RULES])
+    among("rule", str(value.get("rule")), RULES)
     return RULES[str(value["rule"])].model_validate(dict(value))
 
 
@@ -315,8 +315,7 @@ class PicturesConfig(CsvConfig):
         if self.files is None or isinstance(self.files, Mapping) != bool(roles):
             form = f"a mapping of {roles} to files" if roles else "one file or folder"
             raise ValueError(f"files: {self.format} is read from {form}")
-        for role in self.files if roles else ():
-            among("files", role, [*chosen.roles])
+        among("files", self.files if roles else (), chosen.roles)
         if self.id is not None and not chosen.takes("id"):
             raise ValueError(f"'id' is given, and {self.format} has ids of its own")
         chosen.checked(self.options or {})

@@ -145,8 +145,7 @@ class Config(AuditConfig):
 
     def _check(self) -> None:
         super()._check()
-        for name in () if self.blur == "all" else self.blur:
-            among("blur", name, [*self.data.regions])
+        among("blur", () if self.blur == "all" else self.blur, self.data.regions)
         for name, model in self.models.items():
             if model.model is not None and model.target is None and self.data.target is None:
                 raise ValueError(

@@ -154,7 +154,7 @@ class Config(AuditConfig):
             )
         for name, figure in self.figures.items():
             wanted = group_name(figure.groups or ()) or None
-            among(f"figures.{name}.groups", wanted, [*self.group_names])
+            among(f"figures.{name}.groups", wanted, self.group_names)
 
     @property
     def answers(self) -> AnswersOptions:

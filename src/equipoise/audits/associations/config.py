@@ -124,16 +124,12 @@ class Config(AuditConfig):
 
     def _check(self) -> None:
         super()._check()
-        tables = [*self.data]
         for model, section in self.models.items():
-            for name in section.embeddings:
-                among(f"models.{model}.embeddings", name, tables)
+            among(f"models.{model}.embeddings", section.embeddings, self.data)
             for index, pairs in enumerate(section.pairs):
-                for name in pairs.between:
-                    among(f"models.{model}.pairs[{index}].between", name, tables)
+                among(f"models.{model}.pairs[{index}].between", pairs.between, self.data)
         for name, members in self.sets.items():
-            for table in members:
-                among(f"sets.{name}", table, tables)
+            among(f"sets.{name}", members, self.data)
         self._check_measures()
 
     def _check_measures(self) -> None:
@@ -142,8 +138,7 @@ class Config(AuditConfig):
         for index, options in enumerate(self.measure):
             among(f"measure[{index}].images", options.images, images)
             for role, names in options.set_names.items():
-                for name in names:
-                    among(f"measure[{index}].{role}", name, [*self.sets])
+                among(f"measure[{index}].{role}", names, self.sets)
             for key in _findings(options):
                 if (before := seen.setdefault(key, index)) != index:
                     raise ValueError(

@@ -365,8 +365,7 @@ class Config(AuditConfig):
         places = {"choices": self.choices, **{f"versions.{k}": v for k, v in self.versions.items()}}
         for place, choices in places.items():
             for key in ("terms", "columns"):
-                for attribute in getattr(choices, key):
-                    among(f"{place}.{key}", attribute, attributes)
+                among(f"{place}.{key}", getattr(choices, key), attributes)
             among(f"{place}.map", choices.map, maps)
         self._check_versions()
 

@@ -121,8 +121,7 @@ class Config(AuditConfig):
             raise ValueError("references.images: the audited images are called so; rename it")
         run = [name for name, model in self.models.items() if model.model is not None]
         for name, reference in self.references.items():
-            for model in reference.models:
-                among(f"references.{name}.models", model, [*self.models])
+            among(f"references.{name}.models", reference.models, self.models)
             if not reference.models and not run:
                 raise ValueError(
                     f"references.{name}.models: required, and missing: the embeddings by the "

@@ -428,16 +428,15 @@ class Config(AuditConfig):
         self._check_names()
 
     def _check_names(self) -> None:
-        types = [*self.types]
+        types = self.types
         for index, group in enumerate(self.groups):
-            for name in group:
-                among(f"groups[{index}]", name, types)
+            among(f"groups[{index}]", group, types)
         shown = self.filters.attributes
         if shown is not None:
-            for name in shown.labels.columns if shown.labels is not None else ():
-                among("filters.attributes.labels.columns", name, types)
-            for name in shown.templates if isinstance(shown.templates, Mapping) else ():
-                among("filters.attributes.templates", name, types)
+            columns = None if shown.labels is None else shown.labels.columns
+            among("filters.attributes.labels.columns", columns, types)
+            templates = shown.templates if isinstance(shown.templates, Mapping) else ()
+            among("filters.attributes.templates", templates, types)
         for index, rule in enumerate(self.gate):
             names = [group_name(attributes) for attributes in self.compared]
             among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, names)

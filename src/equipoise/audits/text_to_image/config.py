@@ -444,10 +444,9 @@ class Config(AuditConfig):
             )
         attributes = self.prompts.attribute_texts
         for index, pair in enumerate(self.pairs):
-            for name in distinct(pair):
-                among(f"associations.pairs[{index}]", name, [*attributes])
-        for name in self.associations.encoders if self.associations else ():
-            among("associations.encoders", name, [*self.models])
+            among(f"associations.pairs[{index}]", distinct(pair), attributes)
+        if self.associations is not None:
+            among("associations.encoders", self.associations.encoders, self.models)
         for name, texts in attributes.items() if self.over_prompts else ():
             if len(texts) < 10:
                 raise ValueError(
@@ -459,17 +458,14 @@ class Config(AuditConfig):
     def _check_names(self) -> None:
         seen: list[str] = []
         for index, share in enumerate(self.shares):
-            among(f"shares[{index}].model", share.model, [*self.models])
-            for name in share.said:
-                among(f"shares[{index}].said", name, [*self.generators])
+            among(f"shares[{index}].model", share.model, self.models)
+            among(f"shares[{index}].said", share.said, self.generators)
             if share.of in seen:
                 raise ValueError(f"shares[{index}].of: {share.of!r} is there twice")
             seen.append(share.of)
         for name, model in self.models.items():
-            for generator in model.images:
-                among(f"models.{name}.images", generator, [*self.generators])
-            for of in model.labelled:
-                among(f"models.{name}.labelled", of, seen)
+            among(f"models.{name}.images", model.images, self.generators)
+            among(f"models.{name}.labelled", model.labelled, seen)
 
     @property
     def model_names(self) -> tuple[str, ...]:
