@@ -10,10 +10,10 @@ from equipoise.audits.engines.associations.charts import (
     parts_of_mcas,
     section_of,
     tabled,
+    target_scores,
     where,
     xmcas_table,
 )
-from equipoise.audits.engines.associations.charts import scores as scores_by_target
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -57,12 +57,12 @@ def scores(result: AuditResult) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
     findings = [finding for finding in result.findings if finding.metric in _SCORES]
     findings.sort(key=lambda finding: _SCORES.index(finding.metric))
-    return scores_by_target(result, findings, _HOW)
+    return target_scores(result, findings, _HOW)
 
 
 def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target, stacked."""
-    return parts_of_mcas(rows(result, "mcas_parts"), "mcas_parts")
+    return parts_of_mcas(rows(result, "mcas_parts"))
 
 
 def amplification(result: AuditResult) -> Section | None:
@@ -105,7 +105,7 @@ def further(result: AuditResult) -> Section | None:
         "first two. Below the neutral angle further groups are under-represented."
     )
     heading = "Further groups (xMCAS)"
-    return Section.of("further", heading, text, xmcas_table(table, "xmcas")) if table else None
+    return Section.of("further", heading, text, xmcas_table(table)) if table else None
 
 
 def words(result: AuditResult) -> Section | None:

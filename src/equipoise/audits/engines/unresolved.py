@@ -25,7 +25,7 @@ from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells, Rate, divide
+from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells, divide
 from equipoise.metrics.counts.table import sum_by
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.stats.association import Association
@@ -250,13 +250,14 @@ class Unresolved:
             for i in (0, 1)
             for j in (0, 1)
         ]
-        return {name: self._range(rate, corners) for name, rate in _RATES.items()}
-
-    def _range(self, rate: Rate, corners: list[Cells]) -> tuple[Floats, Floats, Floats]:
-        shares = np.stack([rate.shares(cells)[0] for cells in corners])
-        kept = rate.large(self.counts) & self.counts.groups.usable
-        low, high = (np.where(kept, f.reduce(shares, axis=0), np.nan) for f in (np.fmin, np.fmax))
-        return low, high, rate.totals(corners[0])[0]
+        ranges = {}
+        for name, rate in _RATES.items():
+            shares = np.stack([rate.shares(cells)[0] for cells in corners])
+            kept = rate.large(self.counts) & self.counts.groups.usable
+            ends = (each.reduce(shares, axis=0) for each in (np.fmin, np.fmax))
+            low, high = (np.where(kept, end, np.nan) for end in ends)
+            ranges[name] = low, high, rate.totals(corners[0])[0]
+        return ranges
 
 
 def _gaps(low: Floats, high: Floats) -> Floats:

@@ -241,8 +241,8 @@ class Similarity(ByQuery[Config, Design]):
         ]
 
     def check(self, config: Config, data: RankingData, design: Design) -> None:
-        """Refuse fewer than two groups, and hypotheses about groups that aren't there."""
-        design.check("images that can be compared")
+        """Refuse fewer than two groups, sets in none of which two stand, and unknown groups."""
+        design.check()
 
     def measure(
         self,

@@ -389,7 +389,7 @@ def _encoder(
                 for own in images.batches
             ]
             of_images[generator] = _joined(parts)
-        words = prompts({text: (text,) for text in texts}, AS_IT_IS)
+        words = prompts([*texts], AS_IT_IS)
         of_texts = models.embed_texts(name, section, words, on="texts")
         scale = scale or of_texts.info.get("scale")
         for share in shares:

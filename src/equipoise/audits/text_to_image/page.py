@@ -8,10 +8,10 @@ from equipoise.audits.engines.associations.charts import (
     MOST_TARGETS,
     by_place,
     parts_of_mcas,
-    scores,
     section_of,
     sides,
     tabled,
+    target_scores,
     where,
     xmcas_table,
 )
@@ -149,7 +149,7 @@ def leaning(result: AuditResult) -> Section | None:
         for finding in result.findings
         if finding.metric == "mcas" and not finding.reason.startswith(OWN)
     )
-    return scores(result, leans, _LEANING)
+    return target_scores(result, leans, _LEANING)
 
 
 def plane(result: AuditResult) -> Section | None:
@@ -162,7 +162,7 @@ def plane(result: AuditResult) -> Section | None:
         for place, panel in by_place(table)
         for group in distinct([row for row in panel if row["part"] == "similarity"], "group")
     ]
-    fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table, "xmcas"),))
+    fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table),))
     return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
 
@@ -195,7 +195,7 @@ def _plane(panel: Sequence[Row], group: str, name: str) -> Chart:
 def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target."""
     targets = (row for row in rows(result, "mcas_parts") if not row["set"])
-    return parts_of_mcas(targets, "mcas_parts")
+    return parts_of_mcas(targets)
 
 
 def guidance(result: AuditResult) -> Section | None:

@@ -76,7 +76,7 @@ def by_target(panel: Iterable[Row], key: str = "target") -> dict[str, list[Row]]
     return {name: split[name] for name in sorted(kept, key=lambda name: (-means[name], name))}
 
 
-def scores(result: AuditResult, findings: Iterable[Finding], text: str) -> Section | None:
+def target_scores(result: AuditResult, findings: Iterable[Finding], text: str) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
     known = [vars(finding) for finding in findings if has(finding.value)]
     charts = [
@@ -127,7 +127,7 @@ def _summaries(result: AuditResult) -> Iterable[Block]:
         yield Fold(name, (Table.of(name, columns, table, source="score_summaries"),))
 
 
-def parts_of_mcas(table: Iterable[Row], source: str) -> Section | None:
+def parts_of_mcas(table: Iterable[Row]) -> Section | None:
     """Return the four parts of MCAS of each target, stacked."""
     text = (
         "A bar is one of the four associations that add up to MCAS. The diamond is their sum. "
@@ -135,11 +135,11 @@ def parts_of_mcas(table: Iterable[Row], source: str) -> Section | None:
         "target with images of the groups. ITA: images of the target with texts of the groups. "
         "TT: texts with texts. Where II is longer than TT, images exaggerate what texts say."
     )
-    charts = [_stack(*place, source) for place in by_place(table)]
+    charts = [_stack(*place) for place in by_place(table)]
     return section_of("mcas", "Parts of MCAS", text, charts)
 
 
-def _stack(name: str, panel: Sequence[Row], source: str) -> Chart:
+def _stack(name: str, panel: Sequence[Row]) -> Chart:
     split = by_target(panel)
     totals = {target: sum(row["value"] for row in own) for target, own in split.items()}
     shown = [{**row, "total": totals[name]} for name, own in split.items() for row in own]
@@ -157,10 +157,10 @@ def _stack(name: str, panel: Sequence[Row], source: str) -> Chart:
         "Target": "target", "Part": "part", "#Value": "value", "#Interval": "low high",
         "#MCAS": "total",
     }  # fmt: skip
-    return tabled(chart, columns, shown, source)
+    return tabled(chart, columns, shown, "mcas_parts")
 
 
-def xmcas_table(table: Sequence[Row], source: str) -> Table:
+def xmcas_table(table: Sequence[Row]) -> Table:
     """Return angles, distances and similarities to further groups, by target."""
     of = ["set"] if "set" in table[0] else []
     joined = []
@@ -174,4 +174,4 @@ def xmcas_table(table: Sequence[Row], source: str) -> Table:
         "#Angle (rad)": "theta", "#Neutral (rad)": "neutral", "#Distance": "distance",
         "#MCAS": "value", "#Its interval": "low high", "Similarity to further groups": "near",
     }  # fmt: skip
-    return Table.of("xMCAS by target", columns, joined, source=source)
+    return Table.of("xMCAS by target", columns, joined, source="xmcas")

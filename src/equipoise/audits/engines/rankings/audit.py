@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
@@ -53,12 +53,18 @@ class ScoreDesign:
         Their intersections are the groups.
     data : RankingData
     config : QueryAudit
+    within : tuple of str
+        Attributes that are held fixed: each of their values is a pool of its own.
+    done : str
+        What is done with the images, for errors.
     """
 
     model: str
     attributes: tuple[str, ...]
     data: RankingData
     config: QueryAudit
+    within: tuple[str, ...] = ()
+    done: ClassVar[str] = "compared"
 
     @property
     def scored(self) -> Scored:
@@ -72,8 +78,8 @@ class ScoreDesign:
 
     @property
     def version(self) -> str:
-        """The version of the design choices."""
-        return "default"
+        """Which attributes are held fixed; "default" where none is."""
+        return f"within {group_name(self.within)}" if self.within else "default"
 
     @cached_property
     def groups(self) -> Groups:
@@ -131,32 +137,30 @@ class ScoreDesign:
         frame = pl.DataFrame({"": self.groups.large, **columns})
         return frame.filter(pl.all_horizontal(pl.all() >= 0))
 
-    def exchanges(self, within: Sequence[str] = ()) -> bool:
-        """Return whether a set holds images of several groups, `within` attributes held fixed."""
+    @property
+    def exchanges(self) -> bool:
+        """Whether a set holds images of several groups, `within` attributes held fixed."""
         data = self.config.data
         if data.sets is None:
             return True
-        kept = self.complete(data.sets, *within, data.subject)
+        kept = self.complete(data.sets, *self.within, data.subject)
         return kept.n_unique() > kept.drop("").n_unique()
 
-    def check(self, what: str, *, exchanged: bool = True) -> None:
+    def check(self) -> None:
         """Refuse fewer than two groups, and sets in none of which two stand.
 
-        Parameters
-        ----------
-        what : str
-            What is compared: "images that can be ranked".
-        exchanged : bool
-            Whether sets have to hold images of two groups.
+        Where attributes are held fixed, no set has to hold images of two groups.
 
         Raises
         ------
         DataError
-            With the sizes of the groups, or the column of the sets.
+            With the sizes of the groups, or the column of the sets; or with a hypothesis and a
+            group that isn't there.
         """
+        which, what = f"groups {self.name}: fewer than two", f"images that can be {self.done}"
         file = self.data.images.name
-        group_sizes.check_two(self.groups, f"groups {self.name}: fewer than two", what, file=file)
-        if exchanged and not self.exchanges():
+        group_sizes.check_two(self.groups, which, what, file=file)
+        if not self.within and not self.exchanges:
             raise DataError(
                 f"no set holds images of two groups of {self.name}",
                 file=file,
@@ -175,20 +179,13 @@ class RankingDesign(ScoreDesign):
 
     Attributes
     ----------
-    model, attributes, data
+    model, attributes, data, within
         See `ScoreDesign`.
     config : RankingAudit
-    within : tuple of str
-        Attributes that are held fixed: each of their values is a pool of its own.
     """
 
     config: RankingAudit
-    within: tuple[str, ...] = ()
-
-    @property
-    def version(self) -> str:
-        """Which attributes are held fixed; "default" where none is."""
-        return f"within {group_name(self.within)}" if self.within else "default"
+    done = "ranked"
 
     @property
     def place(self) -> str:
@@ -537,8 +534,8 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         return designs
 
     def check(self, config: RankingT, data: RankingData, design: RankingDesign) -> None:
-        """Refuse fewer than two groups, and sets in none of which two stand."""
-        design.check("images that can be ranked", exchanged=not design.within)
+        """Refuse fewer than two groups, sets in none of which two stand, and unknown groups."""
+        design.check()
 
     def measure(
         self,
@@ -611,7 +608,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                         f"{design.place}: {few} of {len(sizes)} pools have too few images with a "
                         f"group for the {what} ({most}): not estimable there, and counted."
                     )
-            if not design.exchanges(design.within):
+            if not design.exchanges:
                 yield (
                     f"{design.place}: no set holds images of two groups, so none are exchanged "
                     "within sets."
