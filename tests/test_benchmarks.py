@@ -4,15 +4,15 @@ Nothing is timed here.
 """
 
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-if not (ROOT / "benchmarks").is_dir():
-    pytest.skip("the benchmarks are in no archive of sources", allow_module_level=True)
+pytest.importorskip("benchmarks", reason="the benchmarks are in no archive of sources")
+from benchmarks import pages, record, scale, scale_page
+from benchmarks.harness import Row
 
+ROOT = Path(__file__).resolve().parent.parent
 MACHINE = {
     "processor": "AMD EPYC, cpu family 26, model 2", "cores": "2", "memory": "25 GB",
     "system": "Linux", "libraries": "numpy 2.4.6",
@@ -20,21 +20,17 @@ MACHINE = {
 
 
 @pytest.fixture(autouse=True)
-def record(monkeypatch, tmp_path):
+def _empty(monkeypatch, tmp_path):
     """A record that is empty, on a machine that is always the same."""
-    monkeypatch.syspath_prepend(ROOT)
-    found = import_module("benchmarks.record")
-    monkeypatch.setattr(found, "RECORD", tmp_path / "record.jsonl")
-    monkeypatch.setattr(found, "machine", lambda: MACHINE)
-    return found
+    monkeypatch.setattr(record, "RECORD", tmp_path / "record.jsonl")
+    monkeypatch.setattr(record, "machine", lambda: MACHINE)
 
 
 def row(workload, seconds=1.0, goal=3.0):
-    harness = import_module("benchmarks.harness")
-    return harness.Row(workload, "what", "10 × 2", "peer", 4.0, seconds, goal, 0.5, "read", 7.0)
+    return Row(workload, "what", "10 × 2", "peer", 4.0, seconds, goal, 0.5, "read", 7.0)
 
 
-def test_a_workload_replaces_its_own_line_and_no_other(record):
+def test_a_workload_replaces_its_own_line_and_no_other():
     for name in ("w2", "whole_audit", "w1"):
         record.keep(name, [row(name.upper())])
     before = record.RECORD.read_text(encoding="utf-8").splitlines()
@@ -46,15 +42,13 @@ def test_a_workload_replaces_its_own_line_and_no_other(record):
 
 
 def test_the_page_of_growth_that_ships_is_that_of_its_record():
-    scale, page = (import_module(f"benchmarks.{name}") for name in ("scale", "scale_page"))
-    found = [*scale.recorded()]
+    found = scale.recorded()
     text = (ROOT / "docs" / "scale.md").read_text("utf-8")
-    assert "\n".join(page.table(found)) in text
-    assert "\n".join(page.fits(found)) in text
+    assert "\n".join(scale_page.table(found)) in text
+    assert "\n".join(scale_page.fits(found)) in text
 
 
-def test_the_pages_that_ship_are_those_of_the_record(record, monkeypatch):
-    pages = import_module("benchmarks.pages")
+def test_the_pages_that_ship_are_those_of_the_record(monkeypatch):
     monkeypatch.setattr(record, "RECORD", ROOT / "benchmarks" / "record.jsonl")
     found = record.recorded()
     readme = (ROOT / "README.md").read_text("utf-8")

@@ -122,23 +122,23 @@ def _pictures() -> Iterator[Format]:
     colours = Image.fromarray(_PIXELS)
     grey = Image.fromarray(_PIXELS[..., 0].astype(np.uint16) * 257)
     clear = Image.fromarray(np.dstack([_PIXELS, _PIXELS[..., 0]]))
-    yield _picture("PNG", colours, "PNG")
-    yield _picture("PNG, 16 bits", grey, "PNG")
-    yield _picture("PNG, palette", colours.quantize(8), "PNG", transparency=3)
-    yield _picture("PNG, animated", clear, "PNG", save_all=True, append_images=[clear.rotate(180)])
-    yield _picture("JPEG", colours, "JPEG", exif=_turned())
-    yield _picture("JPEG, progressive", colours, "JPEG", progressive=True)
-    yield _picture("JPEG, CMYK", colours.convert("CMYK"), "JPEG")
-    yield _picture("TIFF", colours, "TIFF")
-    yield _picture("TIFF, LZW", clear, "TIFF", compression="tiff_lzw")
-    yield _picture("TIFF, 16 bits", grey, "TIFF", save_all=True, append_images=[grey])
-    yield _picture("WebP", colours, "WEBP", exif=_turned())
-    yield _picture("WebP, lossless", clear, "WEBP", lossless=True)
-    yield _picture("GIF", colours.quantize(8), "GIF", save_all=True, append_images=[colours])
-    yield _picture("BMP", colours, "BMP")
-    yield _picture("PPM", colours, "PPM")
-    yield _picture("JPEG 2000", colours, "JPEG2000")
-    yield _picture("AVIF", colours, "AVIF")
+    yield _picture("PNG", colours)
+    yield _picture("PNG, 16 bits", grey)
+    yield _picture("PNG, palette", colours.quantize(8), transparency=3)
+    yield _picture("PNG, animated", clear, save_all=True, append_images=[clear.rotate(180)])
+    yield _picture("JPEG", colours, exif=_turned())
+    yield _picture("JPEG, progressive", colours, progressive=True)
+    yield _picture("JPEG, CMYK", colours.convert("CMYK"))
+    yield _picture("TIFF", colours)
+    yield _picture("TIFF, LZW", clear, compression="tiff_lzw")
+    yield _picture("TIFF, 16 bits", grey, save_all=True, append_images=[grey])
+    yield _picture("WebP", colours, exif=_turned())
+    yield _picture("WebP, lossless", clear, lossless=True)
+    yield _picture("GIF", colours.quantize(8), save_all=True, append_images=[colours])
+    yield _picture("BMP", colours)
+    yield _picture("PPM", colours)
+    yield _picture("JPEG 2000", colours)
+    yield _picture("AVIF", colours)
 
 
 def _turned() -> Image.Exif:
@@ -147,6 +147,8 @@ def _turned() -> Image.Exif:
     return exif
 
 
-def _picture(name: str, image: Image.Image, kind: str, **more: Any) -> Format:
+def _picture(name: str, image: Image.Image, **more: Any) -> Format:
+    """Return a format that Pillow knows by the first words of its name."""
+    kind = name.partition(",")[0].replace(" ", "")
     write = partial(image.save, format=kind, **more)
     return _in_file(name, "picture", write, lambda path: decode(path.read_bytes()))
