@@ -35,9 +35,8 @@ def test_the_shipped_world_is_the_one_that_its_seed_draws():
 @pytest.mark.parametrize("attribute", ATTRIBUTES)
 @pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
 def test_images_have_favourites_as_often_as_planted(attribute, strength):
-    strengths = dict.fromkeys(SUBJECTS, strength)
-    given = [strengths, {}] if attribute == "hue" else [{}, strengths]
-    world = make_world("test", *given, seed=3)
+    of_each = (np.full(len(SUBJECTS), strength * (attribute == name)) for name in ATTRIBUTES)
+    world = make_world("test", *of_each, seed=3)
     factors = draw_world(world, COUNT, seed=0)
     for name, values in ATTRIBUTES.items():
         expected = strength if name == attribute else 0.0
@@ -49,8 +48,7 @@ def test_images_have_favourites_as_often_as_planted(attribute, strength):
 
 @pytest.mark.parametrize("strength", [0.0, 0.4, 0.9])
 def test_the_usual_is_mentioned_less_and_the_unusual_more(strength):
-    strengths = dict.fromkeys(SUBJECTS, strength)
-    world = make_world("test", strengths, strengths, seed=3)
+    world = make_world("test", *np.full((2, len(SUBJECTS)), strength), seed=3)
     factors = draw_world(world, COUNT, seed=0)
     texts = draw_captions(world, factors, seed=1)
     for name, values in ATTRIBUTES.items():

@@ -4,7 +4,6 @@ People mention what is unusual. A caption that leaves out a usual hue more often
 ties the bare subject to its usual hue. Leaving attributes out at random doesn't.
 """
 
-from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -28,42 +27,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def make_world(
-    name: str,
-    hue_strengths: Mapping[str, float],
-    frame_strengths: Mapping[str, float],
-    *,
-    seed: int,
-) -> World:
+def make_world(name: str, hue_strength: Floats, frame_strength: Floats, *, seed: int) -> World:
     """Make a world with strengths of one's own; favourites are drawn, in equal shares.
 
     Parameters
     ----------
     name : str
         Also a part of the seed of what the world draws.
-    hue_strengths, frame_strengths : mapping of str to float
-        Strength by subject, in [0, 1]; subjects left out have 0.
+    hue_strength, frame_strength : ndarray of float64, shape (subjects,)
+        In [0, 1].
     seed : int
         Of the assignment of favourites.
     """
     places = np.arange(len(SUBJECTS))
     assignment = stream(seed, "scenes", "favourites")
     hue, frame = (assignment.permutation(places % len(values)) for values in (HUES, FRAMES))
-    by_hue, by_frame = (
-        np.array([float(strengths.get(subject, 0.0)) for subject in SUBJECTS])
-        for strengths in (hue_strengths, frame_strengths)
-    )
-    return World(name, hue, by_hue, frame, by_frame)
+    return World(name, hue, hue_strength, frame, frame_strength)
 
 
 def biased_world(name: str, *, seed: int) -> World:
     """Make a world with strengths from 0 to `STRONGEST` in even steps, shuffled over subjects."""
     shuffle = stream(seed, "scenes", "strengths")
     even = np.linspace(0.0, STRONGEST, len(SUBJECTS))
-    hue, frame = (
-        dict(zip(SUBJECTS, shuffle.permutation(even).round(6).tolist(), strict=True))
-        for _ in range(2)
-    )
+    hue, frame = (shuffle.permutation(even).round(6) for _ in range(2))
     return make_world(name, hue, frame, seed=seed)
 
 
@@ -83,7 +69,7 @@ def make_worlds(seed: int) -> dict[str, World]:
     """
     worlds = (
         biased_world("biased", seed=2 * seed),
-        make_world("null", {}, {}, seed=2 * seed),
+        make_world("null", *np.zeros((2, len(SUBJECTS))), seed=2 * seed),
         biased_world("start", seed=2 * seed + 1),
     )
     return {world.name: world for world in worlds}
