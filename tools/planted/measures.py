@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from equipoise.audits.demonstrating import PREFIXES, K
-from equipoise.core import Floats, Floats32
+from equipoise.core import Floats
 from equipoise.metrics import alignment, cosine_scores, retrieval_measures
 from equipoise.models import load_model
 from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
@@ -45,11 +45,10 @@ ATTRIBUTES = {"hue": HUES, "frame": FRAMES}
 
 @dataclass(frozen=True)
 class Preferences:
-    """What neutral prompts prefer, subject by subject.
+    """What neutral prompts prefer, subject by subject, beside what was planted.
 
     Attributes
     ----------
-    attribute : {"hue", "frame"}
     strength : ndarray, shape (subjects,)
         Planted.
     gaps : ndarray, shape (subjects, values)
@@ -59,35 +58,44 @@ class Preferences:
         That of the favourite. Above 0: the favourite is preferred.
     ndkl : ndarray, shape (subjects,)
         Of the subject's images ranked for its neutral prompt.
+    p_value : float
+        Of the mean gap of the favourites, where which value is a favourite is permuted over
+        subjects. Of several values the smallest p, times their number.
     """
 
-    attribute: str
     strength: Floats
     gaps: Floats
     gap: Floats
     ndkl: Floats
+    p_value: float
+
+    @property
+    def rank_correlation_gap(self) -> float:
+        """Spearman's correlation of strength and gap over subjects."""
+        return float(spearmanr(self.strength, self.gap).statistic)
+
+    @property
+    def rank_correlation_ndkl(self) -> float:
+        """Spearman's correlation of strength and NDKL over subjects."""
+        return float(spearmanr(self.strength, self.ndkl).statistic)
 
 
-def preferences_of(
-    images: Floats32, queries: Floats32, scale: float, world: World, scenes: Scenes
-) -> tuple[Preferences, ...]:
-    """Measure what neutral prompts prefer in counterfactual sets: hues, then frames.
+def find_preferences(clip: DualEncoder, world: World, scenes: Scenes) -> dict[str, Preferences]:
+    """Measure what neutral prompts prefer in counterfactual sets, by attribute: hue and frame.
 
     Parameters
     ----------
-    images, queries : ndarray of float32
-        From `embed.embed_images`, in the order of the scenes, and `embed.neutral_queries`.
-    scale : float
-        Factor from a cosine to a logit.
+    clip : DualEncoder
     world : World
         Whose favourites and strengths to compare with.
     scenes : Scenes
         From `render_sets`.
     """
+    images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
     subject, every = scenes.factors.subject, np.arange(len(SUBJECTS))
-    logits = scale * np.einsum("id,id->i", images, queries[subject])
+    logits = (clip.info.scale or 1.0) * np.einsum("id,id->i", images, queries[subject])
     scores = cosine_scores(images, queries, names=SUBJECTS)
-    found = []
+    found = {}
     for attribute, values in ATTRIBUTES.items():
         shown = getattr(scenes.factors, attribute)
         cell, cells = subject * len(values) + shown, len(SUBJECTS) * len(values)
@@ -105,48 +113,15 @@ def preferences_of(
             resampling=None,
         )["ndkl"]
         by_query = {part.subject: part.value for part in ndkl.parts}
-        strength = getattr(world, f"{attribute}_strength")
-        own = np.array([by_query[name] for name in SUBJECTS])
-        gap = gaps[every, getattr(world, attribute)]
-        found.append(Preferences(attribute, strength, gaps, gap, own))
-    return tuple(found)
-
-
-@dataclass(frozen=True)
-class Found:
-    """Preferences of a model, and whether they follow the favourites of a world.
-
-    Attributes
-    ----------
-    own : Preferences
-    alignment, p_value : float
-        Mean gap of the favourites over all subjects, and its p where which value is a favourite
-        is permuted over subjects. Of several values the smallest p, times their number.
-    """
-
-    own: Preferences
-    alignment: float
-    p_value: float
-
-    @property
-    def rank_correlation_gap(self) -> float:
-        """Spearman's correlation of strength and gap over subjects."""
-        return float(spearmanr(self.own.strength, self.own.gap).statistic)
-
-    @property
-    def rank_correlation_ndkl(self) -> float:
-        """Spearman's correlation of strength and NDKL over subjects."""
-        return float(spearmanr(self.own.strength, self.own.ndkl).statistic)
-
-
-def find_preferences(clip: DualEncoder, world: World, scenes: Scenes) -> tuple[Found, ...]:
-    """Measure what neutral prompts prefer in counterfactual sets, for hue and frame."""
-    images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
-    each = preferences_of(images, queries, clip.info.scale or 1.0, world, scenes)
-    return tuple(
-        Found(own, float(own.gap.mean()), _p_value(own.gaps, getattr(world, own.attribute)))
-        for own in each
-    )
+        favourite = getattr(world, attribute)
+        found[attribute] = Preferences(
+            getattr(world, f"{attribute}_strength"),
+            gaps,
+            gaps[every, favourite],
+            np.array([by_query[name] for name in SUBJECTS]),
+            _p_value(gaps, favourite),
+        )
+    return found
 
 
 def _p_value(gaps: NDArray[np.float64], favourite: NDArray[np.int64]) -> float:

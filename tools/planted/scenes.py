@@ -22,7 +22,7 @@ from equipoise.planted.scenes.variants import World
 from tools.planted.classifiers import ClassifierRecipe, train_classifiers
 from tools.planted.clips import ClipRecipe, settle, train_clips
 from tools.planted.measures import (
-    Found,
+    Preferences,
     accuracies,
     find_preferences,
     load_classifiers,
@@ -73,21 +73,20 @@ def _clip(folder: Path, name: str, biased: World) -> dict[str, Any]:
             key: round(value, 4) for key, value in accuracies(clip, seed=TEST_SEED).items()
         },
         "scale": round(clip.info.scale or math.nan, 3),
-    } | {one.own.attribute: _attribute(one, planted=name == biased.name) for one in found}
+    } | {key: _attribute(one, planted=name == biased.name) for key, one in found.items()}
 
 
-def _attribute(found: Found, *, planted: bool) -> dict[str, Any]:
-    own = found.own
+def _attribute(own: Preferences, *, planted: bool) -> dict[str, Any]:
     numbers = {
         "largest_gap": float(abs(own.gap).max()),
         "largest_preference": float(abs(own.gaps).max()),
-        "mean_gap_of_favourites": found.alignment,
-        "p_value_favourites_permuted": found.p_value,
+        "mean_gap_of_favourites": float(own.gap.mean()),
+        "p_value_favourites_permuted": own.p_value,
         "mean_ndkl": float(own.ndkl.mean()),
     }
     if planted:
-        numbers["spearman_strength_gap"] = found.rank_correlation_gap
-        numbers["spearman_strength_ndkl"] = found.rank_correlation_ndkl
+        numbers["spearman_strength_gap"] = own.rank_correlation_gap
+        numbers["spearman_strength_ndkl"] = own.rank_correlation_ndkl
     subjects = {
         subject: {"strength": float(strength) * planted, "gap": float(gap), "ndkl": float(ndkl)}
         for subject, strength, gap, ndkl in zip(
