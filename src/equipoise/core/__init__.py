@@ -11,6 +11,7 @@ from equipoise.core.arrays import (
     Objects,
     Positions,
     Words,
+    unwarned,
 )
 from equipoise.core.columns import schema_of, table_of
 from equipoise.core.errors import (
@@ -75,4 +76,5 @@ __all__ = [
     "record",
     "schema_of",
     "table_of",
+    "unwarned",
 ]

@@ -15,3 +15,8 @@ Integers32 = NDArray[np.int32]
 Objects = NDArray[np.object_]
 Positions = NDArray[np.intp]
 Words = NDArray[np.uint64]
+
+
+def unwarned() -> np.errstate:
+    """Let divisions by 0 and logarithms of it be infinite or NaN, without a warning."""
+    return np.errstate(divide="ignore", invalid="ignore")

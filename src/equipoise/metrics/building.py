@@ -21,6 +21,7 @@ from equipoise.core import (
     Harm,
     Part,
     no_ends,
+    unwarned,
 )
 from equipoise.core.parts import SCHEMA
 from equipoise.metrics.counts import Counts
@@ -294,7 +295,7 @@ def group_values(
         How many rows say as much as one that is independent.
     """
     low, high = wilson(successes / design, totals / design, level)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         shares = successes / totals
     notes = [
         "no rows" if total == 0 else "" if usable else too_small(groups)
@@ -419,7 +420,7 @@ def folded(low: float, high: float) -> tuple[float, float]:
 def known_mean(values: Floats) -> Floats:
     """Return means over the last axis of the numbers that are not NaN, NaN where there are none."""
     known = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
+    with unwarned():
         return np.asarray(np.where(known, values, 0.0).sum(axis=-1) / known.sum(axis=-1))
 
 

@@ -21,6 +21,7 @@ from equipoise.core import (
     Integers32,
     parts_to_table,
     record,
+    unwarned,
 )
 from equipoise.metrics.building import (
     STUDENT,
@@ -165,7 +166,7 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
     Values of weight 0 do not enter, infinite ones neither.
     """
     shaped = weights.reshape(*weights.shape, *(1,) * (values.ndim - 1))
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         sums = np.where(shaped > 0, shaped * values, 0.0).sum(axis=1)
         return np.asarray(sums / shaped.sum(axis=1))
 

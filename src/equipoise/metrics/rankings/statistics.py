@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 
-from equipoise.core import Booleans, Floats, InputError, Integers32, record
+from equipoise.core import Booleans, Floats, InputError, Integers32, record, unwarned
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
 
@@ -71,7 +71,7 @@ Statistic = Callable[[Drawn], Floats]
 
 def skews(shares: Floats, desired: Floats) -> Floats:
     """Return ln(share / desired share): -inf for a share of 0, NaN where none is desired."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         return np.log(shares / np.where(desired > 0, desired, np.nan))
 
 
@@ -191,7 +191,7 @@ def prefixes(drawn: Drawn, desired: Floats, compared: Booleans | None = None) ->
         for start in range(0, len(drawn.codes), size):
             rows = slice(start, start + size)
             shares = drawn.expected(rows, index) / np.arange(1, k + 1)[:, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with unwarned():
                 each = np.where(shares > 0, shares * np.log(shares / desired[index]), 0.0)
             found[0, rows, index] = np.maximum(each.sum(axis=2), 0.0)
             if compared is not None:
@@ -206,7 +206,7 @@ def _counted(codes: Integers32, desired: Floats, used: Booleans) -> Floats:
     found = np.empty((3, *codes.shape))
     growth, logs, wanted = _logarithms(codes.shape[2], desired)
     walk(np.ascontiguousarray(codes), wanted, inverse, growth, logs, found)
-    with np.errstate(divide="ignore"):
+    with unwarned():
         found[1:] = np.log(found[1:] / np.arange(1, codes.shape[2] + 1))
     found[1:, :, used.sum(axis=1) < 2] = np.nan
     return found
@@ -215,7 +215,7 @@ def _counted(codes: Integers32, desired: Floats, used: Booleans) -> Floats:
 def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
     """Return how c ln c grows, ln i, and the logarithms of the desired shares."""
     times = np.arange(k + 1, dtype=np.float64)
-    with np.errstate(divide="ignore"):
+    with unwarned():
         return np.diff(xlogy(times, times)), np.log(times[1:]), np.log(desired)
 
 
@@ -363,7 +363,7 @@ def max_skew_distribution(
         return None
     mass = np.diff(_at_most(values, sizes, k, wanted, used), prepend=0.0)
     kept = mass > 0
-    with np.errstate(divide="ignore"):
+    with unwarned():
         return np.log(values[kept]), mass[kept] / mass[kept].sum()
 
 

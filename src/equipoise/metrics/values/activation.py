@@ -20,6 +20,7 @@ from equipoise.core import (
     Part,
     parts_to_table,
     record,
+    unwarned,
 )
 from equipoise.metrics.building import (
     against_chance,
@@ -267,7 +268,7 @@ def _drawn(
             rows, sums = np.flatnonzero(one), np.zeros(resampling.replicates)
             for some in np.split(rows, range(_ROWS_AT_ONCE, len(rows), _ROWS_AT_ONCE)):
                 sums += (times[some] * shares[some, None]).sum(axis=0)
-            with np.errstate(invalid="ignore"):
+            with unwarned():
                 boot[:, column] = sums / times[rows].sum(axis=0, dtype=np.float64)
     if n > 1:
         generator = stream(seed, "activation", "maps")

@@ -22,6 +22,7 @@ from equipoise.core import (
     no_ends,
     parts_to_table,
     record,
+    unwarned,
 )
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import (
@@ -152,7 +153,7 @@ class Rejections:
 
         def numbers(counts: AnyArray) -> Floats:
             some = counts.reshape(*shape, 2)[:, chosen].sum(axis=1)
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with unwarned():
                 shares = some[..., 0] / some[..., 1]
                 rejected, made = (all_others(some[..., k] * compared) for k in (0, 1))
                 apart = np.where(compared, shares - rejected / made, np.nan)

@@ -29,6 +29,7 @@ from equipoise.core import (
     no_ends,
     parts_to_table,
     record,
+    unwarned,
 )
 from equipoise.metrics.building import (
     Against,
@@ -204,7 +205,7 @@ class Block:
         known = sums[:, self.kept].transpose(0, 2, 1)
         if paired:
             return self._placed(known @ self.inverse)
-        with np.errstate(invalid="ignore"):
+        with unwarned():
             means = known / counts[:, None, self.kept]
         return self._placed(means - means.mean(axis=2, keepdims=True))
 
@@ -245,7 +246,7 @@ class Block:
 
         inside, loose, many, whole = added(add, range(0, len(self.items), step))
         if self.loose.any():
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with unwarned():
                 mean = loose.sum(axis=2) / many.sum(axis=1)[:, None]
             loose -= many[:, None] * np.nan_to_num(mean)[..., None]
             whole += laplacian(many)
@@ -283,7 +284,7 @@ def less_rest(effects: Floats, counts: Floats | Integers) -> Floats:
     known = ~np.isnan(effects)
     many, held = np.where(known, counts, 0.0), np.where(known, effects, 0.0)
     total = (many * held).sum(axis=-1, keepdims=True) - many * held
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         rest = total / (many.sum(axis=-1, keepdims=True) - many)
     return np.where(known, effects - rest, np.nan)
 
@@ -825,7 +826,7 @@ def _standardised(pools: Pools) -> Iterator[Exchanged]:
 
 def _means(sums: Floats, counts: Floats) -> Floats:
     """Return sums (draws, groups, concepts) over counts, shape (draws, concepts, groups)."""
-    with np.errstate(invalid="ignore"):
+    with unwarned():
         return (sums / counts[..., None]).transpose(0, 2, 1)
 
 
@@ -851,7 +852,7 @@ def _resampled(
 
     sums, counts, squares = added(add, range(0, len(one.items), step))
     total = counts.sum(axis=1)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         mean = sums.sum(axis=2) / total
         spread = np.sqrt(squares / total - mean**2)
         found = (sums / counts[:, None] - mean[..., None]) / spread[..., None]
@@ -1097,7 +1098,7 @@ def simultaneous(effects: Floats, boot: Floats, freedom: int) -> Ends:
         apart = drawn[:, first[part]] - drawn[:, second[part]]
         errors[part] = apart.std(axis=0)
         moved = np.abs(apart - differences[part])
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             ratio = np.where(errors[part] > 0, moved / errors[part], 0.0)
         # Largest |difference − observed| / error over the pairs, in each replicate.
         largest = np.maximum(largest, ratio.max(axis=1))

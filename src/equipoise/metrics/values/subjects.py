@@ -10,7 +10,16 @@ import numpy as np
 from scipy.special import stdtr
 from scipy.stats import rankdata
 
-from equipoise.core import Estimate, Floats, InputError, Integers, Part, no_ends, parts_to_table
+from equipoise.core import (
+    Estimate,
+    Floats,
+    InputError,
+    Integers,
+    Part,
+    no_ends,
+    parts_to_table,
+    unwarned,
+)
 from equipoise.metrics.building import NOTHING, Against, against, known_mean
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
@@ -148,7 +157,7 @@ def correlations(first: Floats, second: Floats) -> Floats:
     a = first - first.mean(axis=1, keepdims=True)
     b = second - second.mean(axis=1, keepdims=True)
     norms = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         found = (a * b).sum(axis=1) / norms
     return np.asarray(np.clip(found, -1.0, 1.0))
 

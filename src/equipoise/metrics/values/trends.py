@@ -20,6 +20,7 @@ from equipoise.core import (
     encode,
     parts_to_table,
     record,
+    unwarned,
 )
 from equipoise.metrics.building import (
     PERCENTILE,
@@ -125,7 +126,7 @@ class Images:
 
     def means(self, group: AnyArray, weight: Floats) -> Floats:
         """Return means by region and group, NaN where a cell has no image."""
-        with np.errstate(invalid="ignore"):
+        with unwarned():
             return self.sums(group, weight * self.number) / self.sums(group, weight)
 
     def bounds(self, means: Floats, boot: Floats | None, regions: list[int]) -> MeanNorm:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table, record
+from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table, record, unwarned
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
@@ -386,7 +386,7 @@ class _EffectSize:
         n, m = len(self.first), len(self.second)
         both, means = x + y, (x[..., 1] / x[..., 0], y[..., 1] / y[..., 0])
         squares = both[..., 2] - both[..., 1] ** 2 / both[..., 0]
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             # Where the sets are wholly apart z is infinite, and has no interval.
             share = np.sqrt(x[..., 0] * y[..., 0] / (both[..., 0] * squares))
             z = np.arctanh((means[0] - means[1]) * share)
@@ -400,7 +400,7 @@ class _EffectSize:
         for name, own in scores.items():
             joint += reduce(np.add, (own[here] @ row for here, row in self.space[name].blocks()))
         turn = joint * self.value / (self.spread * (self.n - self.ddof))
-        with np.errstate(divide="ignore"):
+        with unwarned():
             steep = 1.0 / (self.spread * scale * np.float64(1.0 - (self.value / scale) ** 2))
         apart = len(self.first) * first - len(self.second) * second
         return np.stack([(first - second - turn) * steep, first, second, apart])

@@ -9,7 +9,16 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from equipoise.core import Estimate, Floats, InputError, Part, no_ends, parts_to_table, record
+from equipoise.core import (
+    Estimate,
+    Floats,
+    InputError,
+    Part,
+    no_ends,
+    parts_to_table,
+    record,
+    unwarned,
+)
 from equipoise.metrics.building import (
     NOTHING,
     Against,
@@ -560,7 +569,7 @@ def _signed(drawn: Floats) -> Floats:
 
 
 def _quotient(drawn: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         return np.asarray((drawn[..., 1] + drawn[..., 2]) / (2.0 * drawn[..., 3]))
 
 

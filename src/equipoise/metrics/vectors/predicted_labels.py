@@ -23,6 +23,7 @@ from equipoise.core import (
     no_ends,
     parts_to_table,
     record,
+    unwarned,
 )
 from equipoise.metrics.building import (
     NOTHING,
@@ -113,7 +114,7 @@ def label_concentration(
         top = -np.sort(-counts, axis=2)[:, :, : min(k, counts.shape[2])].sum(axis=2)
         mask = (counts > 0) if vocabulary is None else counts >= 0
         n = mask.sum(axis=2)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             mean = np.where(mask, counts, 0.0).sum(axis=2) / n
             apart = np.where(mask, counts - mean[:, :, None], 0.0)
             second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
@@ -402,7 +403,7 @@ def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:
     x, y, _ = _chosen(tables)
     nx, ny = x.sum(axis=1), y.sum(axis=1)
     n, either = nx + ny, x | y
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         means = (x * scores).sum(axis=1) / nx, (y * scores).sum(axis=1) / ny
         centre = (either * scores).sum(axis=1) / n
         squares = (either * (scores - centre[:, None]) ** 2).sum(axis=1)
