@@ -361,7 +361,21 @@ def max_skew_distribution(
     values = _distinct(ratios / k)
     if len(values) * int((largest + 1).sum()) * (k + 1) > work:
         return None
-    mass = np.diff(_at_most(values, sizes, k, wanted, used), prepend=0.0)
+    # Independent binomial counts, given that they sum to k, are counts drawn without replacement.
+    chance, sums = k / sum(sizes), np.zeros((len(values), k + 1))
+    sums[:, 0] = 1.0
+    for group, size in enumerate(sizes):
+        counts = np.arange(min(size, k) + 1)
+        mass = np.broadcast_to(binom.pmf(counts, size, chance), (len(values), len(counts)))
+        if used[group]:
+            inside = counts[None] / wanted[group] / k <= values[:, None] * (1 + 1e-12)
+            mass = np.where(inside, mass, 0.0)
+        grown = np.zeros_like(sums)
+        for count in counts.tolist():
+            grown[:, count:] += sums[:, : k + 1 - count] * mass[:, count : count + 1]
+        sums = grown
+    # What lies between the probabilities that all compared ratios are at most each value.
+    mass = np.diff(sums[:, k] / binom.pmf(k, sum(sizes), chance), prepend=0.0)
     kept = mass > 0
     with unwarned():
         return np.log(values[kept]), mass[kept] / mass[kept].sum()
@@ -373,29 +387,6 @@ def _distinct(values: Floats) -> Floats:
     apart = np.append(True, np.diff(ordered) > 1e-12 * np.abs(ordered[1:]))
     # The largest of a run, so that counts at its ends lie below it.
     return np.asarray(ordered[np.append(np.flatnonzero(apart)[1:] - 1, len(ordered) - 1)])
-
-
-def _at_most(
-    values: Floats, sizes: tuple[int, ...], k: int, desired: Floats, used: Booleans
-) -> Floats:
-    """Return P(all compared ratios <= value), shape (values,).
-
-    Independent binomial counts, given that they sum to k, are counts drawn without replacement.
-    """
-    chance = k / sum(sizes)
-    sums = np.zeros((len(values), k + 1))
-    sums[:, 0] = 1.0
-    for group, size in enumerate(sizes):
-        counts = np.arange(min(size, k) + 1)
-        mass = np.broadcast_to(binom.pmf(counts, size, chance), (len(values), len(counts)))
-        if used[group]:
-            inside = counts[None] / desired[group] / k <= values[:, None] * (1 + 1e-12)
-            mass = np.where(inside, mass, 0.0)
-        grown = np.zeros_like(sums)
-        for count in counts.tolist():
-            grown[:, count:] += sums[:, : k + 1 - count] * mass[:, count : count + 1]
-        sums = grown
-    return sums[:, k] / binom.pmf(k, sum(sizes), chance)
 
 
 Direction = Literal["images", "texts"]
@@ -464,11 +455,8 @@ def recall_hits(scores: Any, relevant: Any, *, k: int, to: Direction = "images")
     above = (table > best[:, None]).sum(axis=1)
     tied = table == best[:, None]
     own, other = (tied & right).sum(axis=1), (tied & ~right).sum(axis=1)
-    return _found(k - above, own, other)
-
-
-def _found(slots: Any, own: Any, other: Any) -> Floats:
-    """Return the probability that one of `own` is among the first `slots` of own and others."""
+    # The probability that one of `own` is among the first `slots` of own and others.
+    slots = k - above
     found = np.where(slots >= 1, 1.0, 0.0)
     partly = np.flatnonzero((slots >= 1) & (slots <= other))
     s, a, b = slots[partly], own[partly], other[partly]

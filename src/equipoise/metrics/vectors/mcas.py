@@ -359,8 +359,9 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     near = [{(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names]
     values, jackknife = space.bilinear([_TERMS[-1], *near])
     geometry = partial(_geometry, offset=offset)
-    angles = None if jackknife is None else jackknife.changed(geometry)
-    found = geometry(values).tolist()
+    angles, found = None, geometry(values).tolist()
+    if jackknife is not None:
+        angles = Jackknife(geometry(values), [*map(geometry, jackknife.left_out)])
     rows = [("euclidean", ""), ("mcas", "")]
     rows += [(metric, name) for metric in ("similarity", "theta") for name in names]
     n = len(space["target_images"])

@@ -543,10 +543,6 @@ class Jackknife:
                 end[0] = self.scale * np.tanh(end[0])
         return both
 
-    def changed(self, function: Callable[[Floats], Floats]) -> Jackknife:
-        """Return a smooth function of the numbers (..., k)."""
-        return Jackknife(function(self.values), [*map(function, self.left_out)])
-
     def draws(self, many: int, seed: Seed) -> Floats:
         """Draw normal numbers with the covariance of a bootstrap, shape (many, k)."""
         covariance = np.zeros((len(self.values), len(self.values)))
@@ -557,19 +553,17 @@ class Jackknife:
         normal = stream(seed, "jackknife").standard_normal((many, len(self.values)))
         return np.asarray(self.values + np.einsum("rj,kj->rk", normal, _root(covariance)))
 
-    def column(self, index: int) -> Ends:
-        """Return the ends of one number."""
-
-        def ends(level: float) -> tuple[float, float]:
-            low, high = self.ends(level)
-            return float(low[index]), float(high[index])
-
-        return ends
-
 
 def ends_at(found: Jackknife | None, column: int) -> Ends:
     """Return the interval of a number."""
-    return no_ends if found is None else found.column(column)
+    if found is None:
+        return no_ends
+
+    def ends(level: float) -> tuple[float, float]:
+        low, high = found.ends(level)
+        return float(low[column]), float(high[column])
+
+    return ends
 
 
 class Options(Drawing, total=False):
@@ -820,7 +814,11 @@ class Space:
     @property
     def moved(self) -> list[str]:
         """Sets whose members vary between samples."""
-        return [name for name, one in self.sets.items() if name not in self.fixed and one.varies]
+        return [
+            name
+            for name, one in self.sets.items()
+            if name not in self.fixed and one.independent > 1
+        ]
 
 
 def with_ones(rows: Floats) -> Floats:

@@ -105,11 +105,6 @@ class Members:
         return len(self if self.units is None else {*self.units})
 
     @property
-    def varies(self) -> bool:
-        """Whether members can be resampled: there are two, or two units."""
-        return self.independent > 1
-
-    @property
     def dimension(self) -> int:
         """Numbers of a vector."""
         return int(self.stored.shape[1])
