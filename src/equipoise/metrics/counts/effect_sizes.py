@@ -661,17 +661,6 @@ class Classes:
         """Which classes have an effect size."""
         return ~np.isnan(self.values)
 
-    @cached_property
-    def corrected(self) -> Floats:
-        """Square root of what the squared values exceed chance by, shape (classes,).
-
-        NaN without a chance level, and for statistics that are corrected already.
-        """
-        if self.draws.null is None or self.tables.statistic not in get_args(Plain):
-            return np.full(len(self.values), np.nan)
-        chance = known_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
-        return np.sqrt(np.maximum(self.values**2 - chance, 0.0))
-
     @property
     def method(self) -> str:
         """How intervals were made."""
@@ -715,7 +704,11 @@ class Classes:
 
     def table(self) -> pa.Table:
         """Return one part per class, as `equipoise.core.parts` has them."""
-        low = high = np.full(len(self.values), np.nan)
+        low = high = corrected = np.full(len(self.values), np.nan)
+        if self.draws.null is not None and self.tables.statistic in get_args(Plain):
+            # What the squared values exceed chance by.
+            chance = known_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
+            corrected = np.sqrt(np.maximum(self.values**2 - chance, 0.0))
         if self.draws.intervals:
             # Every class's interval in one pass.
             known = self.estimable & ~np.isnan(self.design)
@@ -733,7 +726,7 @@ class Classes:
             n=self.found.n_before[0],
             excluded=self.dropped,
             reason=np.where(self.estimable, "", reasons).tolist(),
-            corrected=self.corrected,
+            corrected=corrected,
         )
 
     def _shares(self) -> pa.ListArray:

@@ -310,7 +310,7 @@ def _labels(
 ) -> tuple[Integers32, tuple[str, ...], Floats]:
     """Return label codes (n, k), their names, and weights (n, k)."""
     known = isinstance(y_pred, Encoded)
-    array = y_pred.codes if known else label_array(y_pred, what="y_pred")
+    array = y_pred.codes if known else y_pred
     single = array.ndim == 1 and weights is None
     shape = (len(array), 1) if single else array.shape
     if len(shape) != 2 or shape[1] == 0:
