@@ -14,7 +14,7 @@ from benchmarks import harness
 from benchmarks.harness import compared, read_seconds, sizes, unit
 from equipoise.metrics import iss_cross, iss_intra
 from equipoise.stats.resampling import Permutation
-from equipoise.stats.shuffling import keys, shuffle
+from equipoise.stats.streams import keys, shuffle
 
 D, SETS, PERMUTATIONS = 512, 9, 1_000
 SKLEARN, NUMPY = "scikit-learn cosine_distances", "numpy, unit vectors in float64"

@@ -15,7 +15,7 @@ from equipoise.metrics import iss_cross, iss_difference, iss_intra, mean_distanc
 from equipoise.metrics.vectors import diversity
 from equipoise.metrics.vectors.diversity import exchanged, principal_components
 from equipoise.stats.resampling import Permutation
-from equipoise.stats.shuffling import keys, shuffle
+from equipoise.stats.streams import keys, shuffle
 from goldens import Golden
 
 GOLDEN = Golden("diversity.json")

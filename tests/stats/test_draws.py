@@ -9,9 +9,12 @@ from scipy.stats import chisquare, hypergeom, poisson
 
 from equipoise.stats import draws
 from equipoise.stats.draws import Exchange, ItemSampler, TableSampler
-from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys, shuffle
 from equipoise.stats.streams import (
+    add_exchanged,
+    draw_subsets,
+    keys,
     philox_numbers,
+    shuffle,
     stream,
     unit_counts,
     unit_keys,

@@ -12,8 +12,7 @@ import numpy as np
 from equipoise.core import Floats, Integers, Integers32, record
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange, varies
-from equipoise.stats.shuffling import add_shuffled
-from equipoise.stats.streams import Seed, stream
+from equipoise.stats.streams import Seed, add_shuffled, stream
 from equipoise.stats.threads import each
 
 Result = TypeVar("Result")

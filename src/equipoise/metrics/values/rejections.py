@@ -48,8 +48,7 @@ from equipoise.stats.resampling import (
     Resampling,
     null_draws,
 )
-from equipoise.stats.shuffling import add_relabelled, keys
-from equipoise.stats.streams import Seed, unit_counts, unit_keys
+from equipoise.stats.streams import Seed, add_relabelled, keys, unit_counts, unit_keys
 
 _NULL = "groups are exchangeable within each set; between sets where each has one group"
 _FEW = "fewer than two groups have images enough"

@@ -34,8 +34,7 @@ from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, pr
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.resampling import Resampling, level_of
-from equipoise.stats.shuffling import keys, shuffle
-from equipoise.stats.streams import Seed
+from equipoise.stats.streams import Seed, keys, shuffle
 from equipoise.stats.threads import each
 
 Labels = npt.NDArray[np.uint16]

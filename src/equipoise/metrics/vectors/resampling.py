@@ -40,8 +40,7 @@ from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.resampling import Resampling, level_of, null_draws
-from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
-from equipoise.stats.streams import Seed, stream
+from equipoise.stats.streams import Seed, add_exchanged, draw_subsets, keys, stream
 from equipoise.stats.threads import each
 
 Alternative = Literal["greater", "less", "two-sided"]
