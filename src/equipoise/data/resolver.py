@@ -1,11 +1,10 @@
 """From free text to labels: normal forms, the class that a text names, refusals and states."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -58,6 +57,8 @@ _CONTRACTION = re.compile(r"\b(he|she)'s\b")
 # Shorter values of an attribute are codes, not words to mask.
 _SHORTEST = 3
 Words = tuple[str, ...]
+Phrases = tuple[Mapping[Words, set[str]], Mapping[str, set[int]]]
+"""The classes of each phrase, and the lengths of phrases by their first word."""
 
 
 def neutral_words(levels: Iterable[str], masked: Iterable[str] = ()) -> dict[str, str]:
@@ -150,12 +151,12 @@ class Resolver:
             return AMBIGUOUS
         return found.pop() if found else UNRESOLVED
 
-    def _matches(self, words: Words, masked: Words) -> Iterator[tuple[int, int, frozenset[str]]]:
+    def _matches(self, words: Words, masked: Words) -> Iterator[tuple[int, int, set[str]]]:
+        both = [*zip(self._known, (words, masked), strict=True)]
         for start in range(len(words)):
-            for phrases, text in ((self._names, words), (self._phrases, masked)):
-                for length in phrases.lengths.get(text[start], ()):
-                    names = phrases.classes.get(text[start : start + length])
-                    if names:
+            for (classes, lengths), text in both:
+                for length in lengths.get(text[start], ()):
+                    if names := classes.get(text[start : start + length]):
                         yield start, start + length, names
 
     def _masked(self, words: Words) -> Words:
@@ -167,40 +168,27 @@ class Resolver:
         return re.compile("|".join(patterns), re.IGNORECASE)
 
     @cached_property
-    def _names(self) -> _Phrases:
-        """Class names, and synonyms that say nothing but a group."""
-        known = [(words_of(name), name) for name in self.classes]
-        groups = [(words_of(text), name) for text, name in self.synonyms.items()]
-        known += [(words, name) for words, name in groups if self._only_group(words)]
-        return _Phrases.of((words, name) for words, name in known if {*words} - _ARTICLES)
-
-    @cached_property
-    def _phrases(self) -> _Phrases:
-        every = [(words_of(text), name) for text, name in self.synonyms.items()]
-        return _Phrases.of(
-            (self._masked(words), name) for words, name in every if not self._only_group(words)
-        )
-
-    def _only_group(self, words: Words) -> bool:
-        return all(word in self.neutral or word in _ARTICLES for word in words)
+    def _known(self) -> tuple[Phrases, Phrases]:
+        """Class names with synonyms that say nothing but a group; other synonyms, masked."""
+        names = [(words_of(name), name) for name in self.classes]
+        masked: list[tuple[Words, str]] = []
+        for text, name in self.synonyms.items():
+            words = words_of(text)
+            if all(word in self.neutral or word in _ARTICLES for word in words):
+                names.append((words, name))
+            else:
+                masked.append((self._masked(words), name))
+        said = ((words, name) for words, name in names if {*words} - _ARTICLES)
+        return _phrases(said), _phrases(masked)
 
 
-@dataclass(frozen=True)
-class _Phrases:
-    """Phrases of words: the classes of each, and their lengths by first word."""
-
-    classes: Mapping[Words, frozenset[str]]
-    lengths: Mapping[str, frozenset[int]]
-
-    @classmethod
-    def of(cls, known: Iterable[tuple[Words, str]]) -> _Phrases:
-        classes: dict[Words, frozenset[str]] = {}
-        lengths: dict[str, frozenset[int]] = {}
-        for words, name in known:
-            if words:
-                classes[words] = classes.get(words, frozenset()) | {name}
-                lengths[words[0]] = lengths.get(words[0], frozenset()) | {len(words)}
-        return cls(classes, lengths)
+def _phrases(known: Iterable[tuple[Words, str]]) -> Phrases:
+    classes: dict[Words, set[str]] = defaultdict(set)
+    lengths: dict[str, set[int]] = defaultdict(set)
+    for words, name in known:
+        classes[words].add(name)
+        lengths[words[0]].add(len(words))
+    return classes, lengths
 
 
 def _plain(text: str) -> str:
