@@ -3,6 +3,7 @@
 import io
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -98,13 +99,9 @@ def blurred(pixels: AnyArray, boxes: Sequence[Sequence[float]]) -> Bytes:
     for box in boxes:
         left, top, right, bottom = np.clip(WHOLE if np.isnan(box).any() else box, 0.0, 1.0)
         rows = slice(math.floor(top * height), math.ceil(bottom * height))
-        _coarsen(found[rows, math.floor(left * width) : math.ceil(right * width)])
-    return found
-
-
-def _coarsen(part: Bytes) -> None:
-    side = max(1, math.ceil(max(part.shape[:2]) / BLOCKS))
-    for top in range(0, part.shape[0], side):
-        for left in range(0, part.shape[1], side):
-            block = part[top : top + side, left : left + side]
+        part = found[rows, math.floor(left * width) : math.ceil(right * width)]
+        side = max(1, math.ceil(max(part.shape[:2]) / BLOCKS))
+        for down, across in product(*(range(0, length, side) for length in part.shape[:2])):
+            block = part[down : down + side, across : across + side]
             block[:] = np.rint(block.mean(axis=(0, 1)))
+    return found

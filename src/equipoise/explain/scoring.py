@@ -74,22 +74,20 @@ def scoring(model: Any, targets: Sequence[str], *, question: str = "") -> Scorin
         # Texts run through the same module.
         layers = dict(inside.module.named_modules())
         tower = next((name for name in SEEING if name in layers), "")
-    return Scoring(inside, _score(model, inside, targets, question), tower)
-
-
-def _score(model: Any, inside: Insides, targets: Sequence[str], question: str) -> Score:
     if isinstance(model, DualEncoder):
-        return _cosine(model, inside, targets)
-    if isinstance(model, HfPairScorer):
-        return _match(model)
-    if isinstance(model, HfAnswerer):
-        return _likelihood(model, inside, question)
-    if isinstance(model, Classifier):
-        return _logit(model, inside, targets)
-    raise ModelError(
-        f"{inside.name} is of a kind whose opinion cannot be followed back to pixels here. "
-        "To do: name a classifier, a dual encoder, or a matching or answering model of BLIP."
-    )
+        score = _cosine(model, inside, targets)
+    elif isinstance(model, HfPairScorer):
+        score = _match(model)
+    elif isinstance(model, HfAnswerer):
+        score = _likelihood(model, inside, question)
+    elif isinstance(model, Classifier):
+        score = _logit(model, inside, targets)
+    else:
+        raise ModelError(
+            f"{inside.name} is of a kind whose opinion cannot be followed back to pixels here. "
+            "To do: name a classifier, a dual encoder, or a matching or answering model of BLIP."
+        )
+    return Scoring(inside, score, tower)
 
 
 def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -212,8 +212,22 @@ class SetShrinkage(SetRecipe):
         products = {name: apart[own].T @ apart[own] for name, own in rows.items()}
         strength = self.strength
         if strength is None:
-            of_subjects = ((name, vectors[own]) for name, own in rows.items())
-            strength = self._chosen(base, known, of_subjects, products)
+            if len(known) < _FEWEST:
+                raise InputError(
+                    f"{self.name} chooses its strength by leaving out each of {len(known)} "
+                    f"subjects in turn; expected at least {_FEWEST}. To do: give the strength"
+                )
+            # From the loss of each subject by a matrix learned without it.
+            places = {texts.subject: place for place, texts in enumerate(known)}
+            queries = queries_of(base, [texts.neutral for texts in known])
+            losses = [
+                _losses(vectors[own], places[name], queries, _covariance(products, without=name))
+                for name, own in rows.items()
+            ]
+            # One standard error over subjects is left as room: other subjects will use the matrix.
+            spread = np.std(losses, axis=0, ddof=1) / math.sqrt(len(losses))
+            fit = np.flatnonzero(np.mean(losses, axis=0) + spread <= self.allowed_loss)
+            strength = STRENGTHS[fit[-1]] if len(fit) else 0.0
         return Wrapping(
             transform=_shrinking(_covariance(products), strength).astype(np.float32),
             applied_to=("texts",),
@@ -221,35 +235,14 @@ class SetShrinkage(SetRecipe):
             record={"strength": strength},
         )
 
-    def _chosen(
-        self,
-        base: DualEncoder,
-        known: Sequence[SubjectTexts],
-        vectors: Iterable[tuple[str, Floats]],
-        products: Mapping[str, Floats],
-    ) -> float:
-        """Return a strength from the loss of each subject by a matrix learned without it."""
-        if len(known) < _FEWEST:
-            raise InputError(
-                f"{self.name} chooses its strength by leaving out each of {len(known)} subjects "
-                f"in turn; expected at least {_FEWEST}. To do: give the strength"
-            )
-        places = {texts.subject: place for place, texts in enumerate(known)}
-        queries = queries_of(base, [texts.neutral for texts in known])
-        losses = []
-        for name, images in vectors:
-            covariance = _covariance(products, without=name)
-            shrunk = (unit_vectors(queries @ _shrinking(covariance, one)) for one in STRENGTHS)
-            before, *after = (
-                float(((images @ some.T).argmax(axis=1) == places[name]).mean())
-                for some in (queries, *shrunk)
-            )
-            # How much less often the subject's images are named right.
-            losses.append([before - share for share in after])
-        # One standard error over subjects is left as room: the matrix is used on other subjects.
-        spread = np.std(losses, axis=0, ddof=1) / math.sqrt(len(losses))
-        fit = np.flatnonzero(np.mean(losses, axis=0) + spread <= self.allowed_loss)
-        return STRENGTHS[fit[-1]] if len(fit) else 0.0
+
+def _losses(images: Floats, place: int, queries: Floats, covariance: Floats) -> list[float]:
+    """Return how much less often a subject's images are named right, by strength."""
+    shrunk = (unit_vectors(queries @ _shrinking(covariance, one)) for one in STRENGTHS)
+    before, *after = (
+        float(((images @ some.T).argmax(axis=1) == place).mean()) for some in (queries, *shrunk)
+    )
+    return [before - share for share in after]
 
 
 def _covariance(products: Mapping[str, Floats], without: str = "") -> Floats:

@@ -539,24 +539,23 @@ class Outcome:
 
 def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
     """Conclude for each recipe whether it transfers to withheld subjects, and at what price."""
-    names = dict.fromkeys(row.recipe for row in rows)
-    return tuple(_outcome(name, [row for row in rows if row.recipe == name]) for name in names)
-
-
-def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
-    biases, utilities = ([row for row in rows if row.role == role] for role in ROLES)
-    # A disparity that is not clear of the floor leaves nothing to lower halfway.
-    clear = [row for row in biases if not row.share_reason]
-    lowered = any(row.lowered for row in clear)
-    conclusion = (
-        "costs too much" if lowered and any(row.difference < -MARGIN for row in utilities)
-        else "transfers in part" if lowered and not all(row.reaches for row in clear)
-        else "cannot be told" if not clear or any(row.open for row in clear)
-        else "does not transfer" if not lowered
-        else "transfers" if any(row.measure == ACCURACY for row in utilities)
-        else "price not measured"
-    )  # fmt: skip
-    return Outcome(recipe, conclusion, _sentence(biases, utilities))
+    found = []
+    for recipe in dict.fromkeys(row.recipe for row in rows):
+        own = [row for row in rows if row.recipe == recipe]
+        biases, utilities = ([row for row in own if row.role == role] for role in ROLES)
+        # A disparity that is not clear of the floor leaves nothing to lower halfway.
+        clear = [row for row in biases if not row.share_reason]
+        lowered = any(row.lowered for row in clear)
+        conclusion = (
+            "costs too much" if lowered and any(row.difference < -MARGIN for row in utilities)
+            else "transfers in part" if lowered and not all(row.reaches for row in clear)
+            else "cannot be told" if not clear or any(row.open for row in clear)
+            else "does not transfer" if not lowered
+            else "transfers" if any(row.measure == ACCURACY for row in utilities)
+            else "price not measured"
+        )  # fmt: skip
+        found.append(Outcome(recipe, conclusion, _sentence(biases, utilities)))
+    return tuple(found)
 
 
 def named(measure: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from equipoise.core import InputError, Objects, Positions
+from equipoise.core import InputError, Positions
 from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable
@@ -105,14 +105,21 @@ class Contrastive(TrainedRecipe):
     ) -> Any:
         torch, model = subject.torch, subject.model
         scale, bias = model.logit_scale.exp(), getattr(model, "logit_bias", None)
-        texts, own = np.unique(images.caption[rows].astype(str), return_inverse=True)
+        texts, captions = np.unique(images.caption[rows].astype(str), return_inverse=True)
         with subject.autocast():
             pictures = subject.images([images.images[row] for row in rows.tolist()])
             vectors = subject.texts(texts.tolist())
-        loss = contrastive_loss(torch, pictures, vectors, own, scale, bias)
+        loss = contrastive_loss(torch, pictures, vectors, captions, scale, bias)
         if not self.penalty:
             return loss
-        queries, places = _queries(subject, known, images.subject[rows])
+        # The mean vector of the neutral prompts of each subject of the batch, and its place.
+        names, places = np.unique(images.subject[rows].astype(str), return_inverse=True)
+        neutral = {about.subject: about.neutral for about in known}
+        prompts = [neutral[name] for name in names.tolist()]
+        with subject.autocast():
+            spoken = subject.texts([text for own in prompts for text in own])
+        unit = torch.nn.functional.normalize(spoken.float()).split([*map(len, prompts)])
+        queries = torch.stack([part.mean(dim=0) for part in unit])
         sets = np.unique(images.set[rows].astype(str), return_inverse=True)[1]
         spread = spread_within_sets(torch, pictures, queries, sets, places, scale)
         return loss + self.penalty * spread
@@ -127,20 +134,6 @@ def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
             held = []
         held.append(rows)
     yield np.concatenate(held)
-
-
-def _queries(
-    subject: Trainable, known: Sequence[SubjectTexts], subjects: Objects
-) -> tuple[Any, Codes]:
-    """Return the mean vector of the neutral prompts of each subject of a batch, and its place."""
-    names, places = np.unique(subjects.astype(str), return_inverse=True)
-    neutral = {texts.subject: texts.neutral for texts in known}
-    prompts = [neutral[name] for name in names.tolist()]
-    with subject.autocast():
-        vectors = subject.texts([text for texts in prompts for text in texts])
-    unit = subject.torch.nn.functional.normalize(vectors.float())
-    means = [part.mean(dim=0) for part in unit.split([len(texts) for texts in prompts])]
-    return subject.torch.stack(means), places
 
 
 def contrastive_loss(torch: Any, images: Any, texts: Any, own: Codes, scale: Any, bias: Any) -> Any:

@@ -46,29 +46,24 @@ def _find(asked: str, options: Options) -> tuple[Path, dict[str, Any]]:
             f"{path} names no pipeline ({error}). To do: name a folder that save_pretrained of a "
             "pipeline of diffusers wrote."
         ) from error
-    _refuse_code(asked, index, options)
+    if not options.trust_remote_code:
+        # A class may be in a file that came with the pipeline.
+        from diffusers import pipelines
+
+        own = [] if isinstance(index["_class_name"], str) else [INDEX]
+        own += [
+            part
+            for part, library in _parts(index).items()
+            # Some pipelines name modules of diffusers by their last part: "stable_diffusion".
+            if library.partition(".")[0] not in {"diffusers", "transformers"}
+            and not hasattr(pipelines, library)
+        ]
+        if own:
+            raise ModelError(
+                f"{asked} brings Python code of its own ({own[0]}), which would be run. To do: use "
+                "a checkpoint without, or, if you have read the code, set trust_remote_code: true."
+            )
     return folder, index
-
-
-def _refuse_code(asked: str, index: Mapping[str, Any], options: Options) -> None:
-    """Refuse a pipeline or a part of it whose class is in a file that came with it."""
-    from diffusers import pipelines
-
-    if options.trust_remote_code:
-        return
-    own = [] if isinstance(index["_class_name"], str) else [INDEX]
-    own += [
-        part
-        for part, library in _parts(index).items()
-        # Some pipelines name modules of diffusers by their last part: "stable_diffusion".
-        if library.partition(".")[0] not in {"diffusers", "transformers"}
-        and not hasattr(pipelines, library)
-    ]
-    if own:
-        raise ModelError(
-            f"{asked} brings Python code of its own ({own[0]}), which would be run. To do: use a "
-            "checkpoint without, or, if you have read the code, set trust_remote_code: true."
-        )
 
 
 def _parts(index: Mapping[str, Any]) -> dict[str, str]:
@@ -346,22 +341,6 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
     parts, code = ("", *_parts(index)), options.trust_remote_code
     settings = {path for part in parts for path in settings_in(folder / part, code=code)}
     weights = digests(_weights(asked, folder, index, options), folder)
-    pipeline = _pipeline(folder, index, options, placement, library)
-    info = tower_info(
-        options, type(pipeline).__name__, digests(settings, folder) | weights, weights, placement,
-        library,
-        revision=commit(folder),
-        preprocessing={
-            "scheduler": type(pipeline.scheduler).__name__,
-            "safety_checker": getattr(pipeline, "safety_checker", None) is not None,
-        },
-    )  # fmt: skip
-    return DiffusersGenerator(info, pipeline, placement)
-
-
-def _pipeline(
-    folder: Path, index: Mapping[str, Any], options: Options, placement: Placement, library: Any
-) -> Any:
     # Parts that the pipeline was saved without, such as a third text encoder.
     absent = {part: None for part, given in index.items() if given == [None, None]}
     with quiet(library), quiet(transformers()), warnings.catch_warnings():
@@ -375,7 +354,7 @@ def _pipeline(
                 dtype=placement.torch_dtype,
                 use_safetensors=None if options.allow_pickle else True,
                 local_files_only=True,
-                trust_remote_code=options.trust_remote_code,
+                trust_remote_code=code,
                 **absent,
             )
         except Exception as error:
@@ -386,4 +365,13 @@ def _pipeline(
     if hasattr(getattr(pipeline, "vae", None), "enable_slicing"):
         # One image is decoded at a time: the memory it takes does not grow with the batch.
         pipeline.vae.enable_slicing()
-    return pipeline
+    info = tower_info(
+        options, type(pipeline).__name__, digests(settings, folder) | weights, weights, placement,
+        library,
+        revision=commit(folder),
+        preprocessing={
+            "scheduler": type(pipeline.scheduler).__name__,
+            "safety_checker": getattr(pipeline, "safety_checker", None) is not None,
+        },
+    )  # fmt: skip
+    return DiffusersGenerator(info, pipeline, placement)

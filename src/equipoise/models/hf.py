@@ -555,11 +555,22 @@ class HfAnswerer:
     def _answers(self, question: str, images: Images) -> list[str]:
         pictures, words = pillow_images(images), question.strip()
         if self.family.chat:
-            given = self._conversation(pictures, words)
+            text = {"type": "text", "text": words}
+            given = self.processor.apply_chat_template(
+                [
+                    [{"role": "user", "content": [{"type": "image", "image": picture}, text]}]
+                    for picture in pictures
+                ],
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
+                return_tensors="pt",
+                processor_kwargs={"padding": True},
+            )
         else:
             prompts = [self.family.prompt.format(words)] * len(pictures)
-            text = {"text": prompts, "padding": True} if words else {}
-            given = self.processor(images=pictures, **text, return_tensors="pt")
+            texts = {"text": prompts, "padding": True} if words else {}
+            given = self.processor(images=pictures, **texts, return_tensors="pt")
         inputs = self.placement.put(given)
         with self.placement.torch.inference_mode():
             tokens = self.model.generate(**inputs, **DECODING)
@@ -568,22 +579,8 @@ class HfAnswerer:
             # A decoder repeats the question. Of a caption, BLIP-2 writes the beginning itself.
             asked = "input_ids" in inputs
             start = inputs["input_ids"].shape[1] if asked else config.num_query_tokens + 1
-        texts = self.processor.batch_decode(tokens[:, start:], skip_special_tokens=True)
-        return [text.strip() for text in texts]
-
-    def _conversation(self, images: list[Any], question: str) -> Any:
-        text = {"type": "text", "text": question}
-        return self.processor.apply_chat_template(
-            [
-                [{"role": "user", "content": [{"type": "image", "image": image}, text]}]
-                for image in images
-            ],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-            processor_kwargs={"padding": True},
-        )
+        answers = self.processor.batch_decode(tokens[:, start:], skip_special_tokens=True)
+        return [answer.strip() for answer in answers]
 
 
 def load_answerer(checkpoint: Checkpoint) -> HfAnswerer:

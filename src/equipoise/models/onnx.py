@@ -210,28 +210,13 @@ def load_onnx_classifier(
     ModelError
         If the file is missing or holds no such graph.
     """
-    if not Path(path).is_file():
-        raise ModelError(f"There is no model file {path}.")
-    files = digests([Path(path)])
-    session = _session(str(path))
-    outputs = session.get_outputs()
-    info = ModelInfo(
-        name=name or f"onnx:{path}",
-        family="onnx",
-        weights_sha256=one_digest(files),
-        files=files,
-        dimension=outputs[1].shape[1] if len(outputs) == 2 else None,
-        backend="onnxruntime",
-        preprocessing={"image_processor": "the graph itself"},
-        versions={"onnxruntime": version("onnxruntime")},
-    )
-    return OnnxClassifier(str(path), tuple(labels), session, batch_size, info)
-
-
-def _session(path: str) -> Any:
-    """Load a graph to run on one thread of the CPU, and check its inputs and outputs."""
     import onnxruntime
 
+    graph = Path(path)
+    if not graph.is_file():
+        raise ModelError(f"There is no model file {path}.")
+    files = digests([graph])
+    # To run on one thread of the CPU.
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -241,7 +226,7 @@ def _session(path: str) -> Any:
     try:
         # From bytes, no tensor is read of another file, which the key would not hold.
         session = onnxruntime.InferenceSession(
-            Path(path).read_bytes(), sess_options=options, providers=["CPUExecutionProvider"]
+            graph.read_bytes(), sess_options=options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:
         raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
@@ -258,4 +243,14 @@ def _session(path: str) -> Any:
             f"{path} has the inputs and outputs {shapes}. Expected one input, tensor(uint8) of "
             "shape (n, height, width, 3), probabilities, and perhaps features (n, dimension)."
         )
-    return session
+    info = ModelInfo(
+        name=name or f"onnx:{path}",
+        family="onnx",
+        weights_sha256=one_digest(files),
+        files=files,
+        dimension=outputs[1].shape[1] if len(outputs) == 2 else None,
+        backend="onnxruntime",
+        preprocessing={"image_processor": "the graph itself"},
+        versions={"onnxruntime": version("onnxruntime")},
+    )
+    return OnnxClassifier(str(path), tuple(labels), session, batch_size, info)

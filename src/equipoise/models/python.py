@@ -155,6 +155,10 @@ def load_generator(target: str, options: Options) -> ImageGenerator:
 def _made(target: str, options: Options, kinds: tuple[type, ...], expected: str) -> Any:
     """Return the model that a factory of the user's makes, keyed by its code.
 
+    So that other code meets no old evidence, the SHA-256 of the source of the factory's module, of
+    the module of the model's class, and of the local modules that these import are added to
+    `info.files`, and the revision that was asked for to `info.preprocessing`.
+
     Parameters
     ----------
     target : str
@@ -169,7 +173,7 @@ def _made(target: str, options: Options, kinds: tuple[type, ...], expected: str)
     ------
     ModelError
         If there is no such factory, it cannot be called with a device and a dtype, it fails, or it
-        makes something else.
+        makes something else, or a model whose info cannot be set.
     """
     if options.backend != "auto":
         raise ModelError(
@@ -192,49 +196,24 @@ def _made(target: str, options: Options, kinds: tuple[type, ...], expected: str)
     if not isinstance(model, kinds):
         raise ModelError(f"{target} made a {type(model).__name__}, which {expected}.")
     modules = {module, getattr(factory, "__module__", module), type(model).__module__}
-    return _keyed(model, target, modules, options)
-
-
-def _keyed(found: Any, target: str, modules: Iterable[str], options: Options) -> Any:
-    """Have what a model is say which code made it, so that other code meets no old evidence.
-
-    The SHA-256 of the source of the factory's module, of the module of the model's class, and of
-    the local modules that these import are added to `info.files`, and the revision that was asked
-    for to `info.preprocessing`.
-
-    Parameters
-    ----------
-    found : object
-        With `info`.
-    target : str
-        ``module:factory``.
-    modules : iterable of str
-        Those of the factory and of the model's class.
-    options : Options
-
-    Raises
-    ------
-    ModelError
-        If `info` cannot be set.
-    """
-    if not isinstance(found.info, ModelInfo):
+    if not isinstance(model.info, ModelInfo):
         raise ModelError(
-            f"{target} made a model whose info is a {type(found.info).__name__}, expected "
+            f"{target} made a model whose info is a {type(model.info).__name__}, expected "
             "equipoise.models.ModelInfo."
         )
     sources = {f"{one} (source)": digest for one, digest in source_digests(modules).items()}
     declared = {} if options.revision is None else {"declared_revision": options.revision}
     info = replace(
-        found.info,
-        files={**found.info.files, **sources},
-        preprocessing={**found.info.preprocessing, **declared},
-        revision=found.info.revision if options.revision is None else options.revision,
+        model.info,
+        files={**model.info.files, **sources},
+        preprocessing={**model.info.preprocessing, **declared},
+        revision=model.info.revision if options.revision is None else options.revision,
     )
     try:
-        object.__setattr__(found, "info", info)
+        object.__setattr__(model, "info", info)
     except AttributeError as error:
         raise ModelError(
             f"{target} made a model whose info cannot be set, so it cannot say which code made "
             "it. To do: make info an attribute, not a property."
         ) from error
-    return found
+    return model

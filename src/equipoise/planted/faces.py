@@ -65,20 +65,6 @@ def draw_faces(n: int, *, long_hair: Sequence[float], seed: int) -> Drawn:
     order = random.permutation(n)
     tool, group = tool[order], group[order]
     move = random.integers(-_MOVE, _MOVE + 1, (n, 2))
-    images = _draw(tool, group, move, random)
-    boxes = np.asarray(BOX)[None] + np.tile(move, (1, 2))
-    limited = np.clip(boxes, 0, IMAGE_SIZE)
-    names = (np.asarray(TOOLS, dtype=object)[tool], np.asarray(GROUPS, dtype=object)[group])
-    return Drawn(images, *names, limited)
-
-
-def _draw(
-    tool: Integers,
-    group: Integers,
-    move: Integers,
-    random: np.random.Generator,
-) -> Bytes:
-    n = len(tool)
     y, x = np.mgrid[:IMAGE_SIZE, :IMAGE_SIZE].astype(np.float64)[:, None]
     x, y = x - move[:, 0, None, None], y - move[:, 1, None, None]
     grey = random.uniform(90, 170, (n, 1, 1, 1)) * np.ones((1, IMAGE_SIZE, IMAGE_SIZE, 3))
@@ -102,7 +88,11 @@ def _draw(
         image = np.where(mask[..., None], colour, image)
     image = image + _CONTRAST * _tools(x - 33 + 2, y - 34, tool)[..., None]
     image = image + random.normal(0, _NOISE, image.shape)
-    return np.asarray(np.clip(np.rint(image), 0, 255), dtype=np.uint8)
+    images = np.clip(np.rint(image), 0, 255).astype(np.uint8)
+    boxes = np.asarray(BOX)[None] + np.tile(move, (1, 2))
+    limited = np.clip(boxes, 0, IMAGE_SIZE)
+    names = (np.asarray(TOOLS, dtype=object)[tool], np.asarray(GROUPS, dtype=object)[group])
+    return Drawn(images, *names, limited)
 
 
 def _between(dark: Sequence[float], light: Sequence[float], share: Floats) -> Floats:

@@ -28,7 +28,7 @@ from equipoise.models import runtimes
 from equipoise.stats.streams import stream
 
 Image = Bytes
-Box = tuple[int, int, int, int]
+Box = tuple[int, ...]
 """Left, top, right, bottom in pixels; right and bottom are outside."""
 
 SIDES = ("left", "top", "right", "bottom")
@@ -66,8 +66,7 @@ class Regions:
         """Return the face of an image; None without one."""
         if not self.found[place]:
             return None
-        left, top, right, bottom = self.boxes[place].tolist()
-        return left, top, right, bottom
+        return tuple(self.boxes[place].tolist())
 
     def missing(self, groups: Sequence[object] | AnyArray) -> Mapping[str, tuple[int, int]]:
         """Count images without a face.
@@ -345,9 +344,9 @@ class CascadeDetector:
             side = max(int(0.1 * min(grey.shape)), 1)
             found = cascade.detectMultiScale(grey, 1.1, minNeighbors=5, minSize=(side, side))
             if len(found):
-                boxes = np.asarray(found, dtype=np.float64)
-                left, top, width, height = boxes.T
                 # Equal areas: the upper, then the left one, whatever the order of the hits.
-                best = np.lexsort((left, top, -width * height))[0]
-                ends[place] = np.concatenate([boxes[best, :2], boxes[best, :2] + boxes[best, 2:]])
+                left, top, width, height = max(
+                    np.asarray(found).tolist(), key=lambda box: (box[2] * box[3], -box[1], -box[0])
+                )
+                ends[place] = left, top, left + width, top + height
         return Regions.of(ends, [image.shape[:2] for image in images])

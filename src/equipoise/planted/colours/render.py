@@ -165,13 +165,15 @@ def coverage(factors: Factors, distance: Callable[[Floats, Floats], Floats]) -> 
     ndarray of float64, shape (n, IMAGE_SIZE, IMAGE_SIZE)
         A linear ramp one pixel wide across the outline.
     """
-    side = (SIDE * factors.scale)[:, None, None]
+    side, turn, x, y = (
+        each[:, None, None]
+        for each in (SIDE * factors.scale, factors.rotation, factors.x, factors.y)
+    )
     centres = np.arange(IMAGE_SIZE) + 0.5
     free = IMAGE_SIZE - 2.0 * MARGIN
-    right = (centres[None, None, :] - (MARGIN + free * factors.x)[:, None, None]) / side
-    up = ((MARGIN + free * factors.y)[:, None, None] - centres[None, :, None]) / side
-    cos = np.cos(factors.rotation)[:, None, None]
-    sin = np.sin(factors.rotation)[:, None, None]
+    right = (centres[None, None, :] - (MARGIN + free * x)) / side
+    up = ((MARGIN + free * y) - centres[None, :, None]) / side
+    cos, sin = np.cos(turn), np.sin(turn)
     outside = distance(cos * right + sin * up, cos * up - sin * right) * side
     return np.clip(0.5 - outside, 0.0, 1.0)
 

@@ -231,7 +231,11 @@ def _render_chunk(factors: Factors) -> Bytes:
     column = np.arange(IMAGE_SIZE, dtype=np.float32) + (0.5 - IMAGE_SIZE / 2.0)
     grey = factors.grey[:, None] + factors.slope[:, None] * (column / IMAGE_SIZE)
     behind = 255.0 * grey.astype(np.float32)[:, None, :]
-    bars = np.stack([_bars(column, upright=upright) for upright in (False, True)])[factors.frame]
+    length, width, away = BAR
+    along = np.clip(length / 2.0 + 0.5 - np.abs(column), 0.0, 1.0)
+    beside = np.clip(width / 2.0 + 0.5 - np.abs(np.abs(column) - away), 0.0, 1.0)
+    level = (beside[:, None] * along[None, :]).astype(np.float32)
+    bars = np.stack([level, level.T])[factors.frame]
     behind = behind + bars * (_INK - behind)
     ink = RGB[factors.hue] * factors.light.astype(np.float32)[:, None]
     covered = _coverage(factors, column)[..., None]
@@ -240,30 +244,21 @@ def _render_chunk(factors: Factors) -> Bytes:
     return pixels
 
 
-def _bars(column: Floats32, *, upright: bool) -> Floats32:
-    length, width, away = BAR
-    along = np.clip(length / 2.0 + 0.5 - np.abs(column), 0.0, 1.0)
-    beside = np.clip(width / 2.0 + 0.5 - np.abs(np.abs(column) - away), 0.0, 1.0)
-    level = (beside[:, None] * along[None, :]).astype(np.float32)
-    return level.T if upright else level
-
-
 def _coverage(factors: Factors, column: Floats32) -> Floats32:
     """Return the share of each pixel that the glyph covers: a ramp a pixel wide at its edge."""
-    single = {
-        name: getattr(factors, name).astype(np.float32) for name in ("x", "y", "side", "turn")
-    }
-    right = column[None, None, :] - single["x"][:, None, None]
-    down = column[None, :, None] - single["y"][:, None, None]
-    scale = CELLS / (2.0 * REACH) / single["side"]
-    cos = (np.cos(single["turn"]) * scale)[:, None, None]
-    sin = (np.sin(single["turn"]) * scale)[:, None, None]
+    x, y, side, turn = (
+        getattr(factors, name).astype(np.float32)[:, None, None]
+        for name in ("x", "y", "side", "turn")
+    )
+    right, down = column[None, None, :] - x, column[None, :, None] - y
+    scale = CELLS / (2.0 * REACH) / side
+    cos, sin = np.cos(turn) * scale, np.sin(turn) * scale
     # A turn of the glyph is a turn of the pixels the other way; rows count downwards.
     across = np.clip(cos * right - sin * down + CELLS / 2, 0, CELLS - 1)
     below = np.clip(sin * right + cos * down + CELLS / 2, 0, CELLS - 1)
     shape = (factors.subject // len(FILLS)).astype(np.int32)[:, None, None] * CELLS**2
     cell = below.astype(np.int32) * CELLS + across.astype(np.int32) + shape
-    outside = distances().ravel()[cell] * single["side"][:, None, None]
+    outside = distances().ravel()[cell] * side
     hollow = (factors.subject % len(FILLS) == FILLS.index("hollow"))[:, None, None]
     line = np.abs(outside + STROKE / 2.0) - STROKE / 2.0
     edge = np.where(hollow, line, outside)

@@ -1,6 +1,6 @@
 """Sets of scenes with the truth about each image: balanced, and counterfactual."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -111,5 +111,5 @@ def render_sets(per_subject: int, *, seed: int) -> Scenes:
 
 
 def _joined(parts: list[Factors]) -> Factors:
-    names = [each.name for each in fields(Factors)]
-    return Factors(*(np.concatenate([getattr(each, name) for each in parts]) for name in names))
+    columns = [vars(part) for part in parts]
+    return Factors(**{name: np.concatenate([own[name] for own in columns]) for name in columns[0]})
