@@ -193,7 +193,7 @@ def _made(target: str, options: Options, kinds: tuple[type, ...], expected: str)
             f"{target} failed: {type(error).__name__}: {error}. The module must be installed, or "
             "its folder on PYTHONPATH."
         ) from error
-    if not isinstance(model, kinds):
+    if not any(isinstance(model, kind) for kind in kinds):
         raise ModelError(f"{target} made a {type(model).__name__}, which {expected}.")
     modules = {module, getattr(factory, "__module__", module), type(model).__module__}
     if not isinstance(model.info, ModelInfo):
