@@ -22,7 +22,6 @@ from equipoise.report.blocks import (
     Section,
     Table,
     TableSection,
-    Value,
     distinct,
     has,
     panels,
@@ -89,7 +88,7 @@ def _amplified(name: str, panel: Sequence[Row]) -> Chart:
     label = f"Bias amplification against diffusion bias: {name}"
     series = distinct(panel, "model")
     chart = scatter(marks, label, *axes, title=name, series=series)
-    columns: dict[str, Value] = {
+    columns = {
         "Target": "target", "#Diffusion bias": "diffusion_bias",
         "#Interval": "diffusion_low diffusion_high", "#Amplification": "bias_amplification",
         "#Its interval": "amplification_low amplification_high", "Note": "reason",
@@ -149,7 +148,7 @@ def external(result: AuditResult) -> Section | None:
         "is wide. A correlation is no cause."
     )
     related = rows(result, "outside_correlations")
-    columns: dict[str, Value] = {
+    columns = {
         "Pair": lambda row: f"{_named(row)} and {row['figure']}", "Kind": "kind", "Model": "model",
         "Groups": lambda row: scope(row["groups"], row["version"]), "#Points": "n", "#r": "value",
         "#Interval": "low high", "#p": "p_value", "Note": "reason",
@@ -184,7 +183,7 @@ def _named(row: Row) -> str:
 def labels(result: AuditResult) -> Section | None:
     """Return the labels predicted most often for each group, and their associations."""
     charts = [_shares(*place) for place in by_place(rows(result, "labels"))]
-    columns: dict[str, Value] = {
+    columns = {
         "Label": "label", "Most frequent for": "set", "#Association score": "value",
         "Model": where,
     }  # fmt: skip

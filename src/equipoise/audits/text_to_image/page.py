@@ -25,7 +25,6 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
-    Value,
     Words,
     distinct,
     has,
@@ -94,7 +93,7 @@ def shares(result: AuditResult) -> Section | None:
             own = [row for row in panel if row["class"] == name]
             charts.append(_shares(own, name, place))
     text = _SHARES if any(row["corrected"] for row in table) else _UNCORRECTED
-    columns: dict[str, Value] = {
+    columns = {
         "Target": "target", "Class": "class", "%Share": "share", "%Interval": "low high",
         "%As classified": "raw", "%Its interval": "raw_low raw_high", "%Outside": "outside",
         "#Images": "images", "Model": where, "~Note": "reason",

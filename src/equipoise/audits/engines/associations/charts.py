@@ -15,7 +15,6 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
-    Value,
     distinct,
     has,
     panels,
@@ -29,9 +28,7 @@ from equipoise.report.text import interval, number, title
 
 MOST_TARGETS, MOST_PANELS = 40, 24
 PLACE = ("model", "groups", "version")
-COMPARED: Mapping[str, Value] = {
-    "Compared": lambda row: "" if row["version"] == "default" else row["version"]
-}
+COMPARED = {"Compared": lambda row: "" if row["version"] == "default" else row["version"]}
 """The column of a row's version, "" for the only one."""
 
 
@@ -61,9 +58,7 @@ def by_place(table: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     return [(where(own[0]), own) for own in panels(table, *PLACE).values()]
 
 
-def tabled(
-    chart: Chart, columns: Sequence[str] | Mapping[str, Value], found: Iterable[Any], source: str
-) -> Chart:
+def tabled(chart: Chart, columns: Mapping[str, Any], found: Iterable[Any], source: str) -> Chart:
     """Return a chart with the table of its numbers."""
     return replace(chart, table=Table.of(chart.title, columns, found, source=source))
 
@@ -103,7 +98,7 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
         title=name,
         series=distinct(shown, "version"),
     )  # fmt: skip
-    columns: dict[str, Value] = {
+    columns = {
         "Target": "subject",
         **COMPARED,
         "#Value": "value",
@@ -117,7 +112,7 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
 
 def _summaries(result: AuditResult) -> Iterable[Block]:
     """Yield mean and spread of scores by category and direction, folded."""
-    columns: dict[str, Value] = {
+    columns = {
         "Category": "category", "Direction": "direction", "Sets": "groups", "Model": "model",
         "Score": title_of, **COMPARED, "#Targets": "targets",
         "#Mean": "mean", "#Sd": "sd",
@@ -169,7 +164,7 @@ def xmcas_table(table: Sequence[Row]) -> Table:
         near = [f"{r['group']} {number(r['value'])}" for r in own if r["part"] == "similarity"]
         distance = by_part["euclidean"]["value"]
         joined.append({**by_part["mcas"], "distance": distance, "near": ", ".join(near)})
-    columns: dict[str, Value] = {
+    columns = {
         "Target": "target", **({"Of": "set"} if of else {}), "Model": where,
         "#Angle (rad)": "theta", "#Neutral (rad)": "neutral", "#Distance": "distance",
         "#MCAS": "value", "#Its interval": "low high", "Similarity to further groups": "near",
