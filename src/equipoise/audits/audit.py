@@ -178,9 +178,9 @@ class Plan:
 class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     """One kind of audit.
 
-    A kind writes `load`, `groups`, `designs` and `measure`. It may write `check`, `combine`,
-    `details`, `notes`, `warnings`, `sizes`, `members`, `save` and `compare`, whose defaults do for
-    most.
+    A kind writes `load`, `designs` and `measure`, and `groups` where all items have groups. It may
+    write `check`, `combine`, `details`, `notes`, `warnings`, `sizes`, `members`, `save` and
+    `compare`, whose defaults do for most.
 
     Attributes
     ----------
@@ -200,9 +200,9 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         The same code serves audits and plans: `models` runs them, or returns stand-ins.
         """
 
-    @abstractmethod
     def groups(self, config: ConfigT, data: DataT) -> Sequence[Groups]:
-        """Return the groups of all items, for each choice of attributes."""
+        """Return the groups of all items, for each choice of attributes; none unless written."""
+        return ()
 
     @abstractmethod
     def designs(self, config: ConfigT, data: DataT) -> Sequence[DesignT]:

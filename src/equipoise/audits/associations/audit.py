@@ -34,7 +34,7 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.images import Known
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
-from equipoise.core import DataError, Family, Groups, Integers, table_of
+from equipoise.core import DataError, Family, Integers, table_of
 from equipoise.data import (
     ArraySource,
     Items,
@@ -149,10 +149,6 @@ class Associations(Audit[Config, AssociationData, Question]):
             inputs={file: digest for each in read.values() for file, digest in each.inputs.items()},
             counts={name: dict(each.counts) for name, each in read.items()},
         )
-
-    def groups(self, config: Config, data: AssociationData) -> list[Groups]:
-        """Return no groups of all items: each table has its own."""
-        return []
 
     def designs(self, config: Config, data: AssociationData) -> list[Question]:
         """Return every measurement of every model; refuse one that no model allows."""

@@ -17,7 +17,6 @@ from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
-from equipoise.core import Groups
 from equipoise.stats.resampling import Resampling
 
 Design = SpaceDesign | ShareDesign
@@ -46,10 +45,6 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
     def load(self, config: Config, models: Models) -> TextToImageData:
         """Read or generate the images, and read or run the models on them."""
         return loading.load(config, models)
-
-    def groups(self, config: Config, data: TextToImageData) -> list[Groups]:
-        """Return no groups of all items: sets of prompts and classes are compared."""
-        return []
 
     def members(self, config: Config, data: TextToImageData, on: str) -> Members:
         """Return the images of each prompt of a batch."""
