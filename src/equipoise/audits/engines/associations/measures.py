@@ -287,17 +287,15 @@ def measure_mcas(question: Question) -> Iterator[Result]:
         )
         more = about(sides)
         kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
-        yield finding_of(
-            estimate, place, Family.COMPOSITE, subject=target,
-            direction=closer(target, estimate.value, pair), **more | {"names": kinds},
-        )  # fmt: skip
-        components, varied = estimate.parts[: len(SIDES)], estimate.parts[len(SIDES) :]
-        for part in varied:
+        # MCAS itself, then with texts resampled.
+        for tested in (None, *estimate.parts[len(SIDES) :]):
             yield finding_of(
-                estimate, question.place(part.subject), Family.COMPOSITE, part, subject=target,
-                direction=closer(target, part.value, pair), **more | {"names": kinds},
+                estimate, question.place(tested.subject if tested else ""), Family.COMPOSITE,
+                tested, subject=target,
+                direction=closer(target, (tested or estimate).value, pair),
+                **more | {"names": kinds},
             )  # fmt: skip
-        for part in components:
+        for part in estimate.parts[: len(SIDES)]:
             described = finding_of(
                 estimate, question.place(part.metric), Family.DESCRIPTIVE,
                 replace(part, metric="association_score"), subject=target, names=more["names"],
