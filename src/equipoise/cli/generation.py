@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -17,9 +17,6 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
-
-if TYPE_CHECKING:
-    from equipoise.counterfactuals.parts import Request
 
 _OF_SETS = ("candidates", "shared", "shared_self")
 
@@ -89,25 +86,22 @@ class MakingConfig(Section):
             for key in given_keys(self.generator, _OF_SETS):
                 raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
 
+    def arguments(self, base: Path) -> dict[str, Any]:
+        """Return what `plan` and `generate` take: what is asked for, of which model, and how."""
+        from equipoise.counterfactuals import request_captions, request_prompts
 
-def request(config: MakingConfig, base: Path) -> Request:
-    """Return the captions or prompts that a config names, with all that is drawn for them."""
-    from equipoise.counterfactuals import request_captions, request_prompts
-
-    generator, prompts = config.generator, config.prompts
-    if prompts is not None:
-        return request_prompts(prompts.read(base), prompts.images, generator.seed)
-    assert config.captions is not None  # noqa: S101 - the schema sees to it
-    return request_captions(config.captions.sets(), **generator.draws)
-
-
-def settings(config: MakingConfig, base: Path) -> dict[str, Any]:
-    """Return which model makes images, how, and where they are kept."""
-    return {
-        "model": config.generator.located(base),
-        "store": base / config.store,
-        "sampling": config.generator.sampling,
-        "options": config.generator.options(ExtractionConfig()),
-        "part": config.part,
-        "max_failures": config.max_failures,
-    }
+        generator, prompts = self.generator, self.prompts
+        if prompts is not None:
+            request = request_prompts(prompts.read(base), prompts.images, generator.seed)
+        else:
+            assert self.captions is not None  # noqa: S101 - the schema sees to it
+            request = request_captions(self.captions.sets(), **generator.draws)
+        return {
+            "request": request,
+            "model": generator.located(base),
+            "store": base / self.store,
+            "sampling": generator.sampling,
+            "options": generator.options(ExtractionConfig()),
+            "part": self.part,
+            "max_failures": self.max_failures,
+        }

@@ -54,11 +54,10 @@ def plan(config: Path, as_json: bool) -> None:
     settings in this store; before that they are unknown.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.generation import MakingConfig, request, settings
+    from equipoise.cli.generation import MakingConfig
     from equipoise.counterfactuals import plan
 
-    making, base = load_as(config, MakingConfig), config.parent
-    planned = plan(request(making, base), **settings(making, base))
+    planned = plan(**load_as(config, MakingConfig).arguments(config.parent))
     (say_json if as_json else say_values)(asdict(planned))
 
 
@@ -80,17 +79,16 @@ def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) 
     The folder of --export has metadata.csv, one row for each image that was asked for, and images/.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.generation import MakingConfig, request, settings
+    from equipoise.cli.generation import MakingConfig
     from equipoise.counterfactuals import export_images, generate
     from equipoise.evidence import check_place
 
-    making, base = load_as(config, MakingConfig), config.parent
+    making = load_as(config, MakingConfig)
     if export is not None:
         check_place(export, overwrite=overwrite)
     try:
         with Steps() as progress:
-            how = settings(making, base)
-            found = generate(request(making, base), **how, progress=progress)
+            found = generate(**making.arguments(config.parent), progress=progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_STOPPED) from None
     states = found.table["state"].value_counts().to_pylist()
