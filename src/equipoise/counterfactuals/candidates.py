@@ -86,8 +86,8 @@ class Candidates:
     def without(self, rows: Booleans, state: str, reason: str = "") -> Candidates:
         """Return the candidates with another state of some images, such as unreadable ones."""
         lost = rows & self.made
-        reasons, states = np.array([self.columns["reason"], self.state])
-        reasons[lost], states[lost] = reason, state
+        reasons = np.where(lost, reason, self.columns["reason"])
+        states = np.where(lost, state, self.state)
         return replace(self, state=states, columns={**self.columns, "reason": reasons})
 
 

@@ -328,7 +328,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             difference = one.detectable(0.1, config.testing.alpha, many)
             detectable.append(place | {"groups": one.groups.name, "share_difference": difference})
             if one.groups.name == designs[0].groups.name:
-                answered = int((one.state == "answered").sum())
+                answered = one.labels.rows("answered")
                 counts: dict[str, int | None] = {
                     "answered": answered,
                     "unanswered": len(one.state) - answered,

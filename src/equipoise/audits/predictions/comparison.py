@@ -99,19 +99,18 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     """
     started = perf_counter()
     config, data = next(iter(runs.values()))
-    models = _models(runs)
+    models, states = _models(runs)
     joints: list[Compared] = []
     of_labels: list[Compared] = []
     sets: dict[int, list[str]] = {}
     for names in [[*pair] for pair in combinations(models, 2)] + [[*models]] * (len(models) > 2):
-        known = {name: models[name] for name in names}
-        of_labels = [*_joints(config, data, {name: one for name, (one, _) in known.items()})]
+        of_labels = [*_joints(config, data, {name: models[name] for name in names})]
         n = max((round(one.counts.table.sum()) for _, one, _ in of_labels), default=0)
         sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
         joints += of_labels
         if config.metrics.unanswered_rate is not None:
-            states = {name: one for name, (_, one) in known.items()}
-            joints += _joints(config, data, states, answers=False)
+            given = {name: states[name] for name in names}
+            joints += _joints(config, data, given, answers=False)
     if not any(sets):
         raise DataError(
             f"no image has a label and answers of two models: {', '.join(models)}",
@@ -134,7 +133,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     return AuditResult(findings, manifest, tables)
 
 
-def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
+def _models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
     """Return each model's best predictions of the first run's images, and whether it gave any.
 
     -1 where its run lacks the image or its label, or the model has no output.
@@ -161,7 +160,7 @@ def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
                 fix="audit both models against the same labels and class mapping",
             )
         rows[name] = np.where(labelled, places, -1)
-    models = {}
+    models, states = {}, {}
     names = model_names({run: data.models for run, (_, data) in runs.items()})
     for (run, model), name in names.items():
         own = runs[run][1].models[model]
@@ -170,11 +169,11 @@ def _models(runs: Runs) -> dict[str, tuple[Coded, Coded]]:
         for version, labels in own.judged.items():
             full = name if len(own.judged) == 1 else f"{name} ({version})"
             codes = np.where(missing, -1, labels.coded.codes[rows[run]])
-            of_labels = Coded(codes.astype(np.int32), labels.coded.vocabulary)
-            models[full] = of_labels, Coded(answered, (_UNANSWERED, "answered"))
+            models[full] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
+            states[full] = Coded(answered, (_UNANSWERED, "answered"))
     if len(models) < 2:
         raise one_model_only(models)
-    return models
+    return models, states
 
 
 def _joints(
