@@ -9,9 +9,9 @@ import pytest
 from equipoise.core import DataError, InputError
 from equipoise.counterfactuals import caption_sets
 from equipoise.counterfactuals.candidates import candidates_of
-from equipoise.counterfactuals.filtered import Filtered
 from equipoise.counterfactuals.filters import (
     HOWARD_2024,
+    Filtered,
     attribute_filter,
     content_filter,
     learned_threshold,

@@ -43,8 +43,7 @@ from equipoise.core import (
     Integers,
     Objects,
 )
-from equipoise.counterfactuals.filtered import evidence, write_sets
-from equipoise.counterfactuals.filters import Check, Stage, of_combination
+from equipoise.counterfactuals.filters import Check, Stage, evidence, of_combination, write_sets
 from equipoise.evidence.pictures import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import ends_of, known_ends

@@ -32,8 +32,8 @@ from equipoise.core import (
 from equipoise.core.groups import CountedGroups
 from equipoise.counterfactuals.candidates import IMAGE, Candidates, candidates_of
 from equipoise.counterfactuals.captions import agreeing
-from equipoise.counterfactuals.filtered import Filtered
 from equipoise.counterfactuals.filters import (
+    Filtered,
     Learned,
     SetThresholds,
     Stage,
