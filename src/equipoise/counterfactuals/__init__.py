@@ -17,8 +17,13 @@ if TYPE_CHECKING:
         generate_sets,
         plan,
     )
-    from equipoise.counterfactuals.parts import request_captions, request_prompts
-    from equipoise.counterfactuals.reading import Generated, export_images, read_generated
+    from equipoise.counterfactuals.parts import (
+        Generated,
+        export_images,
+        read_generated,
+        request_captions,
+        request_prompts,
+    )
 
 __all__ = [
     "CaptionSets",
@@ -42,6 +47,6 @@ def __getattr__(name: str) -> Any:
     """Load the generation of images on first use: captions need none of it."""
     if name not in __all__:
         raise AttributeError(f"module 'equipoise.counterfactuals' has no attribute {name!r}")
-    from equipoise.counterfactuals import generation, reading
+    from equipoise.counterfactuals import generation, parts
 
-    return getattr(reading if hasattr(reading, name) else generation, name)
+    return getattr(parts if hasattr(parts, name) else generation, name)

@@ -23,16 +23,19 @@ from equipoise.counterfactuals.control import generate_controlled
 from equipoise.counterfactuals.parts import (
     COLUMNS,
     RATE,
+    TABLE,
     Candidate,
+    Generated,
     Piece,
     Request,
     Shares,
     cost_per_image,
+    generated,
+    join_parts,
     part_bytes,
     request_captions,
     request_prompts,
 )
-from equipoise.counterfactuals.reading import TABLE, Generated, generated, join_parts
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import (
     held,

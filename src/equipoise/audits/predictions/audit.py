@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+from scipy import stats
 
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.columns import Row, placed
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
 from equipoise.audits.engines.labels import (
@@ -32,18 +36,31 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.audits.predictions import tables
-from equipoise.audits.predictions.config import Config
+from equipoise.audits.predictions.config import Config, EffectSizeOptions
 from equipoise.audits.predictions.outputs import predict_labels
 from equipoise.audits.predictions.parity import beside_labels
-from equipoise.audits.predictions.tables import effect_sizes, measures_of
-from equipoise.core import AuditResult, ConfigError, Facts, Family, Fields, Groups, Progress
+from equipoise.core import (
+    AuditResult,
+    ConfigError,
+    Facts,
+    Family,
+    Fields,
+    Groups,
+    Part,
+    Progress,
+    table_of,
+)
 from equipoise.data import PredictionData, Reading, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
+from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
-from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
+from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
+from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates, divide
 from equipoise.metrics.measure import Measure, measure
+from equipoise.metrics.spec import band_of
+from equipoise.metrics.table_metric import TABLE_METRICS
+from equipoise.stats.intervals import fisher_z
 from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
 if TYPE_CHECKING:
@@ -51,13 +68,27 @@ if TYPE_CHECKING:
     from equipoise.data.labels import Outputs
     from equipoise.stats.resampling import Resampling
 
-Row = dict[str, Any]
-
 # Seconds for one cell of a resampled table, all metrics together, and for a design whatever its
 # size: rough guides, from the example.
 _SECONDS_PER_CELL, _SECONDS_PER_DESIGN = 2e-7, 0.1
 # Classes that a note lists.
 _LISTED = 5
+# Beyond this many classes only wrong predictions are listed: right ones are n minus their sum.
+_ALL_CELLS = 200
+_AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
+_CORRELATION = ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p")
+_COLUMNS = {
+    "classes": (
+        "class +n #accuracy worst_group #worst_group_accuracy #gap #effect_size #effect_low "
+        "#effect_high #effect_chance band +columns_dropped +rows_dropped reason "
+        "#demographic_parity #equalized_odds"
+    ),
+    "confusions": "class group prediction +count +n",
+    "correlations": (
+        "x y +classes #pearson #pearson_low #pearson_high #spearman #spearman_p reason"
+    ),
+}
+_STATES = "model state +count"
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,14 +219,14 @@ class Predictions(Audit[Config, PredictionData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        shown = tables.of_design(design, parts, config)
+        shown = _tables_of(design, parts, config)
         return Measured(tuple(findings), shown | worksheet_of(design))
 
     def combine(
         self, config: Config, data: PredictionData, measured: Sequence[Measured]
     ) -> Measured:
         """Count the states of all rows beside what all designs gave."""
-        states = Measured(tables={"states": tables.states_of_models(data)})
+        states = Measured(tables={"states": _states_of(data)})
         return Measured.together([states, *measured])
 
     def details(
@@ -296,7 +327,7 @@ def _wording(design: Design, config: Config, place: Place) -> Measured:
     found, parts = findings_of(design.counts, effects, place, None, config.resampling.seed)
     why = "wording: what is tested is the content of the texts"
     shown = (without_verdict(one, why) for one in found if not one.finding.subject)
-    return Measured(tuple(shown), tables.of_design(design, parts, config))
+    return Measured(tuple(shown), _tables_of(design, parts, config))
 
 
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
@@ -329,3 +360,129 @@ def _unused(data: PredictionData) -> Iterator[str]:
     for where, facts in facts_of.items():
         if labels := facts.get("map_unused"):
             yield f"{where}: no row has the label of map entries {', '.join(labels)}."
+
+
+def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
+    """Yield every metric of labels by group that is switched on."""
+    metrics = config.metrics
+    conditional = not counts.determines_target
+    for kind in ("worst_group_accuracy", "accuracy_gap"):
+        if getattr(metrics, kind) is not None:
+            yield Accuracy(kind, "rows")
+            if conditional:
+                yield Accuracy(kind, "class")
+    if metrics.demographic_parity is not None:
+        yield DemographicParity()
+    if metrics.equalized_odds is not None:
+        yield EqualizedOdds(metrics.equalized_odds.aggregate)
+    if metrics.rates is not None:
+        yield from (Rates("class"), Rates("rows"))
+    if metrics.effect_sizes is not None:
+        yield effect_sizes(metrics.effect_sizes)
+    if metrics.skewsize is not None:
+        yield SkewSize(**effect_sizes(metrics.skewsize).params)
+    yield from (one for one in TABLE_METRICS.values() if config.audit in one.spec.kinds)
+
+
+def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
+    """Return the measure of effect sizes that options describe."""
+    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
+
+
+def _tables_of(
+    design: LabelDesign, parts: Mapping[str, tuple[Part, ...]], config: Config
+) -> dict[str, pa.Table]:
+    """Return the tables of one design by name, see docs/run-directory.md."""
+    place = {"model": design.model, "groups": design.groups.name, "version": design.version}
+    classes = [*_classes(design, parts)]
+    rows: dict[str, Iterable[Row]] = {
+        "classes": classes,
+        "confusions": _confusions(design),
+        "correlations": _correlations(classes),
+    }
+    tables = {name: table_of(some, _COLUMNS[name]) for name, some in rows.items()}
+    if (options := config.metrics.effect_sizes) is not None:
+        how = options.model_dump(exclude={"min_expected"})
+        tables["mev_sweep"] = mev_sweep(design.counts, **how)
+    return {name: placed(table, place) for name, table in tables.items()}
+
+
+def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:
+    counts = design.counts
+    hits, totals = counts.hits(counts.observed)[0], counts.by_truth(counts.observed)[0]
+    shares, n = divide(hits, totals), totals.sum(axis=1)
+    accuracy, lowest = divide(hits.sum(axis=1), n), np.fmin.reduce(shares, axis=1)
+    worst = np.where(np.isnan(shares), np.inf, shares).argmin(axis=1)
+    effects, parity, odds = (
+        {part.subject: part for part in parts.get(metric, ())}
+        for metric in ("effect_sizes", "demographic_parity", "equalized_odds")
+    )
+    off = Part("", "", math.nan, reason="effect sizes are switched off")
+    for index in counts.targets.tolist():
+        name = counts.classes[index]
+        effect = effects.get(name, off)
+        columns, rows = (
+            sum(each.count for each in effect.excluded if each.reason.startswith(what))
+            for what in ("labels", "rows")
+        )
+        yield {
+            "class": name,
+            "n": round(n[index]),
+            "accuracy": accuracy[index],
+            "worst_group": counts.groups.names[worst[index]] if n[index] else "",
+            "worst_group_accuracy": lowest[index],
+            "gap": accuracy[index] - lowest[index],
+            "effect_size": effect.value,
+            "effect_low": effect.low,
+            "effect_high": effect.high,
+            "effect_chance": effect.chance,
+            "band": band_of(effect.value),
+            "columns_dropped": columns,
+            "rows_dropped": rows,
+            "reason": effect.reason,
+            "demographic_parity": parity.get(name, off).value,
+            "equalized_odds": odds.get(name, off).value,
+        }
+
+
+def _confusions(design: LabelDesign) -> Iterator[Row]:
+    counts = design.counts
+    totals = counts.by_truth(counts.table[None])[0]
+    everything = len(counts.classes) <= _ALL_CELLS
+    for outcome, group in np.argwhere(counts.table).tolist():
+        truth, predicted = counts.truth[outcome], counts.prediction[outcome]
+        if everything or truth != predicted:
+            yield {
+                "class": counts.classes[truth],
+                "group": counts.groups.names[group],
+                "prediction": counts.classes[predicted],
+                "count": round(counts.table[outcome, group]),
+                "n": round(totals[truth, group]),
+            }
+
+
+def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
+    effects = np.array([row["effect_size"] for row in classes])
+    for other in _AGAINST:
+        values = np.array([row[other] for row in classes])
+        known = ~(np.isnan(effects) | np.isnan(values))
+        x, y, n = effects[known], values[known], int(known.sum())
+        numbers, why = np.full(len(_CORRELATION), np.nan), ""
+        if n < 4:
+            why = "fewer than 4 classes"
+        elif np.ptp(x) == 0 or np.ptp(y) == 0:
+            why = "all classes have the same value"
+        else:
+            pearson = float(np.corrcoef(x, y)[0, 1])
+            numbers[:] = pearson, *fisher_z(pearson, n), *stats.spearmanr(x, y)
+        row = {"x": "effect_size", "y": other, "classes": n, "reason": why}
+        yield row | dict(zip(_CORRELATION, numbers.tolist(), strict=True))
+
+
+def _states_of(data: PredictionData) -> pa.Table:
+    """Return the states of all rows of each model, as the table `states`."""
+    rows: list[Row] = []
+    for name, model in data.models.items():
+        states = model.coded_state.sizes() | {"without label": model.without_label}
+        rows += [{"model": name, "state": state, "count": n} for state, n in states.items() if n]
+    return table_of(rows, _STATES)

@@ -22,7 +22,7 @@ from equipoise.audits.comparison import difference, model_names, one_model_only,
 from equipoise.audits.engines.labels import groups_of, once, one_group, with_folds
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import with_progress
-from equipoise.audits.predictions.tables import measures_of
+from equipoise.audits.predictions.audit import measures_of
 from equipoise.core import (
     AuditResult,
     DataError,
