@@ -36,7 +36,8 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.audits.predictions.config import Config, EffectSizeOptions
+from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
+from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.outputs import predict_labels
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.core import (
@@ -53,13 +54,11 @@ from equipoise.core import (
 from equipoise.data import PredictionData, Reading, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
-from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
-from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates, divide
+from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import band_of
-from equipoise.metrics.table_metric import TABLE_METRICS
 from equipoise.stats.intervals import fisher_z
 from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
@@ -308,7 +307,6 @@ class Predictions(Audit[Config, PredictionData, Design]):
     ) -> AuditResult:
         """Compare models image by image."""
         from equipoise.audits.config import parse_config
-        from equipoise.audits.predictions.comparison import compare
         from equipoise.evidence import read_predictions
 
         pairs = {}
@@ -360,33 +358,6 @@ def _unused(data: PredictionData) -> Iterator[str]:
     for where, facts in facts_of.items():
         if labels := facts.get("map_unused"):
             yield f"{where}: no row has the label of map entries {', '.join(labels)}."
-
-
-def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
-    """Yield every metric of labels by group that is switched on."""
-    metrics = config.metrics
-    conditional = not counts.determines_target
-    for kind in ("worst_group_accuracy", "accuracy_gap"):
-        if getattr(metrics, kind) is not None:
-            yield Accuracy(kind, "rows")
-            if conditional:
-                yield Accuracy(kind, "class")
-    if metrics.demographic_parity is not None:
-        yield DemographicParity()
-    if metrics.equalized_odds is not None:
-        yield EqualizedOdds(metrics.equalized_odds.aggregate)
-    if metrics.rates is not None:
-        yield from (Rates("class"), Rates("rows"))
-    if metrics.effect_sizes is not None:
-        yield effect_sizes(metrics.effect_sizes)
-    if metrics.skewsize is not None:
-        yield SkewSize(**effect_sizes(metrics.skewsize).params)
-    yield from (one for one in TABLE_METRICS.values() if config.audit in one.spec.kinds)
-
-
-def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
-    """Return the measure of effect sizes that options describe."""
-    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
 
 
 def _tables_of(

@@ -22,7 +22,6 @@ from equipoise.audits.comparison import difference, model_names, one_model_only,
 from equipoise.audits.engines.labels import groups_of, once, one_group, with_folds
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import with_progress
-from equipoise.audits.predictions.audit import measures_of
 from equipoise.core import (
     AuditResult,
     DataError,
@@ -42,17 +41,24 @@ from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectSizes, Layout, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
-from equipoise.metrics.counts.rates import SELECTION_RATE, Cells, EqualizedOdds, RateGaps, Rates
+from equipoise.metrics.counts.rates import (
+    SELECTION_RATE,
+    Cells,
+    DemographicParity,
+    EqualizedOdds,
+    RateGaps,
+    Rates,
+)
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
-from equipoise.metrics.table_metric import TableMetric
+from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
 from equipoise.report.words import COMPARISON, pair_of
 from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
 if TYPE_CHECKING:
-    from equipoise.audits.predictions.config import Config
+    from equipoise.audits.predictions.config import Config, EffectSizeOptions
 
 Runs = Mapping[str, "tuple[Config, PredictionData]"]
 Numbers = dict[tuple[str, str], Floats]
@@ -213,6 +219,33 @@ class Unanswered(Measure):
         shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, place]
         found = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
         return np.asarray(found[:, None])
+
+
+def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
+    """Yield every metric of labels by group that is switched on."""
+    metrics = config.metrics
+    conditional = not counts.determines_target
+    for kind in ("worst_group_accuracy", "accuracy_gap"):
+        if getattr(metrics, kind) is not None:
+            yield Accuracy(kind, "rows")
+            if conditional:
+                yield Accuracy(kind, "class")
+    if metrics.demographic_parity is not None:
+        yield DemographicParity()
+    if metrics.equalized_odds is not None:
+        yield EqualizedOdds(metrics.equalized_odds.aggregate)
+    if metrics.rates is not None:
+        yield from (Rates("class"), Rates("rows"))
+    if metrics.effect_sizes is not None:
+        yield effect_sizes(metrics.effect_sizes)
+    if metrics.skewsize is not None:
+        yield SkewSize(**effect_sizes(metrics.skewsize).params)
+    yield from (one for one in TABLE_METRICS.values() if config.audit in one.spec.kinds)
+
+
+def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
+    """Return the measure of effect sizes that options describe."""
+    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
