@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from scipy import stats
 
@@ -36,11 +37,12 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
+from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
-from equipoise.audits.predictions.config import Config
-from equipoise.audits.predictions.outputs import predict_labels
+from equipoise.audits.predictions.config import Config, ModelConfig
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.core import (
+    AnyArray,
     AuditResult,
     ConfigError,
     Facts,
@@ -49,22 +51,24 @@ from equipoise.core import (
     Groups,
     Part,
     Progress,
+    Strings,
     table_of,
 )
-from equipoise.data import PredictionData, Reading, join_predictions, read_predictions
-from equipoise.data.labels import read_labels
+from equipoise.data import Coded, PredictionData, Reading, join_predictions, read_predictions
+from equipoise.data.labels import Choices, Outputs, read_labels
 from equipoise.data.problems import listed
+from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
 from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import band_of
+from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats.intervals import fisher_z
 from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
 if TYPE_CHECKING:
-    from equipoise.audits.outputs import Models
-    from equipoise.data.labels import Outputs
+    from equipoise.evidence import Pictures
     from equipoise.stats.resampling import Resampling
 
 # Seconds for one cell of a resampled table, all metrics together, and for a design whatever its
@@ -136,7 +140,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 )  # fmt: skip
                 read = read_predictions(source, model=name, id_column=labels.id)
             else:
-                read = predict_labels(models, name, section, images.need_pictures(name))
+                read = _predict_labels(models, name, section, images.need_pictures(name))
             # Labels may be any text: answers, and labels that aren't known yet.
             unknown = read.planned and read.choices is None
             free = section.open_vocabulary or read.content == "answers" or unknown
@@ -457,3 +461,67 @@ def _states_of(data: PredictionData) -> pa.Table:
         states = model.coded_state.sizes() | {"without label": model.without_label}
         rows += [{"model": name, "state": state, "count": n} for state, n in states.items() if n]
     return table_of(rows, _STATES)
+
+
+def _predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pictures) -> Outputs:
+    """Run a model, and rank the labels of each image, or take its answers.
+
+    Raises
+    ------
+    ConfigError
+        When the model lacks the vocabulary or the question that it needs.
+    """
+    if section.question is not None:
+        outputs = models.answer(name, section, pictures, section.question)
+        return replace(outputs, source=f"models.{name}.question", rows=len(outputs.ids))
+    if section.vocabulary is None:
+        # The last three only to say what they lack.
+        offer = models.capability(name, section, "classifier", "encoder", "scorer", "answerer")
+        if offer != "classifier":
+            lacks = "question" if offer == "answerer" else "vocabulary"
+            raise ConfigError(
+                f"models.{name}: {section.called} is {DESCRIPTIONS[offer]} and needs a {lacks!r}. "
+                "To do: give what it is asked about each image, or list the classes that it "
+                "chooses between"
+            )
+        outputs = models.predict(name, section, pictures)
+        return _labels(outputs, outputs.names, section.k, "model")
+    words, top = prompts(section.vocabulary, section.templates), None
+    if models.capability(name, section, "encoder", "scorer") == "encoder":
+        outputs = models.embed_images(name, section, pictures)
+        classes = models.embed_texts(name, section, words, on="vocabulary")
+        if not outputs.planned:
+            # Only the order counts, so the scale doesn't.
+            top = zero_shot(outputs.numbers, classes.numbers, scale=1.0, k=section.k).top
+    else:
+        pairs = models.score_pairs(name, section, pictures, words.texts)
+        outputs = average_prompts(pairs, words)
+    return _labels(outputs, words.names, section.k, "vocabulary", top)
+
+
+def _labels(
+    outputs: Outputs, names: Strings, k: int, key: str, top: AnyArray | None = None
+) -> Outputs:
+    """Return outputs as labels by rank, given the places of the best names unless scores tell.
+
+    Of a planned run the first k names stand for those that aren't known yet.
+    """
+    choices = None
+    if outputs.planned:
+        k = min(k, len(names) or 1)
+        top = np.broadcast_to(np.arange(k), (len(outputs.ids), k))
+        choices = Choices(names, k, listed=key == "vocabulary") if names else None
+    elif top is None:
+        top = best(outputs.numbers, k)
+    # Two classes may share a name, so texts are coded anew.
+    codes = Coded.of(pl.Series("", names or (NOT_YET_KNOWN,), dtype=pl.String))
+    return replace(
+        outputs,
+        content="labels",
+        source=f"models.{outputs.model}.{key}",
+        labels=Coded(codes.codes[top], codes.vocabulary),
+        values=None,
+        names=(),
+        rows=len(outputs.ids),
+        choices=choices,
+    )
