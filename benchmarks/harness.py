@@ -90,28 +90,22 @@ def sizes(*every):
     return every[:1] if quick() else every
 
 
-def alternate(
-    ours,
-    peer,
-    *,
-    repeats=5,
-    blas_threads=1,
-):
-    """Return median seconds of both calls, alternated in this process after one warm-up of each.
+def alternate(*calls, repeats=5, blas_threads=1):
+    """Return median seconds of calls, alternated in this process after one warm-up of each.
 
-    Calls of microseconds are repeated within a round. No round is begun after a minute, so
-    that slow peers run once. Both sides get the same number of BLAS threads.
+    Calls of microseconds are repeated within a round. No round is begun after a minute, so that
+    slow peers run once. All get the same number of BLAS threads.
     """
-    found = ([], [])
+    found = [[] for _ in calls]
     with threadpool_limits(blas_threads):
-        many = [_fill(ours), _fill(peer)]
+        many = [_fill(call) for call in calls]
         started = perf_counter()
         for _ in range(1 if quick() else repeats):
-            for times, call, number in zip(found, (ours, peer), many, strict=True):
+            for times, call, number in zip(found, calls, many, strict=True):
                 times.append(_once(call, number))
             if perf_counter() - started > _PATIENCE:
                 break
-    return median(found[0]), median(found[1])
+    return [median(times) for times in found]
 
 
 def compared(ours, peers, check, *, repeats=5, blas_threads=1, memory=True, **about):
@@ -157,11 +151,9 @@ def unit(vectors):
     return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
 
 
-def timed(call, *, repeats=5, blas_threads=1):
-    """Return the median seconds of one call, after a warm-up."""
-    with threadpool_limits(blas_threads):
-        many = _fill(call)
-        return median(_once(call, many) for _ in range(1 if quick() else repeats))
+def timed(call, **how):
+    """Return the median seconds of one call; see `alternate`."""
+    return alternate(call, **how)[0]
 
 
 def _fill(call):

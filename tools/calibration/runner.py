@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from scipy import stats as distributions
 
 from equipoise.core.estimate import Estimate, Harm
@@ -269,14 +269,11 @@ class Effects:
     effects: dict[str, dict[str, float]]
 
 
-def effects(
-    planted: Planted, samples: int, *, images: int = IMAGES, concepts: int = CONCEPTS
-) -> Effects:
+def effects(planted: Planted, samples: int) -> Effects:
     """Measure what `design_choices` says of the versions of prevalence."""
-    significant: dict[str, list[bool]] = {name: [] for name in VERSIONS}
-    named: dict[str, list[str]] = {name: [] for name in VERSIONS[1:]}
+    world = ConceptWorld(1.0, IMAGES, planted=planted, concepts=CONCEPTS)
+    tables = []
     for sample in range(samples):
-        world = ConceptWorld(1.0, images, planted=planted, concepts=concepts)
         data = world.draw(SEED, sample)
         results = {
             name: concept_metrics(
@@ -290,22 +287,18 @@ def effects(
             )["average_precision"]
             for name in VERSIONS
         }
-        for row in design_choices(results, "observed").to_pylist():
-            if row["concept"]:
-                significant[row["version"]].append(row["significant"])
-                named[row["version"]].append(row["effect"])
-                if row["version"] == VERSIONS[1]:
-                    significant["observed"].append(row["baseline_significant"])
+        tables.append(pl.DataFrame(design_choices(results, "observed")))
+    rows = pl.concat(tables).filter(pl.col("concept") != "")
+    found = {name: rows.filter(version=name) for name in VERSIONS[1:]}
+    shares = {name: one["effect"].value_counts(normalize=True) for name, one in found.items()}
+    significant = {VERSIONS[0]: found[VERSIONS[1]]["baseline_significant"]}
+    significant |= {name: one["significant"] for name, one in found.items()}
     return Effects(
         planted,
-        samples * concepts,
-        {name: float(np.mean(some)) for name, some in significant.items()},
-        {name: _shares(some) for name, some in named.items()},
+        samples * CONCEPTS,
+        {name: float(np.mean(some.to_numpy())) for name, some in significant.items()},
+        {name: dict(one.sort("effect").iter_rows()) for name, one in shares.items()},
     )
-
-
-def _shares(effects: list[str]) -> dict[str, float]:
-    return {name: many / len(effects) for name, many in sorted(Counter(effects).items())}
 
 
 _FRESH = 4

@@ -175,7 +175,12 @@ def _fit(
     optimizer = torch.optim.AdamW(
         trained, lr=rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _cosine(steps, recipe.warm_up))
+
+    def factor(step: int) -> float:
+        rising = min(1.0, (step + 1) / recipe.warm_up)
+        return float(rising * 0.5 * (1.0 + np.cos(np.pi * step / steps)))
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
     def losses() -> Iterator[Any]:
         for images, said in batches:
@@ -223,11 +228,3 @@ def _loss(model: Any, pixels: Any, said: NDArray[np.int64], tokens: Any, mask: A
         logits = model.logit_scale.exp() * normalize(images) @ normalize(texts).T
         own = torch.arange(len(said))
         return (cross_entropy(logits, own) + cross_entropy(logits.T, own)) / 2.0
-
-
-def _cosine(steps: int, warm_up: int) -> Any:
-    def factor(step: int) -> float:
-        rising = min(1.0, (step + 1) / warm_up)
-        return float(rising * 0.5 * (1.0 + np.cos(np.pi * step / steps)))
-
-    return factor
