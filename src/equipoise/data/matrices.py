@@ -141,41 +141,30 @@ class ArrayFile:
         with _arrays_in(path, str(path)) as (names, _):
             return cls(path, tuple(names), digest)
 
-    def place(self, name: str) -> str:
-        """Return how errors name one of the arrays."""
-        return f"{self.path}, array {name!r}" if name else str(self.path)
+    def array(self, name: str | None) -> tuple[str, AnyArray]:
+        """Return how errors name an array, and its values; None names the two-dimensional one.
 
-    def named(self, name: str | None) -> str:
-        """Return a name of an array; for None that of the only two-dimensional one.
+        That of an .npy, which has no name, is mapped into memory.
 
         Raises
         ------
         DataError
-            When there is no such array, or several might be meant.
+            When there is no such array, several might be meant, or the values are pickled objects,
+            of a type that numpy lacks, or cut off.
         """
-        if not self.names or name in self.names:
-            return name or ""
-        flat = [] if name else [one for one in self.names if self.read(one).ndim == 2]
-        if len(flat) == 1:
-            return flat[0]
-        raise DataError(
-            f"the file holds {listed(self.names) or 'no arrays'}",
-            file=str(self.path),
-            expected=f"an array {show(name)}" if name else "one array with a row per item",
-            fix="give `array:` with the name of a two-dimensional array",
-        )
-
-    def read(self, name: str) -> AnyArray:
-        """Return an array; that of an .npy is mapped into memory.
-
-        Raises
-        ------
-        DataError
-            When the values are pickled objects, of a type that numpy lacks, or cut off.
-        """
-        place = self.place(name)
+        if self.names and name not in self.names:
+            flat = [] if name else [one for one in self.names if self.array(one)[1].ndim == 2]
+            if len(flat) != 1:
+                raise DataError(
+                    f"the file holds {listed(self.names) or 'no arrays'}",
+                    file=str(self.path),
+                    expected=f"an array {show(name)}" if name else "one array with a row per item",
+                    fix="give `array:` with the name of a two-dimensional array",
+                )
+            name = flat[0]
+        place = f"{self.path}, array {name!r}" if name else str(self.path)
         with _arrays_in(self.path, place) as (_, get):
-            values = np.asanyarray(get(name))
+            values = np.asanyarray(get(name or ""))
         if values.dtype.kind == "V" or not values.dtype.itemsize:
             raise DataError(
                 f"the values are of type {values.dtype}, which numpy lacks",
@@ -183,7 +172,7 @@ class ArrayFile:
                 expected="float16, float32 or float64",
                 fix="save them as float32: tensor.float()",
             )
-        return values
+        return place, values
 
 
 @contextmanager
@@ -321,8 +310,8 @@ class Opened:
             place = f"ids of {self.name}"
             return _id_texts(np.asarray(ids), place), place, {}
         if arrays and arrays.names and (str(ids) in arrays.names or not Path(ids).suffix):
-            place = arrays.place(arrays.named(str(ids)))
-            return _id_texts(arrays.read(str(ids)), place), place, {}
+            place, values = arrays.array(str(ids))
+            return _id_texts(values, place), place, {}
         texts, digest = _ids_in_file(Path(ids), source.encoding, source.delimiter)
         return texts, str(ids), {str(ids): {**digest, "rows": len(texts)}}
 
@@ -342,9 +331,8 @@ def open_source(source: ArraySource | Outputs, what: str, *, vectors: bool = Fal
     is_path = isinstance(file, str | os.PathLike)
     if is_path and Path(file).suffix.lower() in EXTENSIONS:
         arrays = ArrayFile.open(Path(file))
-        name = arrays.named(source.array)
-        values = arrays.read(name)
-        opened = Opened(source, str(file), arrays.place(name), arrays.digest, values, arrays)
+        place, values = arrays.array(source.array)
+        opened = Opened(source, str(file), place, arrays.digest, values, arrays)
     elif is_path or is_frame(file):
         table = open_table(file, role=what, encoding=source.encoding, delimiter=source.delimiter)
         opened = Opened(source, table.name, table.name, table.digest, table)
@@ -425,7 +413,7 @@ def _ids_in_file(path: Path, encoding: str, delimiter: str) -> tuple[pl.Series, 
     name, extension = str(path), path.suffix.lower()
     if extension == ".npy":
         arrays = ArrayFile.open(path)
-        return _id_texts(arrays.read(""), name), arrays.digest
+        return _id_texts(arrays.array(None)[1], name), arrays.digest
     if extension == ".txt":
         text, digest = read_text(path, ID_FORMATS, "an id a line", encoding=encoding)
         lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
