@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equipoise import metrics as m
-from equipoise.core.errors import InputError
+from equipoise.core import Estimate, InputError
 from equipoise.stats.resampling import Bootstrap
 
 N = 720
@@ -189,7 +189,7 @@ def test_every_metric_has_a_case():
     returns = {
         name
         for name, found in functions.items()
-        if inspect.isfunction(found) and found.__annotations__.get("return") == "Estimate"
+        if inspect.isfunction(found) and get_type_hints(found)["return"] is Estimate
     }
     assert returns == {*CASES}
 
