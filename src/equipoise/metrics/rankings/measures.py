@@ -191,8 +191,6 @@ def exchanged(
     function: Callable[[Drawn], Sequence[Floats]],
     resampling: Resampling | None,
     rng: Seed,
-    *,
-    sets: bool,
 ) -> list[Floats] | None:
     """Return numbers of drawn labels, exchanged within sets or pools; None where nothing moves.
 
@@ -205,7 +203,7 @@ def exchanged(
     def block(drawn: Integers32) -> Sequence[Floats]:
         return function(Drawn(drawn, tops))
 
-    within = pools.member if sets else None
+    within = pools.member
     stratum, units = (pools.block, pools.units) if within is None else (within, None)
     many = permutations(resampling, items.size if units is None else max(items.size, len(units)))
     rows = pools.groups.codes, stratum, units
@@ -222,8 +220,9 @@ def estimates(
         alike, paired = [one for one in measures if one.tops is tops], tops.pools.paired
         observed, first = Drawn.of(tops), [one.statistic for one in alike]
         every = [s for one in alike for s in (one.statistic, *(b.statistic for b in one.beside))]
-        main = _draws(observed, every, resampling, rng, sets=paired)
-        pooled = _draws(observed, first if paired else [], resampling, rng, sets=False)
+        main = _draws(observed, every, resampling, rng)
+        alone = replace(tops, pools=replace(tops.pools, member=None))
+        pooled = _draws(Drawn.of(alone), first if paired else [], resampling, rng)
         for one in alike:
             draws = [next(main) for _ in (one, *one.beside)]
             found[id(one)] = _estimate(one, observed, draws, next(pooled, None), resampling)
@@ -235,8 +234,6 @@ def _draws(
     statistics: Sequence[Statistic],
     resampling: Resampling | None,
     rng: Seed,
-    *,
-    sets: bool,
 ) -> Iterator[Draws]:
     """Yield each statistic: the mean over pools first, and each pool after it."""
     if not statistics:
@@ -246,7 +243,7 @@ def _draws(
     def numbers(drawn: Drawn) -> list[Floats]:
         return [statistic(drawn) for statistic in statistics]
 
-    null = exchanged(tops, numbers, resampling, rng, sets=sets)
+    null = exchanged(tops, numbers, resampling, rng)
     weights = query_weights(tops.pools, tops.pool, resampling, rng)
     for place, (values,) in enumerate(numbers(observed)):
         yield Draws.of(
@@ -254,7 +251,7 @@ def _draws(
             np.append(values.mean() if len(values) else np.nan, values),
             None if weights is None else weighted_mean(weights, values)[:, None],
             None if null is None else np.column_stack([null[place].mean(axis=1), null[place]]),
-            SET_ORDER if sets else POOL_ORDER if tops.pools.units is None else UNITS,
+            SET_ORDER if tops.pools.paired else POOL_ORDER if tops.pools.units is None else UNITS,
         )
 
 
@@ -835,7 +832,7 @@ def retrieval_curves(
 
     names = ("max_skew", "min_skew", "ndkl")
     observed = {name: one for name, (one,) in zip(names, walk(Drawn.of(tops)), strict=True)}
-    null = exchanged(tops, means, resampling, rng, sets=True)
+    null = exchanged(tops, means, resampling, rng)
     weights, level = query_weights(ranked, tops.pool, resampling, rng), level_of(resampling)
     tables = []
     for place, (metric, values) in enumerate(observed.items()):

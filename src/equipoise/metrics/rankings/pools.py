@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, Literal, TypedDict
 
@@ -384,7 +383,6 @@ class Ranking:
 
     pools: Pools
     longest: int
-    _kept: dict[tuple[int, bool], Tops] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pools: Pools, *ks: int) -> Ranking:
@@ -411,17 +409,15 @@ class Ranking:
             Take pools of exactly k items too: the order says something where the selection
             does not.
         """
-        if (k, whole) not in self._kept:
-            several, items, begin, end = self._best
-            lengths = np.array([len(self.pools.pools[i].items) for i in several], dtype=np.int64)
-            large = lengths > k - whole
-            # What ties with the K-th item ends where its run ends.
-            last = end[large, k - 1]
-            width = int(last.max(initial=k))
-            best = np.where(np.arange(width) < last[:, None], items[large, :width], -1)
-            runs = begin[large, :k], end[large, :k]
-            self._kept[k, whole] = Tops(self.pools, int(k), several[large], best, *runs)
-        return self._kept[k, whole]
+        several, items, begin, end = self._best
+        lengths = np.array([len(self.pools.pools[i].items) for i in several], dtype=np.int64)
+        large = lengths > k - whole
+        # What ties with the K-th item ends where its run ends.
+        last = end[large, k - 1]
+        width = int(last.max(initial=k))
+        best = np.where(np.arange(width) < last[:, None], items[large, :width], -1)
+        runs = begin[large, :k], end[large, :k]
+        return Tops(self.pools, int(k), several[large], best, *runs)
 
     @cached_property
     def _best(self) -> tuple[Integers, Integers, Integers, Integers]:

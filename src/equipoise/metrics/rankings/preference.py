@@ -203,7 +203,7 @@ def _tests(
         each = found.by_subject(drawn.shares)
         return [each.mean(axis=1), _strength(each)]
 
-    exchanges = exchanged(found.tops, numbers, resampling, rng, sets=pools.paired)
+    exchanges = exchanged(found.tops, numbers, resampling, rng)
     if resampling is None or exchanges is None:
         return (NOTHING,) * (2 + many)
     drawn, finest = exchanges[0], resampling.resolution
