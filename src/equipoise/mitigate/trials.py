@@ -105,8 +105,14 @@ class Trial:
     ) -> dict[str, Floats]:
         codes, known = self.grouped.codes, weights * (self.grouped.codes >= 0)
         means = np.stack([_mean(scores, weights * (codes == code)) for code in self._present])
+        # Spread of the groups' normalised similarity, mean over concepts.
+        middle = _mean(scores, known)
+        variance = np.maximum(_mean(scores**2, known) - middle**2, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            normal = np.where(variance > 1e-18, (means - middle) / np.sqrt(variance), 0.0)
+        spread = np.abs(normal - normal.mean(axis=0)).sum(axis=0).mean(axis=1)
         measures = {
-            "normalized_similarity_mad": _similarity(scores, known, means),
+            "normalized_similarity_mad": spread,
             "retrieval_mad": self._retrieval(scores, known),
             "differential_association": (means[0, :, 0] - means[1, :, 0])
             - (means[0, :, 1] - means[1, :, 1]),
@@ -147,15 +153,6 @@ def _mean(values: Floats, weights: Floats) -> Floats:
     """Return weighted means, (replicates, columns); NaN where nothing counts."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((weights @ values) / weights.sum(axis=1, keepdims=True))
-
-
-def _similarity(scores: Floats, weights: Floats, means: Floats) -> Floats:
-    """Spread of the groups' normalised similarity, mean over concepts; (replicates,)."""
-    middle = _mean(scores, weights)
-    variance = np.maximum(_mean(scores**2, weights) - middle**2, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        normal = np.where(variance > 1e-18, (means - middle) / np.sqrt(variance), 0.0)
-    return np.asarray(np.abs(normal - normal.mean(axis=0)).sum(axis=0).mean(axis=1))
 
 
 def compare_models(

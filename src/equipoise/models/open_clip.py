@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,13 @@ def load(target: str, options: Options) -> OpenClipEncoder:
     settings = dict(model.eval().visual.preprocess_cfg)
     images = stacked(transform, placement.torch)
     prepare = preparation(options.name, images, of_open_clip(settings), placement.torch)
-    tower = build_tower(placement, options, model, _seen, prepare)
+    tower = build_tower(
+        placement,
+        options,
+        model,
+        lambda whole, inputs: (whole.encode_image(inputs["pixel_values"]),),
+        prepare,
+    )
     with placement.torch.inference_mode():
         some = model.encode_text(tokenizer(["a"]).to(placement.device))
     facts = {
@@ -175,7 +181,3 @@ def _tag(
     prepared = {PREPARED[key]: settings[key] for key in PREPARED if key in settings}
     weights = weights_file(f"{architecture}/{tag}", folder, names, options)
     return LibraryWeights(architecture, weights, None, commit(folder), prepared)
-
-
-def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (model.encode_image(inputs["pixel_values"]),)

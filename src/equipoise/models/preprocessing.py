@@ -234,8 +234,9 @@ class Pixels:
         height, width = target.shape[1:]
         kept = resized[top : top + height, left : left + width]
         np.copyto(target, kept.transpose(2, 0, 1))
-        np.subtract(target, _column(self.recipe.mean), out=target)
-        np.divide(target, _column(self.recipe.std), out=target)
+        mean, std = np.array([self.recipe.mean, self.recipe.std], dtype=np.float32)[..., None, None]
+        np.subtract(target, mean, out=target)
+        np.divide(target, std, out=target)
 
     def _resized(self, image: Image) -> Image:
         wanted = self.recipe.resized(*image.shape[:2])
@@ -256,10 +257,6 @@ class Pixels:
             given.permute(2, 0, 1)[None], size=wanted, mode=self.recipe.mode, antialias=True
         )
         return np.asarray(found[0].permute(1, 2, 0).numpy(), dtype=np.uint8)
-
-
-def _column(values: tuple[float, ...]) -> Floats32:
-    return np.array(values, dtype=np.float32)[:, None, None]
 
 
 VERSION = "equipoise 1"
