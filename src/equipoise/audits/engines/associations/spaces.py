@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from equipoise.audits.audit import Measured
 from equipoise.audits.columns import rows_of
@@ -31,7 +30,7 @@ from equipoise.core import (
     Integers,
     Objects,
     Part,
-    schema_of,
+    table_of,
 )
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.vector_rows import Table
@@ -572,12 +571,11 @@ def measured(results: Iterable[Result], schemas: Mapping[str, str] = SCHEMAS) ->
     split: dict[str, list[Mapping[str, Any]]] = {}
     for row in every:
         if isinstance(row, Row):
-            at = {name: getattr(row.place, name) for name in PLACE.split()}
-            split.setdefault(row.table, []).append({**at, **row.values})
+            split.setdefault(row.table, []).append({**vars(row.place), **row.values})
     return Measured(
         tuple(each for each in every if isinstance(each, UncorrectedFinding)),
         {
-            name: pa.Table.from_pylist(split[name], schema=schema_of(PLACE + columns))
+            name: table_of(split[name], PLACE + columns)
             for name, columns in schemas.items()
             if name in split
         },
