@@ -200,7 +200,7 @@ def _spread_findings(
 
 
 def _effects(
-    gap: Estimate, spread: Estimate | None, at: Mapping[str, str]
+    gap: Estimate, spread: Estimate | None, at: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each group and concept, with its normalised similarity."""
     own = _concepts(gap)
@@ -263,7 +263,7 @@ class Similarity(ByQuery[Config, Design]):
             spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
             findings += _spread_findings(spread, place, design, gap.metric if compares else "")
         unit = "score" if scale is None else "logit"
-        at = {"model": place.model, "groups": place.groups, "version": place.version, "unit": unit}
+        at = {**vars(place), "unit": unit}
         effects = {
             part.subject: {each.group: each.value for each in part.by_group}
             for part in _concepts(gap)

@@ -356,27 +356,14 @@ class ShareDesign(Design):
         known = self.external.by_target.get(target, {})
         total = sum(known.get(name, 0.0) for name in self.share.compared)
         for each, raw in zip(by_group, _by_class(estimate, "raw_share"), strict=True):
-            yield Row(
-                "shares",
-                self.place,
-                {
-                    "target": target,
-                    "category": category,
-                    "images": each.n,
-                    "guidance": math.nan if self.guidance is None else self.guidance,
-                    "share": each.value,
-                    "low": each.low,
-                    "high": each.high,
-                    "raw": raw.value,
-                    "raw_low": raw.low,
-                    "raw_high": raw.high,
-                    "outside": known[each.group] / total if known else math.nan,
-                    "outside_name": self.external.name,
-                    "corrected": corrected is not None,
-                    "reason": estimate.reason,
-                    "class": each.group,
-                },
-            )
+            yield Row("shares", self.place, {
+                **vars(each), "target": target, "category": category, "class": each.group,
+                "guidance": math.nan if self.guidance is None else self.guidance,
+                "images": each.n, "share": each.value, "raw": raw.value, "raw_low": raw.low,
+                "raw_high": raw.high, "outside": known[each.group] / total if known else math.nan,
+                "outside_name": self.external.name, "corrected": corrected is not None,
+                "reason": estimate.reason,
+            })  # fmt: skip
 
     def _against(self, target: str, estimate: Estimate) -> Iterator[Result]:
         known = self.external.by_target.get(target)

@@ -212,13 +212,12 @@ def with_preferences(
             for part in estimate.parts
             if part.metric == _STRENGTH and part.subject
         }
-    at = {"model": design.model, "groups": design.name, "version": place.version, "unit": unit}
     declared: list[UncorrectedFinding] = []
     rows: list[dict[str, Any]] = []
     for hypothesis in design.hypotheses if effects else ():
         found, own = hypothesis.compare(effects, place, resampling, config.resampling.seed)
         declared += found
-        rows += [{**at, **row} for row in own]
+        rows += [{**vars(place), "unit": unit, **row} for row in own]
     is_set = config.testing.threshold("favourite_gap") is not None
     for index, one in enumerate(declared):
         if one.finding.metric == "favourite_gap" and not is_set:
