@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -86,12 +85,11 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
     ) -> Measured:
         """Add errors of classifiers, and what the versions of findings stand for."""
         every = Measured.together(measured_designs)
-        names = ("model", "version", "by", "guidance")
-        places = dict.fromkeys(map(attrgetter(*names), self.designs(config, data)))
-        rows = {
-            "share_confusions": _confusions(config, data),
-            "versions": [dict(zip(names, place, strict=True)) for place in places],
+        versions = {
+            (each.model, each.version): {**vars(each), "version": each.version}
+            for each in self.designs(config, data)
         }
+        rows = {"share_confusions": _confusions(config, data), "versions": versions.values()}
         return replace(every, tables={**every.tables, **tables_of(rows, _COLUMNS)})
 
     def details(
