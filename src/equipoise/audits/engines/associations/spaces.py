@@ -285,10 +285,10 @@ def units_of(
     """
     units: dict[str, tuple[str, ...]] = {}
     for parts in exchanged:
-        every = [unit for part in parts for unit in sides[part].units]
-        clustered = any(sides[part].clustered for part in parts)
-        if clustered and len(set(every)) < len(every):
-            units |= {part: sides[part].units for part in parts}
+        if any(sides[part].clustered for part in parts):
+            own = {part: sides[part].units for part in parts}
+            every = [unit for named in own.values() for unit in named]
+            units |= own if len({*every}) < len(every) else {}
     return units or None
 
 
