@@ -553,7 +553,7 @@ class CropBoxes:
         low = np.floor(corners[:, :2] - self.margin * corners[:, 2:])
         high = np.ceil(corners[:, :2] + (1 + self.margin) * corners[:, 2:])
         cut = np.column_stack([np.clip(low, 0, whole), np.clip(high, 0, whole)]).astype(np.int64)
-        inside = (cut[:, 2] > cut[:, 0]) & (cut[:, 3] > cut[:, 1])
+        inside = (cut[:, 2:] > cut[:, :2]).all(axis=1)
         unique = np.unique(np.column_stack([image, cut])[inside], axis=0)
         if not len(unique):
             raise InputError(
