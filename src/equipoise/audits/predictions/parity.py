@@ -104,22 +104,26 @@ def beside_labels(
     _, added, low, _ = arrays
     leads = (low > 0.0) & (added >= threshold)
     for draft in drafts:
-        finding, about = draft.finding, np.full_like(added, np.nan)
+        finding = draft.finding
+        if finding.metric not in _PARITY:
+            yield draft
+            continue
         known = (counts.classes, finding.subject), (counts.groups.names, finding.group)
-        own = tuple(names.index(name) if name else slice(None) for names, name in known)
-        if finding.metric in _PARITY:
-            about[own] = added[own]
+        own = tuple(
+            slice(at := names.index(name), at + 1) if name else slice(None) for names, name in known
+        )
+        about = added[own]
         if np.isnan(about).all():
             yield draft
             continue
         place = np.unravel_index(np.nanargmax(about), about.shape)
-        labels, value, least, most = (float(one[place]) for one in arrays)
+        labels, value, least, most = (float(one[own][place]) for one in arrays)
         more = {"labels": labels, "added": value, "added_low": least, "added_high": most}
         yield draft.changed(
             parameters=json.dumps(json.loads(finding.parameters) | more, sort_keys=True),
             leads=required or bool(leads[own].any()),
             beside=(
-                f"In the labels, {counts.groups.names[place[1]]} and all other groups are "
+                f"In the labels, {counts.groups.names[own[1]][place[1]]} and all other groups are "
                 f"{100 * abs(labels):.1f} points apart; the model adds {100 * value:.1f} "
                 f"[{100 * least:.1f}, {100 * most:.1f}]."
             ),
