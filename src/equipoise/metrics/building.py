@@ -21,14 +21,13 @@ from equipoise.core import (
     Harm,
     Part,
     no_ends,
-    unwarned,
 )
 from equipoise.core.parts import SCHEMA
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, Tested, make_estimate
 from equipoise.stats.chance import band, p_value
-from equipoise.stats.intervals import ClosedForm, percentile, wilson
+from equipoise.stats.intervals import ClosedForm, divide, percentile, wilson
 from equipoise.stats.resampling import Resampling
 
 PERCENTILE = "percentile bootstrap"
@@ -295,13 +294,11 @@ def group_values(
         How many rows say as much as one that is independent.
     """
     low, high = wilson(successes / design, totals / design, level)
-    with unwarned():
-        shares = successes / totals
     notes = [
         "no rows" if total == 0 else "" if usable else too_small(groups)
         for total, usable in zip(totals.tolist(), groups.usable.tolist(), strict=True)
     ]
-    return group_rows(groups, totals, shares, low, high, notes)
+    return group_rows(groups, totals, divide(successes, totals), low, high, notes)
 
 
 def too_small(groups: Groups) -> str:
@@ -420,8 +417,7 @@ def folded(low: float, high: float) -> tuple[float, float]:
 def known_mean(values: Floats) -> Floats:
     """Return means over the last axis of the numbers that are not NaN, NaN where there are none."""
     known = ~np.isnan(values)
-    with unwarned():
-        return np.asarray(np.where(known, values, 0.0).sum(axis=-1) / known.sum(axis=-1))
+    return divide(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
 
 
 def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chndtr
 
-from equipoise.core import AnyArray, Floats, InputError
+from equipoise.core import AnyArray, Floats, InputError, unwarned
 from equipoise.stats.intervals import check_level, where
 
 Plain = Literal["cramers_v", "phi", "tschuprows_t"]
@@ -187,7 +187,7 @@ class Association:
     def _noncentrality(self, x: Floats, probability: float) -> Floats:
         """Return the noncentrality at which P(X <= x) is `probability`, 0 where there is none."""
         low, high = np.zeros_like(x), np.sqrt(self.n * self.smaller)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             none = ~(self._below(x, np.zeros_like(x)) > probability)
             for _ in range(_STEPS):
                 middle = (low + high) / 2.0

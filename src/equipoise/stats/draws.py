@@ -20,7 +20,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from equipoise.core import AnyArray, Booleans, Floats, Integers, Words
+from equipoise.core import AnyArray, Booleans, Floats, Integers, Words, unwarned
 from equipoise.stats.streams import Seed, stream, unit_counts
 
 # Variance from which on counts are drawn as normal numbers, and what rounding adds to it.
@@ -171,7 +171,7 @@ def _moments(good: Floats, bad: Floats, drawn: Floats) -> tuple[Floats, Floats, 
     """Return variance, skewness and excess kurtosis of counts; the latter two of many rows."""
     n, left = np.maximum(good + bad, 4.0), good + bad - drawn
     sides, ends = good * bad, drawn * left
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         spread = sides * ends / (n**2 * (n - 1.0))
         skew = (bad - good) * (left - drawn) * np.sqrt((n - 1.0) / (ends * sides)) / (n - 2.0)
         peak = (n - 1.0) * n**2 * (n * (n + 1.0) - 6.0 * sides - 6.0 * ends)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from equipoise.core import Booleans, Floats, InputError
+from equipoise.core import AnyArray, Booleans, Floats, InputError, unwarned
 
 
 def check_level(level: float) -> None:
@@ -40,6 +40,12 @@ def studentized_range(level: float, groups: int) -> float:
     """
     quantile: float = stats.studentized_range.ppf(level, groups, np.inf)
     return quantile / math.sqrt(2.0)
+
+
+def divide(successes: AnyArray, totals: AnyArray) -> Floats:
+    """Divide, NaN where the total is 0."""
+    with unwarned():
+        return np.where(totals > 0, successes / totals, np.nan)
 
 
 def where(known: Booleans, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -311,8 +317,8 @@ class Scored:
             np.sqrt(np.maximum(product * product - one, 0.0))
             for one in (small * other_large, large * other_small)
         )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value = np.where(other.value > 0, self.value / other.value, np.nan)
+        value = divide(self.value, other.value)
+        with unwarned():
             low, high = small / (product + low_root), (product + high_root) / other_small
         known = ~np.isnan(product)
         low = np.where(known & (self.low == 0), 0.0, low)
@@ -454,7 +460,7 @@ def jackknife_t(
     centre = np.asarray(value, dtype=np.float64)
     total, squares = np.zeros_like(centre), np.zeros_like(centre)
     samples = [one for one in (np.asarray(each) for each in left_out) if len(one) > 1]
-    with np.errstate(invalid="ignore"):
+    with unwarned():
         for one in samples:
             variance = one.var(axis=0) * (len(one) - 1.0)
             total, squares = total + variance, squares + variance**2 / (len(one) - 1.0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from equipoise.core import InputError
+from equipoise.stats.intervals import check_level
 
 DEFAULT_REPLICATES = 1000
 
@@ -23,8 +24,7 @@ class _Checked:
                     f"{name}={count}: expected a whole number of at least 1; "
                     "pass resampling=None for none"
                 )
-        if not 0.0 < self.level < 1.0:
-            raise InputError(f"level={self.level}: expected a confidence level between 0 and 1")
+        check_level(self.level)
         if not 0.0 < self.resolution <= 1.0:
             raise InputError(f"resolution={self.resolution}: expected a p-value above 0, at most 1")
 

@@ -25,10 +25,11 @@ from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells, divide
+from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells
 from equipoise.metrics.counts.table import sum_by
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.stats.association import Association
+from equipoise.stats.intervals import divide
 
 MOST_UNRESOLVED = 0.1
 """Largest share of unresolved texts in a group that a verdict on content stands with."""

@@ -60,11 +60,10 @@ from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
-from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import band_of
 from equipoise.models.protocols import DESCRIPTIONS
-from equipoise.stats.intervals import fisher_z
+from equipoise.stats.intervals import divide, fisher_z
 from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
 if TYPE_CHECKING:

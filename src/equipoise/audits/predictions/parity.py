@@ -10,9 +10,9 @@ from equipoise.core import Floats
 from equipoise.metrics.building import folded
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.comparisons import all_others
-from equipoise.metrics.counts.rates import Cells, divide
+from equipoise.metrics.counts.rates import Cells
 from equipoise.metrics.counts.table import BASES, design_effects, least_design, moments
-from equipoise.stats.intervals import normal, scored
+from equipoise.stats.intervals import divide, normal, scored
 
 _PARITY = ("demographic_parity", "selection_rate", "selection_rate_against_rest")
 _CELLS = ("total", "both", "truth", "prediction")

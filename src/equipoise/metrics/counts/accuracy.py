@@ -27,6 +27,7 @@ from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
+    divide,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
@@ -176,9 +177,8 @@ class Accuracy(Measure):
         right, total = _right_and_total(counts, tables)
         usable = counts.groups.usable
         compared = np.ones_like(usable) if self.kind == "accuracy" else usable
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares = right / total
-            number = right[:, compared].sum(axis=1) / total[:, compared].sum(axis=1)
+        shares = divide(right, total)
+        number = divide(right[:, compared].sum(axis=1), total[:, compared].sum(axis=1))
         if self.kind != "accuracy":
             # A replicate may leave a small group empty; the others still have a minimum.
             worst = np.fmin.reduce(shares[:, usable], axis=1, initial=np.nan)

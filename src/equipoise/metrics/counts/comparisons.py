@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from scipy import special, stats
 
-from equipoise.core import Floats, InputError, Integers
+from equipoise.core import Floats, InputError, Integers, unwarned
 from equipoise.metrics.building import spread_level
-from equipoise.metrics.counts.rates import RATES, Cells, Rate, divide
+from equipoise.metrics.counts.rates import RATES, Cells, Rate
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.spec import SPECS
-from equipoise.stats.intervals import Scored, normal, scored, where
+from equipoise.stats.intervals import Scored, divide, normal, scored, where
 
 OTHERS = "all other groups"
 _BAND = 0.025
@@ -64,7 +64,7 @@ class AgainstRest:
         own, others = scored(successes, n, level), scored(rest, rest_n, level)
         total, every = successes + rest, n + rest_n
         drawn = stats.hypergeom(every, total, n)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with unwarned():
             tails = np.minimum(drawn.cdf(successes), drawn.sf(successes - 1.0))
             band = -special.ndtri(_BAND) * drawn.std() * (1.0 / n + 1.0 / rest_n)
         known = (n > 0) & (rest_n > 0)
@@ -185,9 +185,7 @@ def _table(
     values, classes = rate.shares(cells)[0], np.arange(len(partner))
     other, against = values[classes, partner][:, None], own[classes, partner][:, None]
     values, apart, ratio = values[:, :-2], own.minus(against), own.over(against)
-    single = (other > 0) & (rate.name != "average_odds")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        quotient = np.where(single, values / other, np.nan)
+    quotient = divide(values, other) * (np.nan if rate.name == "average_odds" else 1.0)
     difference, known = values - other, versus != "overall"
     low, high = where(~np.isnan(difference) & known, apart.low, apart.high)
     ratio_low, ratio_high = where(~np.isnan(quotient) & known, ratio.low, ratio.high)

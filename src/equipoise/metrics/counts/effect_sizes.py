@@ -30,7 +30,17 @@ import pyarrow as pa
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chndtr, ndtri
 
-from equipoise.core import Booleans, Ends, Estimate, Floats, Groups, InputError, Integers, no_ends
+from equipoise.core import (
+    Booleans,
+    Ends,
+    Estimate,
+    Floats,
+    Groups,
+    InputError,
+    Integers,
+    no_ends,
+    unwarned,
+)
 from equipoise.metrics.building import (
     NOTHING,
     count_estimate,
@@ -41,14 +51,13 @@ from equipoise.metrics.building import (
     parts_table,
     too_small,
 )
-from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.counts.table import Counts, Null
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, band_of, register
 from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
-from equipoise.stats.intervals import where, wilson
+from equipoise.stats.intervals import divide, where, wilson
 from equipoise.stats.threads import each
 
 Formulation = Literal["separation", "sufficiency", "independence"]
@@ -199,7 +208,7 @@ class ChiSquare:
         """
         plain, less = PLAIN[statistic], self.n - 1.0
         groups, labels = self.groups - 1.0, self.labels - 1.0
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             corrected = plain != statistic
             if corrected:
                 groups, labels = groups - groups**2 / less, labels - labels**2 / less
@@ -259,7 +268,7 @@ def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> 
         # a half towards it.
         row_product = (n**2 - (groups**2).sum(axis=2)) / 2.0
         column_product = (n**2 - layout.sum(labels**2)) / 2.0
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             apart = np.sqrt(excess * row_product * column_product) / n
             left = ((apart - 0.5).clip(0.0) / apart) ** 2
         excess = np.where((rows == 2) & (columns == 2) & (excess > 0), excess * left, excess)
@@ -582,8 +591,7 @@ class EffectSizes(Measure):
         values = found.effect_size(self.statistic)
         numbers = [self.aggregate(values)[:, None], values]
         if not counts.independent:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                numbers.append(found.chi2 / found.df)
+            numbers.append(divide(found.chi2, found.df))
         return np.concatenate(numbers, axis=1)
 
     @property
@@ -844,7 +852,7 @@ def skewness(values: Floats) -> Floats:
     known = ~np.isnan(values)
     many = known.sum(axis=1)
     filled = np.where(known, values, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         apart = np.where(known, filled - known_mean(values)[:, None], 0.0)
         # Scaled, so that powers of small effect sizes keep their digits.
         widest = np.abs(apart).max(axis=1, initial=0.0)

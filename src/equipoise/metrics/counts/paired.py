@@ -38,12 +38,11 @@ from equipoise.metrics.building import (
     number,
     replicates_text,
 )
-from equipoise.metrics.counts.rates import divide
 from equipoise.metrics.counts.table import Counts, check_lengths, count, recoded, sum_by
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
-from equipoise.stats.intervals import mean_t, percentile, wilson
+from equipoise.stats.intervals import divide, mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, stream, unit_uniforms
 
@@ -245,6 +244,11 @@ class _Paired:
         """Answers of a model in all runs."""
         return self.images * len(self.by_run[0])
 
+    @cached_property
+    def rates(self) -> Floats:
+        """Accuracy of each model."""
+        return np.asarray(self.right.sum(axis=1) / self.most)
+
     def swaps(self, resampling: Resampling, rng: Seed) -> tuple[Floats, Floats | None, str]:
         """Return differences in accuracy when each image may swap the two models.
 
@@ -353,8 +357,7 @@ def accuracy_difference(
     """
     models = {"y_pred_unbiased": y_pred_unbiased, "y_pred_biased": y_pred_biased}
     paired = _pair(y_true, models)
-    rates = paired.right.sum(axis=1) / paired.most
-    value, n = abs(float(rates[0] - rates[1])), paired.images
+    value, n = abs(float(paired.rates[0] - paired.rates[1])), paired.images
     held, boot, method = NOTHING, None, "none: use Bootstrap()"
     if resampling is not None:
         differences, weights, text = paired.swaps(resampling, rng)
@@ -370,7 +373,7 @@ def accuracy_difference(
         method,
         params={"runs": paired.by_run.shape[1]},
         **held.fields("no resampling was asked for"),
-        by=parts_to_table(_parts(paired, rates, boot, (ends, held), level_of(resampling))),
+        by=parts_to_table(_parts(paired, boot, ends, held, level_of(resampling))),
         excluded={"missing true class or prediction": paired.missing},
         unit="row",
         ends=ends,
@@ -378,15 +381,11 @@ def accuracy_difference(
 
 
 def _parts(
-    paired: _Paired,
-    rates: Floats,
-    boot: Floats | None,
-    whole: tuple[Ends, Against],
-    level: float,
+    paired: _Paired, boot: Floats | None, ends: Ends, held: Against, level: float
 ) -> Iterator[Part]:
     """Yield the difference with both accuracies, in per cent, and as mean over runs."""
-    difference, n = abs(float(rates[0] - rates[1])), paired.images
-    ends, held = whole
+    rates, n = paired.rates, paired.images
+    difference = abs(float(rates[0] - rates[1]))
     low = high = np.full(2, np.nan)
     if len(paired.by_run[0]) == 1:
         # Each image is one independent answer.

@@ -40,6 +40,7 @@ from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
     Scored,
+    divide,
     largest_gap,
     scored,
     simultaneous_gap,
@@ -235,12 +236,6 @@ RATES = (
     Rate("accuracy", "rows", (("right", "total", "rows"),)),
     Rate("average_odds", "class", (*TRUE_POSITIVE_RATE.terms, *FALSE_POSITIVE_RATE.terms)),
 )
-
-
-def divide(successes: Floats, totals: Floats) -> Floats:
-    """Divide, NaN where the total is 0."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(totals > 0, successes / totals, np.nan)
 
 
 def largest(values: Floats) -> Floats:

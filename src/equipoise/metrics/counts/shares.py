@@ -47,11 +47,12 @@ from equipoise.core import (
     encode,
     no_ends,
     parts_to_table,
+    unwarned,
 )
 from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.stats.intervals import clopper_pearson, wilson
+from equipoise.stats.intervals import clopper_pearson, divide, wilson
 from equipoise.stats.resampling import (
     Bootstrap,
     Resampling,
@@ -362,8 +363,7 @@ class Confusion:
     @cached_property
     def rates(self) -> Floats:
         """Share of each outcome among the images of each class; NaN of a class without images."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.counts / self.labelled[:, None])
+        return divide(self.counts, self.labelled[:, None])
 
     @cached_property
     def condition(self) -> float:
@@ -523,9 +523,7 @@ class Shares:
 
     def _of_classes(self, shares: Floats) -> Floats:
         some = shares[:, : len(self.classes)]
-        total = some.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(total > 0, some / total, np.nan))
+        return divide(some, some.sum(axis=1, keepdims=True))
 
     def method(self, how: str) -> str:
         """Say how an interval was made, and what it supposes."""
@@ -631,7 +629,7 @@ def _maximised(start: Floats, said: Floats, rates: Floats) -> Floats:
         second = _step(first, asked, given)
         away, turn = first - here, second - 2.0 * first + here
         turned = np.sqrt((turn**2).sum(axis=1))
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             far = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[:, None]
         leap = np.clip(here + 2.0 * far * away + far**2 * turn, 1e-12, None)
         leap = _step(leap / leap.sum(axis=1, keepdims=True), asked, given)
@@ -647,8 +645,7 @@ def _maximised(start: Floats, said: Floats, rates: Floats) -> Floats:
 
 def _step(shares: Floats, said: Floats, rates: Floats) -> Floats:
     expected = np.einsum("rk,rkj->rj", shares, rates)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(said > 0, said / np.maximum(expected, 1e-300), 0.0)
+    ratio = said / np.maximum(expected, 1e-300)
     moved = shares * np.einsum("rkj,rj->rk", rates, ratio)
     total = moved.sum(axis=1, keepdims=True)
     return np.where(total > 0, moved / np.where(total > 0, total, 1.0), shares)
@@ -754,6 +751,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     shares = replace(shares, reason=reason)
     value = float(mad(shares.observed[None])[0])
     held = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
+    bounds = inequality([shares])
     params: dict[str, Any] = {"corrected": not exact, "aside": [*aside]}
     if not exact:
         params |= {
@@ -778,13 +776,8 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         unit="image" if units is None else "unit",
         reason=reason,
         ends=shares,
-        corrected=_estimate([shares]),
+        corrected=bounds.estimate if bounds else math.nan,
     )
-
-
-def _estimate(sets: Sequence[Shares]) -> float:
-    found = inequality(sets)
-    return math.nan if found is None else found.estimate
 
 
 def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labelled: int) -> str:
@@ -862,7 +855,7 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
         )
     if len({one.name for one in found}) < len(found):
         raise InputError("estimates: two share a name and so their draws; give each its own name=")
-    value, ends = float(np.mean([one.value for one in known.values()])), inequality(found)
+    value, bounds = float(np.mean([one.value for one in known.values()])), inequality(found)
     nulls = [mad(one.null) for one in found if one.null is not None]
     null = np.mean(nulls, axis=0) if nulls else None
     held = first.against(null, value, "equal in every set")
@@ -875,8 +868,8 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
         **held.fields("no resampling was asked for"),
         excluded={"not estimable": len(estimates) - len(known)},
         unit=next(iter(known.values())).unit,
-        ends=ends or no_ends,
-        corrected=_estimate(found),
+        ends=bounds or no_ends,
+        corrected=bounds.estimate if bounds else math.nan,
     )
 
 

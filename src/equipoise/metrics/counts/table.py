@@ -29,6 +29,7 @@ from equipoise.core import (
     Integers32,
     Words,
     encode,
+    unwarned,
 )
 from equipoise.core.groups import CountedGroups
 from equipoise.core.labels import Encoded, check_unmasked, coded, in_order, label_array
@@ -703,7 +704,7 @@ def design_effects(
     least : float
         The least design effect.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         p, units = successes / totals, totals**2 / squared_totals
         apart = squares - 2.0 * p * products + p**2 * squared_totals
         variance = np.maximum(apart, 0.0) * units / (units - 1.0)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Booleans, Bytes, Floats, Integers, Integers32
+from equipoise.core import Booleans, Bytes, Floats, Integers, Integers32, unwarned
 from equipoise.stats.compiled import compiled
 from equipoise.stats.streams import Seed, stream
 
@@ -433,7 +433,7 @@ def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
         NaN where a denominator is 0.
     """
     precision, won, positives, negatives = sums[:4]
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         if metric == "auroc":
             return np.asarray(won / (positives * negatives))
         if metric == "average_precision":
@@ -469,7 +469,7 @@ def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
     if metric == "auroc":
         sums[1] = (true * (negatives[:, None] - false + equal / 2.0)).sum(axis=1)
         return metric_of_sums(metric, sums, ratio)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         if ratio is not None:
             false *= (ratio * positives / negatives)[:, None]
         hits = np.cumsum(true, axis=1)
@@ -480,7 +480,7 @@ def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
 
 def _at_threshold(metric: Metric, outcomes: Floats, ratio: float | None) -> Floats:
     tp, fn, fp, tn = outcomes
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         if metric == "true_positive_rate":
             return np.asarray(tp / (tp + fn))
         if metric == "false_positive_rate":
