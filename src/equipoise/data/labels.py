@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core import AnyArray, DataError, Integers, Objects
-from equipoise.core.labels import Encoded, encode
+from equipoise.core import AnyArray, DataError, Integers, Objects, encode
+from equipoise.core.labels import Encoded
 from equipoise.data.problems import check_ids, listed, show
 from equipoise.data.tables import read_table
 

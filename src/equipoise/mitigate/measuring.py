@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import (
-    AnyArray,
-    Floats,
-    Floats32,
-    ModelError,
-    Objects,
-    Positions,
-    Progress,
-)
+from equipoise.core import AnyArray, Floats, Floats32, ModelError, Objects, Positions, Progress
 from equipoise.core.wording import number
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.statistics import recall_hits

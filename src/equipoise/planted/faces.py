@@ -4,8 +4,6 @@ The tool decides the occupation, the right answer. It is small and faint, and th
 see: a classifier trained where hair and occupation go together learns the hair.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

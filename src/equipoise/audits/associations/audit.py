@@ -1,7 +1,5 @@
 """The audit of associations: sets of images and texts that a model places close to each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache

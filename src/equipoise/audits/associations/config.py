@@ -1,7 +1,5 @@
 """The configuration of an audit of associations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Annotated, Literal, get_args

@@ -1,7 +1,5 @@
 """The page of an audit of associations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from equipoise.audits.engines.associations.charts import (

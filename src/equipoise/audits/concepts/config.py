@@ -1,7 +1,5 @@
 """The configuration of an audit of concepts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

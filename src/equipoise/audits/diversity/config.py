@@ -1,7 +1,5 @@
 """The configuration of an audit of the diversity of image sets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 

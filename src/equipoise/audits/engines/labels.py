@@ -12,16 +12,7 @@ import numpy as np
 from equipoise.audits.config import LabelledImagesConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import groups_by, lacking
-from equipoise.core import (
-    Booleans,
-    DataError,
-    Estimate,
-    Family,
-    Finding,
-    Groups,
-    Objects,
-    Part,
-)
+from equipoise.core import Booleans, DataError, Estimate, Family, Finding, Groups, Objects, Part
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.data.resolver import AMBIGUOUS, NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count

@@ -1,7 +1,5 @@
 """The configuration of an audit of generation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 

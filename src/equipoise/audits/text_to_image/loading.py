@@ -1,7 +1,5 @@
 """The images of every generator, made now or read, their classes, and models that look at them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

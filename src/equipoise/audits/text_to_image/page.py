@@ -1,7 +1,5 @@
 """The page of an audit of text-to-image models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from equipoise.audits.engines.associations.charts import (

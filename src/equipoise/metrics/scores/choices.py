@@ -1,7 +1,5 @@
 """Design choices: what each version of an assessment does to the disparities of a baseline."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

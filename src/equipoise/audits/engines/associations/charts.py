@@ -1,7 +1,5 @@
 """Sections, charts and tables that the pages of associations share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import fsum

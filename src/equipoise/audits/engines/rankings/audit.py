@@ -1,7 +1,5 @@
 """The base of audits of rankings: groups, designs, measures, notes and plan."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
