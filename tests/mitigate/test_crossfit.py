@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from equipoise.cli.mitigation_world import retrieval_set, zero_shot_set
-from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
+from equipoise.cli.mitigation_world import SAID, retrieval_set, zero_shot_set
+from equipoise.mitigate import MatchedPrompts, PromptEnsemble, cross_fit
 from equipoise.mitigate.measuring import Test, measure
 from equipoise.planted.scenes.embed import load_clip
 from equipoise.planted.scenes.sets import render_balanced
@@ -17,7 +17,7 @@ SUBJECTS = (*LEARNED, *WITHHELD)
 def test_every_subject_is_withheld_once_and_every_recipe_told(clip):
     found = cross_fit(
         clip,
-        (PromptEnsemble(), SetShrinkage(strength=8.0)),
+        (PromptEnsemble(), MatchedPrompts(said=SAID)),
         TEXTS,
         sets().of(SUBJECTS),
         test_data(),
@@ -25,13 +25,13 @@ def test_every_subject_is_withheld_once_and_every_recipe_told(clip):
         count=2,
     )
     assert sorted(name for split in found.splits for name in split.withheld) == sorted(SUBJECTS)
-    assert {one.recipe for one in found.outcomes} == {"prompt_ensemble", "set_shrinkage"}
-    for values in (*found.before.bias.values(), *found.after["set_shrinkage"].bias.values()):
+    assert {one.recipe for one in found.outcomes} == {"prompt_ensemble", "matched_prompts"}
+    for values in (*found.before.bias.values(), *found.after["matched_prompts"].bias.values()):
         assert values.keys() == {*SUBJECTS}
         assert not any(math.isnan(value) for value in values.values())
-    shrunk = [row for row in found.rows if row.recipe == "set_shrinkage" and row.role == "bias"]
-    assert len(shrunk) == 4
-    gap = next(row for row in shrunk if (row.measure, row.about) == ("logit_gap", "frame"))
+    matched = [row for row in found.rows if row.recipe == "matched_prompts" and row.role == "bias"]
+    assert len(matched) == 4
+    gap = next(row for row in matched if (row.measure, row.about) == ("logit_gap", "frame"))
     assert gap.difference < 0
     assert gap.floor < gap.after
 

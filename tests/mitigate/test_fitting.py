@@ -3,10 +3,10 @@
 import pytest
 
 from equipoise.core.errors import RunError
-from equipoise.mitigate import TextDistillation
+from equipoise.mitigate import Contrastive
 from mitigate.scenes import base, same, training, weights
 
-SHORT = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
+SHORT = Contrastive(batch=12, learning_rate=3e-4)
 
 
 def stopped(out):
@@ -15,7 +15,7 @@ def stopped(out):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        SHORT.fit(base(), training(images=False), out, progress=stop)
+        SHORT.fit(base(), training(), out, progress=stop)
 
 
 @pytest.mark.parametrize("place", [0.02, 0.5, 0.99])
@@ -25,37 +25,35 @@ def test_a_training_whose_state_is_damaged_starts_again(place, tmp_path, caplog)
     content = bytearray(state.read_bytes())
     content[int(place * len(content))] ^= 1
     state.write_bytes(content)
-    SHORT.fit(base(), training(images=False), tmp_path / "made")
+    SHORT.fit(base(), training(), tmp_path / "made")
     assert str(state) in caplog.text
-    SHORT.fit(base(), training(images=False), tmp_path / "whole")
+    SHORT.fit(base(), training(), tmp_path / "whole")
     assert same(weights(tmp_path / "made"), weights(tmp_path / "whole"))
 
 
 def test_a_state_of_another_training_is_refused(tmp_path):
     stopped(tmp_path / "made")
     with pytest.raises(RunError, match="a training with other data, settings or libraries was"):
-        SHORT.fit(base(), training(images=False), tmp_path / "made", seed=1)
+        SHORT.fit(base(), training(), tmp_path / "made", seed=1)
 
 
 def test_what_a_kill_left_behind_is_removed(tmp_path):
-    recipe = TextDistillation(steps=1, kept=8)
+    recipe = Contrastive(batch=48)
     half, state = tmp_path / ".made.0123abcd.partial", tmp_path / "made.training"
     half.mkdir()
     (half / "config.json").write_text("{}")
-    recipe.fit(base(), training(images=False), tmp_path / "made")
+    recipe.fit(base(), training(), tmp_path / "made")
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
     # A kill between the renaming and the end leaves the state of a model that is whole.
     state.mkdir()
     (state / "state.pt").write_bytes(b"")
-    recipe.fit(base(), training(images=False), tmp_path / "made")
+    recipe.fit(base(), training(), tmp_path / "made")
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
 def test_training_stops_where_the_validation_loss_no_longer_falls(tmp_path):
     # So high that every step makes it worse.
-    recipe = TextDistillation(steps=50, learning_rate=1.0, kept=8, look_every=1, patience=2)
-    recipe.fit(base(), training(images=False), tmp_path / "made")
-    TextDistillation(steps=1, learning_rate=1e-30).fit(
-        base(), training(images=False), tmp_path / "still"
-    )
+    recipe = Contrastive(batch=12, epochs=12, learning_rate=1.0, patience=2)
+    recipe.fit(base(), training(), tmp_path / "made")
+    Contrastive(batch=48, learning_rate=1e-30).fit(base(), training(), tmp_path / "still")
     assert same(weights(tmp_path / "made"), weights(tmp_path / "still"))  # those it began with

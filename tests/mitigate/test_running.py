@@ -24,7 +24,7 @@ images: {{table: sets.csv, root: photos, attributes: [hue, frame]}}
 prompts: {{table: prompts.csv}}
 recipes:
   ensemble: {{recipe: prompt_ensemble}}
-  distilled: {{recipe: text_distillation, steps: 2, learning_rate: 3.0e-4, kept: 8}}
+  tuned: {{recipe: contrastive, batch: 24, learning_rate: 3.0e-4}}
 zero_shot:
   named: {{table: sets.csv, root: photos, label: subject, templates: ["a {{}}"]}}
 retrieval:
@@ -78,7 +78,7 @@ def test_a_command_makes_models_and_a_report(project, capsys):
     assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     out = project / "mitigated"
-    assert sorted(path.name for path in out.iterdir()) == ["distilled", "ensemble", "report"]
+    assert sorted(path.name for path in out.iterdir()) == ["ensemble", "report", "tuned"]
     for one in told["recipes"]:
         assert load_model(one["model"], device="cpu").info.dimension == 64
     measures = {row["measure"] for row in told["rows"]}
@@ -107,11 +107,11 @@ def test_a_plan_loads_no_model(project, capsys):
     ("old", "new", "message"),
     [
         ("prompt_ensemble", "prompt_ensembel", "line 7: recipes.ensemble.recipe: given 'prompt_en"),
-        ("steps: 2", "step: 2", "recipes.distilled.step: unknown key. Allowed here: recipe, name"),
+        ("batch: 24", "bach: 24", "recipes.tuned.bach: unknown key. Allowed here: recipe, name"),
         ("output: mitigated", "", "output: required, and missing"),
         ("  ensemble:", "  a/b:", "expected a name that a folder can have, without slashes"),
         ("  ensemble:", "  report:", "the report lies in a folder of this name"),
-        ("steps: 2", "steps: 0", "recipes.distilled.steps"),
+        ("batch: 24", "batch: 1", "recipes.tuned.batch"),
     ],
 )  # fmt: skip
 def test_a_configuration_says_what_is_wrong(project, old, new, message):

@@ -10,7 +10,6 @@ import sys
 from contextlib import contextmanager, suppress
 from functools import partial
 
-import numpy as np
 import pytest
 
 from equipoise.audits.model_cache import open_model
@@ -130,11 +129,13 @@ def python(_, folder):
 
 
 def wrapped(checkpoint, folder):
-    from equipoise.models.wrapped import Wrapping, save_wrapped
+    from equipoise.models.wrapped import Ensemble, Rule, Wrapping, save_wrapped
 
     base = load_model(copied("clip", checkpoint, folder / "base"), device="cpu")
     (folder / "fitted").mkdir()
-    save_wrapped(folder / "fitted", base.info, Wrapping(transform=np.eye(24, dtype=np.float32)))
+    save_wrapped(
+        folder / "fitted", base.info, Wrapping(Ensemble((Rule("a {}", ("a red {}",)),), ("red",)))
+    )
     return f"equipoise:{folder / 'fitted'}"
 
 

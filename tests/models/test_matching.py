@@ -95,8 +95,8 @@ def test_what_is_no_vector_stays_none():
 
 def matching_of(facts, numbers):
     settings = {
-        "format": 2, "base": "", "base_weights_sha256": "", "ensemble": None, "applied_to": [],
-        "spared": [], "record": {}, "matching": facts,
+        "format": 3, "base": "", "base_weights_sha256": "", "ensemble": None, "record": {},
+        "matching": facts,
     }  # fmt: skip
     text = json.dumps(settings, sort_keys=True)
     return Matching.of(TypeAdapter(Settings).validate_json(text).matching, numbers, D)

@@ -1,4 +1,4 @@
-"""The scenes as an experiment, on the shipped models; decisions 0011 and 0012 tell of others."""
+"""The scenes as an experiment, on the shipped models; decision 0012 tells of others."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def test_recipes_that_transfer_and_those_that_do_not_are_told():
     outcomes = tables["mitigation_recipes"].to_pylist()
     conclusions = {row["recipe"]: row["conclusion"] for row in outcomes}
     assert conclusions.keys() == {recipe.name for recipe in recipes()}
-    assert conclusions["set_shrinkage"] == conclusions["matched_prompts"] == "transfers"
+    assert conclusions["matched_prompts"] == "transfers"
     assert conclusions["contrastive"] == "does not transfer"
     for row in tables["mitigation"].to_pylist():
         if conclusions[row["recipe"]] == "transfers" and row["role"] == "bias":

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from tools.soak.fuzz import fuzz
 from tools.soak.keys import key_tests
-from tools.soak.kills import distillation, extraction, fine_tuning, generation, kill_and_resume
+from tools.soak.kills import extraction, fine_tuning, generation, kill_and_resume
 from tools.soak.ray_kills import ray_kills
 from tools.soak.table import PAGE, Row, keep, table
 
@@ -48,7 +48,6 @@ def run(folder: Path, seed: int) -> tuple[list[Row], float]:
     checks: list[Callable[[], list[Row]]] = [
         lambda: [kill_and_resume(extraction(folder), folder / "extraction", kills=14, seed=seed)],
         lambda: [kill_and_resume(generation(), folder / "generation", kills=12, seed=seed)],
-        lambda: [kill_and_resume(distillation(), folder / "texts", kills=9, seed=seed)],
         lambda: [kill_and_resume(fine_tuning(), folder / "both", kills=9, seed=seed)],
         lambda: ray_kills(folder, seed=seed),
         lambda: fuzzed(FUZZED, seed),

@@ -18,7 +18,7 @@ import pyarrow as pa
 from PIL import Image
 
 from equipoise.audits.model_cache import open_model
-from equipoise.cli.mitigation_world import subject_texts
+from equipoise.cli.mitigation_world import image_sets, subject_texts
 from equipoise.core.errors import EquipoiseError
 from equipoise.counterfactuals import caption_sets, generate_prompts, generate_sets
 from equipoise.evidence import (
@@ -30,12 +30,13 @@ from equipoise.evidence import (
     pictures_in_folder,
     pictures_of_table,
 )
-from equipoise.mitigate import TextDistillation, Training
+from equipoise.mitigate import Contrastive, Training
 from equipoise.models import load_model
 from equipoise.models.generators import Sampling
 from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.embed import WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS as GLYPHS
+from equipoise.planted.scenes.sets import render_sets
 from tools.soak.table import Row
 from tools.soak.work import SWATCHES
 
@@ -264,9 +265,11 @@ def _diffused(files: Path, store: Path) -> int:
 def _trained(files: Path, store: Path, *, seed: int = 0, rate: float = 3e-4, texts: int = 3) -> int:
     steps: list[int] = []
     base = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")
-    TextDistillation(steps=2, learning_rate=rate, kept=8).fit(
+    learned = GLYPHS[:texts]
+    images = image_sets(render_sets(1, seed=11), seed=11).of(learned)
+    Contrastive(batch=12, learning_rate=rate).fit(
         base,
-        Training(tuple(map(subject_texts, GLYPHS[:texts]))),
+        Training(tuple(map(subject_texts, learned)), images=images),
         store / "made",
         seed=seed,
         progress=lambda step, done, _: steps.append(done) if step == "training" else None,

@@ -64,19 +64,11 @@ def generation(*, candidates: int = 25, part: int = 12) -> Task:
     return Task("Generation", generate, (candidates, part), part, 0.002)
 
 
-def distillation(*, steps: int = 24) -> Task:
-    """Return a training of a text tower that saves its state every two steps."""
-    from equipoise.mitigate import TextDistillation
-
-    recipe = TextDistillation(steps=steps, learning_rate=3e-4, kept=16, look_every=2, patience=99)
-    return Task("Mitigation, text tower", mitigate, (recipe,), 2, 0.02, 0.4)
-
-
 def fine_tuning(*, epochs: int = 8) -> Task:
     """Return a training of both towers that saves its state every epoch."""
     from equipoise.mitigate import Contrastive
 
-    recipe = Contrastive(epochs=epochs, learning_rate=1e-4, penalty=0.5, patience=99)
+    recipe = Contrastive(epochs=epochs, learning_rate=1e-4, patience=99)
     return Task("Mitigation, both towers", mitigate, (recipe,), 2, 0.02, 0.4)
 
 

@@ -13,12 +13,7 @@ from equipoise.mitigate.augmentation.faces import (
     regions_of_columns,
 )
 from equipoise.mitigate.augmentation.training import Schedule
-from equipoise.mitigate.closed_form import (
-    DirectionRemoval,
-    MatchedPrompts,
-    PromptEnsemble,
-    SetShrinkage,
-)
+from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.neurons import (
     Found,
     Recording,
@@ -40,14 +35,13 @@ from equipoise.mitigate.sets import (
     folds,
     split_subjects,
 )
-from equipoise.mitigate.trained import Contrastive, TextDistillation
+from equipoise.mitigate.trained import Contrastive
 from equipoise.mitigate.trials import Trial, compare_models
 from equipoise.models.edits import UnitEdit, edited, read_edit
 
 __all__ = [
     "CascadeDetector",
     "Contrastive",
-    "DirectionRemoval",
     "Faces",
     "Found",
     "ImageSets",
@@ -60,10 +54,8 @@ __all__ = [
     "Regions",
     "Schedule",
     "Selectivity",
-    "SetShrinkage",
     "Split",
     "SubjectTexts",
-    "TextDistillation",
     "Training",
     "Trial",
     "UnitEdit",

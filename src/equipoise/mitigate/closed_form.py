@@ -1,19 +1,21 @@
-"""Recipes in closed form: ensembles of prompts, directions removed or shrunk, matched prompts."""
+"""Recipes in closed form: ensembles of prompts, and prompts matched to images."""
 
-import math
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, PositiveFloat
 from scipy.optimize import nnls
 
 from equipoise.core import Floats, InputError, Progress
-from equipoise.mitigate.measuring import embed_images, queries_of, text_vectors
-from equipoise.mitigate.recipe import Names, SetRecipe, WrappedRecipe
+from equipoise.mitigate.measuring import embed_images
+from equipoise.mitigate.recipe import (
+    Names,
+    WrappedRecipe,
+    digest_of_images,
+    digest_of_texts,
+)
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import (
@@ -29,9 +31,6 @@ from equipoise.models.wrapped import (
 
 # Share of the largest singular value: directions that are smaller are rounding.
 _NOTHING = 1e-9
-# Beyond 16, subjects that look alike are confused, which the training subjects need not show.
-STRENGTHS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0)
-_FEWEST = 3
 
 
 class PromptEnsemble(WrappedRecipe):
@@ -81,7 +80,8 @@ def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
                 neutral, matches = prompt, [*own.attributed]
             if matches:
                 rules.setdefault(neutral, {}).update(dict.fromkeys(matches))
-    values = values_named(texts)
+    named = {value for own in texts for row in own.values for value in row.values()}
+    values = tuple(sorted(named - {""}))
     if not rules or not values:
         raise InputError(
             "no caption says a neutral prompt with attributes: expected captions that name the "
@@ -90,72 +90,9 @@ def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
     return Ensemble(tuple(Rule(key, tuple(said)) for key, said in sorted(rules.items())), values)
 
 
-def values_named(texts: Sequence[SubjectTexts]) -> tuple[str, ...]:
-    """Return the values of attributes that captions name, sorted."""
-    named = {value for own in texts for row in own.values for value in row.values()}
-    return tuple(sorted(named - {""}))
-
-
 def _template(text: str, subject: str) -> str:
     """Return a text with places for the subject; the text itself where it has none."""
     return re.sub(rf"(?<!\w){re.escape(subject)}(?=s?(?!\w))", lambda _: PLACE, text)
-
-
-class DirectionRemoval(WrappedRecipe):
-    """Vectors without the directions in which captions of one subject differ by attribute.
-
-    Attributes
-    ----------
-    name : str
-    removed_from : "texts", "images" or "both"
-    """
-
-    recipe: Literal["direction_removal"] = "direction_removal"
-    name: str = "direction_removal"
-    removed_from: Literal["texts", "images", "both"] = "both"
-
-    def _wrapping(self, base: DualEncoder, training: Training, _: Progress | None) -> Wrapping:
-        rows = group_directions(base, training.texts)
-        towers = ("texts", "images") if self.removed_from == "both" else (self.removed_from,)
-        transform = (np.eye(rows.shape[1]) - rows.T @ rows).astype(np.float32)
-        return Wrapping(transform=transform, applied_to=towers)
-
-
-def group_directions(base: DualEncoder, texts: Sequence[SubjectTexts]) -> Floats:
-    """Return the directions in which captions that differ in one attribute alone lie apart.
-
-    For each subject and attribute, the mean unit vector of the captions of every value is taken,
-    less the mean over values; directions are the first right singular vectors of all of these.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, dimension)
-        Orthonormal rows: one less than the values of each attribute, summed.
-
-    Raises
-    ------
-    InputError
-        When no attribute has two values, or captions differ in fewer directions.
-    """
-    apart: list[Floats] = []
-    values: dict[str, set[str]] = defaultdict(set)
-    for own in texts:
-        vectors = text_vectors(base, own.attributed)
-        for attribute in dict.fromkeys(name for named in own.values for name in named):
-            column = np.array([named.get(attribute, "") for named in own.values])
-            names = [name for name in np.unique(column).tolist() if name]
-            if len(names) > 1:
-                values[attribute] |= {*names}
-                means = np.stack([vectors[column == name].mean(axis=0) for name in names])
-                apart.append(means - means.mean(axis=0))
-    count = sum(len(named) - 1 for named in values.values())
-    every = np.concatenate(apart) if apart else np.empty((0, 0))
-    if not 1 <= count <= min(every.shape):
-        raise InputError(
-            f"{count} directions of captions that differ in {len(every)} ways; expected at least "
-            "one, and captions of at least two values of an attribute"
-        )
-    return principal_rows(every, count)
 
 
 def principal_rows(rows: Floats, most: int) -> Floats:
@@ -179,94 +116,6 @@ def principal_rows(rows: Floats, most: int) -> Floats:
     return np.asarray(turned * np.sign(turned[np.arange(len(turned)), largest])[:, None])
 
 
-class SetShrinkage(SetRecipe):
-    """Neutral prompts multiplied by (I + strength · C)⁻¹, C the covariance within sets.
-
-    C is the covariance of image vectors less the mean of their set, scaled to a mean variance of 1:
-    the directions in which members of a set differ, of any subject, count less the more they
-    differ. Images and captions that name a value of an attribute stay as they are.
-
-    Attributes
-    ----------
-    name : str
-    strength : float, optional
-        None: the largest of `STRENGTHS` at which images of a subject that C was measured without
-        are named right, among all subjects known, at most `allowed_loss` less often than before:
-        the mean over subjects and one standard error. 0, which changes nothing, if none is.
-    allowed_loss : float
-        Share of images.
-    """
-
-    recipe: Literal["set_shrinkage"] = "set_shrinkage"
-    name: str = "set_shrinkage"
-    strength: PositiveFloat | None = None
-    allowed_loss: Annotated[float, Field(ge=0, lt=1)] = 0.01
-
-    def _wrapping(
-        self, base: DualEncoder, training: Training, progress: Progress | None
-    ) -> Wrapping:
-        images, known = training.known_images(self.name), training.known
-        vectors = unit_vectors(embed_images(base, images.images, progress))
-        apart = images.deviations(vectors)
-        rows = {name: np.flatnonzero(images.subject == name) for name in images.subjects}
-        products = {name: apart[own].T @ apart[own] for name, own in rows.items()}
-        strength = self.strength
-        if strength is None:
-            if len(known) < _FEWEST:
-                raise InputError(
-                    f"{self.name} chooses its strength by leaving out each of {len(known)} "
-                    f"subjects in turn; expected at least {_FEWEST}. To do: give the strength"
-                )
-            # From the loss of each subject by a matrix learned without it.
-            places = {texts.subject: place for place, texts in enumerate(known)}
-            queries = queries_of(base, [texts.neutral for texts in known])
-            losses = [
-                _losses(vectors[own], places[name], queries, _covariance(products, without=name))
-                for name, own in rows.items()
-            ]
-            # One standard error over subjects is left as room: other subjects will use the matrix.
-            spread = np.std(losses, axis=0, ddof=1) / math.sqrt(len(losses))
-            fit = np.flatnonzero(np.mean(losses, axis=0) + spread <= self.allowed_loss)
-            strength = STRENGTHS[fit[-1]] if len(fit) else 0.0
-        return Wrapping(
-            transform=_shrinking(_covariance(products), strength).astype(np.float32),
-            applied_to=("texts",),
-            spared=values_named(known),
-            record={"strength": strength},
-        )
-
-
-def _losses(images: Floats, place: int, queries: Floats, covariance: Floats) -> list[float]:
-    """Return how much less often a subject's images are named right, by strength."""
-    shrunk = (unit_vectors(queries @ _shrinking(covariance, one)) for one in STRENGTHS)
-    before, *after = (
-        float(((images @ some.T).argmax(axis=1) == place).mean()) for some in (queries, *shrunk)
-    )
-    return [before - share for share in after]
-
-
-def _covariance(products: Mapping[str, Floats], without: str = "") -> Floats:
-    """Return the covariance within sets, with a mean variance of 1.
-
-    Raises
-    ------
-    InputError
-        When the members of every set are alike.
-    """
-    kept = [product for name, product in products.items() if name != without]
-    total: Floats = np.sum(kept, axis=0)
-    size = float(np.trace(total)) / len(total)
-    if not size > 0.0:
-        raise InputError("the members of every set have one vector: nothing varies within sets")
-    return total / size
-
-
-def _shrinking(covariance: Floats, strength: float) -> Floats:
-    """Return the matrix (I + strength · C)⁻¹, which is symmetric."""
-    inverse = np.linalg.inv(np.eye(len(covariance)) + strength * covariance)
-    return (inverse + inverse.T) / 2.0
-
-
 Values = Mapping[str, Sequence[str]]
 """Values of each attribute, sorted."""
 
@@ -276,7 +125,7 @@ VALUE = "{value}"
 _RIDGE = 0.01
 
 
-class MatchedPrompts(SetRecipe):
+class MatchedPrompts(WrappedRecipe):
     """A neutral prompt's similarity to an image, averaged with its captions that fit the image.
 
     score = w₀ · cos(image, prompt) + w₁ · cos(both without directions) + Σ wₐ · cos(image, captions
@@ -303,6 +152,14 @@ class MatchedPrompts(SetRecipe):
     name: str = "matched_prompts"
     said: dict[str, Names]
 
+    def _inputs(self, training: Training) -> dict[str, Any]:
+        sets, known = training.known_images(self.name), training.known
+        return {
+            "texts": digest_of_texts(known),
+            "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
+            "subjects": sorted(texts.subject for texts in known),
+        }
+
     def _wrapping(
         self, base: DualEncoder, training: Training, progress: Progress | None
     ) -> Wrapping:
@@ -323,7 +180,7 @@ class MatchedPrompts(SetRecipe):
         matching = Matching(tuple(spoken), (), *arrays)
         weights, kept = _weights(matching, base, vectors, sets, known)
         learned = {"weights": [*weights], "names_a_value": kept}
-        return Wrapping(applied_to=(), matching=replace(matching, weights=weights), record=learned)
+        return Wrapping(matching=replace(matching, weights=weights), record=learned)
 
     def problem(self, attributes: Sequence[str]) -> str:
         """Return the problem of `said` for the attributes of images; "" if there is none."""

@@ -6,14 +6,9 @@ from pydantic import AfterValidator, Field, NonNegativeInt, field_validator
 
 from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table
 from equipoise.data import TEMPLATES
-from equipoise.mitigate.closed_form import (
-    DirectionRemoval,
-    MatchedPrompts,
-    PromptEnsemble,
-    SetShrinkage,
-)
+from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.recipe import Names
-from equipoise.mitigate.trained import Contrastive, TextDistillation
+from equipoise.mitigate.trained import Contrastive
 
 
 def _folder(value: str) -> str:
@@ -25,15 +20,7 @@ def _folder(value: str) -> str:
 
 
 FolderName = Annotated[Name, AfterValidator(_folder)]
-AnyRecipe = Annotated[
-    Contrastive
-    | TextDistillation
-    | PromptEnsemble
-    | MatchedPrompts
-    | DirectionRemoval
-    | SetShrinkage,
-    Field(discriminator="recipe"),
-]
+AnyRecipe = Annotated[Contrastive | PromptEnsemble | MatchedPrompts, Field(discriminator="recipe")]
 
 
 class ImagesConfig(Section):

@@ -123,18 +123,6 @@ class WrappedRecipe(Recipe):
         """Return what is done to the vectors of the base, with what the record says of it."""
 
 
-class SetRecipe(WrappedRecipe):
-    """A wrapped recipe that learns from the images of all known subjects."""
-
-    def _inputs(self, training: Training) -> dict[str, Any]:
-        sets, known = training.known_images(self.name), training.known
-        return {
-            "texts": digest_of_texts(known),
-            "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
-            "subjects": sorted(texts.subject for texts in known),
-        }
-
-
 def record_of(
     recipe: Recipe,
     base: DualEncoder,
@@ -267,7 +255,7 @@ class TrainedRecipe(Recipe):
         progress: Progress | None,
     ) -> str:
         subject = trainable(base, self.dtype)
-        plan = self._plan(base, subject, training, seed)
+        plan = self._plan(subject, training, seed)
         record = record_of(self, base, seed, self._inputs(training), subject.torch)
         folder = out.with_name(f"{out.name}.training")
         if not has_model(out, record):
@@ -295,7 +283,7 @@ class TrainedRecipe(Recipe):
         }
 
     @abstractmethod
-    def _plan(self, base: DualEncoder, subject: Trainable, training: Training, seed: int) -> Plan:
+    def _plan(self, subject: Trainable, training: Training, seed: int) -> Plan:
         """Return what is trained, and how."""
 
 

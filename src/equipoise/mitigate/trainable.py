@@ -120,7 +120,7 @@ def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
         raise ModelError(
             f"{encoder.info.name} is a {type(encoder).__name__}, whose weights cannot be trained "
             "here. To do: name a dual encoder of hf: or open_clip:, or use a recipe that trains "
-            "nothing (prompt_ensemble, direction_removal)"
+            "nothing (prompt_ensemble, matched_prompts)"
         )
     # No dropout while training: its draws would be part of the state to resume from.
     model = copy.deepcopy(encoder.model).float().eval()

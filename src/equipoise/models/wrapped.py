@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import TypeAdapter
 
-from equipoise.core import Booleans, Floats, Floats32, ModelError, Positions
+from equipoise.core import Floats, Floats32, ModelError, Positions
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder
@@ -104,9 +104,8 @@ def naming(words: Sequence[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{every})(?!\w)" if every else r"(?!)", re.IGNORECASE)
 
 
-SETTINGS, TRANSFORM = "equipoise_model.json", "transform.safetensors"
-FORMAT, MATCHED = 1, 2
-"""Of settings, and of those with a `matching`, which whoever reads 1 alone must not leave out."""
+SETTINGS, MATCHING = "equipoise_model.json", "matching.safetensors"
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -117,41 +116,23 @@ class Wrapping:
     ----------
     ensemble : Ensemble, optional
         Texts whose vector is the mean of those of several captions.
-    transform : ndarray of float32, shape (dimension, dimension), optional
-        What vectors are multiplied by, from the right.
-    applied_to : tuple of str
-        "texts", "images", or both.
-    spared : tuple of str
-        Texts that hold one of these words are not transformed.
     matching : Matching, optional
-        What becomes of all these vectors in the end.
+        What becomes of all vectors in the end.
     record : mapping
         How it came about, for whoever reads the folder.
     """
 
     ensemble: Ensemble | None = None
-    transform: Floats32 | None = None
-    applied_to: tuple[str, ...] = ("texts", "images")
-    spared: tuple[str, ...] = ()
     matching: Matching | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All that decides an output but the numbers of the transform, as JSON takes it."""
+        """All that decides an output but the numbers of the matching, as JSON takes it."""
         return {
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
-            "applied_to": [] if self.transform is None else list(self.applied_to),
-            "spared": list(self.spared),
-        } | ({} if self.matching is None else {"matching": self.matching.facts})
-
-    @property
-    def numbers(self) -> dict[str, Floats32]:
-        """The numbers that decide an output, by name."""
-        found = {} if self.transform is None else {"transform": self.transform}
-        if self.matching is not None:
-            found |= self.matching.numbers
-        return {name: np.ascontiguousarray(one, dtype=np.float32) for name, one in found.items()}
+            "matching": None if self.matching is None else self.matching.facts,
+        }
 
 
 @dataclass(frozen=True)
@@ -164,9 +145,7 @@ class WrappedEncoder:
 
     def embed_images(self, images: Sequence[Any]) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised."""
-        found = self.base.embed_images(images)
-        chosen = np.full(len(found), "images" in self.wrapping.applied_to)
-        found, matching = self._transformed(found, chosen), self.wrapping.matching
+        found, matching = self.base.embed_images(images), self.wrapping.matching
         return found if matching is None else matching.images(found)
 
     def embed_texts(self, texts: Sequence[str]) -> Floats32:
@@ -175,22 +154,10 @@ class WrappedEncoder:
         return self._read(texts) if matching is None else matching.texts(self._read, texts)
 
     def _read(self, texts: Sequence[str]) -> Floats32:
-        ensemble, applied = self.wrapping.ensemble, "texts" in self.wrapping.applied_to
+        ensemble = self.wrapping.ensemble
         if ensemble is None:
-            found = self.base.embed_texts(texts)
-        else:
-            found = mean_vectors(self.base.embed_texts, [*map(ensemble.said, texts)])
-        named = naming(self.wrapping.spared)
-        chosen = [applied and named.search(text) is None for text in texts]
-        return self._transformed(found, np.array(chosen, dtype=bool))
-
-    def _transformed(self, vectors: Floats32, chosen: Booleans) -> Floats32:
-        transform = self.wrapping.transform
-        if transform is None or not chosen.any():
-            return vectors
-        found = vectors.astype(np.float64)
-        found[chosen] = found[chosen] @ transform.astype(np.float64)
-        return found.astype(np.float32)
+            return self.base.embed_texts(texts)
+        return mean_vectors(self.base.embed_texts, [*map(ensemble.said, texts)])
 
 
 def save_wrapped(
@@ -209,16 +176,16 @@ def save_wrapped(
         Where the folder will lie in the end; `folder` unless given.
     """
     settings = {
-        "format": FORMAT if wrapping.matching is None else MATCHED,
+        "format": FORMAT,
         "base": relative(base.name, folder if at is None else at),
         "base_weights_sha256": base.weights_sha256,
         **wrapping.facts,
         "record": dict(wrapping.record),
     }
-    if numbers := wrapping.numbers:
+    if wrapping.matching is not None:
         from safetensors.numpy import save_file
 
-        save_file(numbers, folder / TRANSFORM)
+        save_file(wrapping.matching.numbers, folder / MATCHING)
     write_settings(folder / SETTINGS, settings)
 
 
@@ -250,8 +217,8 @@ def load(target: str, options: Options) -> WrappedEncoder:
         wrapping = _wrapping(settings, folder, base.info.dimension or 0)
     except Exception as error:
         raise ModelError(f"{target} cannot be read: {error}.") from error
-    files = digests(path for path in (folder / SETTINGS, folder / TRANSFORM) if path.is_file())
-    kept = {TRANSFORM: files[TRANSFORM]} if TRANSFORM in files else {}
+    files = digests(path for path in (folder / SETTINGS, folder / MATCHING) if path.is_file())
+    kept = {MATCHING: files[MATCHING]} if MATCHING in files else {}
     matching, dimension, scale = wrapping.matching, base.info.dimension, base.info.scale
     if matching is not None:
         # Without a scale of its own it is told what makes its cosines those of the model inside.
@@ -286,23 +253,12 @@ def _base(settings: Settings, folder: Path, options: Options) -> Any:
 
 
 def _wrapping(settings: Settings, folder: Path, dimension: int) -> Wrapping:
-    from safetensors.numpy import load_file
-
-    transform, matching, numbers = None, None, {}
-    if settings.applied_to or settings.matching:
-        numbers = load_file(folder / TRANSFORM)
-    if settings.applied_to:
-        transform = numbers["transform"]
-        if transform.shape != (dimension, dimension):
-            raise ValueError(f"a transform of shape {transform.shape} for {dimension} numbers")
-    if (settings.format == MATCHED) != (settings.matching is not None):
-        raise ValueError(f"a matching in format {settings.format}")
+    matching = None
     if settings.matching:
-        matching = Matching.of(settings.matching, numbers, dimension)
-    return Wrapping(
-        settings.ensemble, transform, settings.applied_to, settings.spared, matching,
-        settings.record,
-    )  # fmt: skip
+        from safetensors.numpy import load_file
+
+        matching = Matching.of(settings.matching, load_file(folder / MATCHING), dimension)
+    return Wrapping(settings.ensemble, matching, settings.record)
 
 
 NUMBERS = ("gate", "offset", "directions")
@@ -343,14 +299,12 @@ class _Facts:
 class Settings:
     """What the file of settings holds."""
 
-    format: Literal[1, 2]
+    format: Literal[3]
     base: str
     base_weights_sha256: str
     ensemble: Ensemble | None
-    applied_to: tuple[str, ...]
-    spared: tuple[str, ...]
+    matching: _Facts | None
     record: dict[str, Any]
-    matching: _Facts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +362,9 @@ class Matching:
     @property
     def numbers(self) -> dict[str, Floats32]:
         """The numbers, by name."""
-        return {name: getattr(self, name) for name in NUMBERS}
+        return {
+            name: np.ascontiguousarray(getattr(self, name), dtype=np.float32) for name in NUMBERS
+        }
 
     @property
     def dimension(self) -> int:
