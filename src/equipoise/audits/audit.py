@@ -36,7 +36,7 @@ from equipoise.audits.kinds import (
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, Models
-from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress
+from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress, record
 from equipoise.stats.resampling import Resampling
 
 
@@ -120,7 +120,7 @@ class Measured:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Inputs(Generic[ConfigT, DataT]):
     """A config with its data loaded and its models run.
 

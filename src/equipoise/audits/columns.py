@@ -1,20 +1,19 @@
 """Columns and rows: tables beside the findings, numbers of a column, vectors of some items."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import DataError, Floats, Integers, Objects, table_of
+from equipoise.core import DataError, Floats, Integers, Objects, record, table_of
 from equipoise.data import Items, Vectors
 from equipoise.metrics.vector_rows import ChosenRows, Table
 
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ImageData:
     """The images of an audit, with what its manifest keeps of all that was read.
 

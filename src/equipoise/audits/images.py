@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import polars as pl
 from equipoise.audits.config_fields import ImageTable, located
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
-from equipoise.core import ConfigError, DataError, InputError, Integers
+from equipoise.core import ConfigError, DataError, InputError, Integers, record
 from equipoise.data import (
     FORMATS,
     ClassMapping,
@@ -41,7 +41,7 @@ ID = "image_id"
 _LONGEST = 120
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Known:
     """What is known of the images of an audit.
 

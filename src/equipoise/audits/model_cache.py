@@ -4,14 +4,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property, partial
 from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
 from equipoise.audits.findings import versions_of
-from equipoise.core import EquipoiseError, ModelError, RunError
+from equipoise.core import EquipoiseError, ModelError, RunError, record
 from equipoise.evidence.store import write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
@@ -19,7 +19,7 @@ from equipoise.models.protocols import PROTOCOLS, Offer, offer_of
 from equipoise.models.registry import Options, Preview, find_adapter
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Deferred:
     """A model that was loaded before and is loaded again when it has to run.
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.parts import Part, parts_from_table
+from equipoise.core.records import record
 
 Harm = Literal["higher", "lower", "either"]
 Ends = Callable[[float], tuple[float, float]]
@@ -63,7 +64,7 @@ class LaterParts:
         vars(estimate)["by"] = given
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Estimate:
     """A measured value with its interval, chance level, sample sizes and method.
 

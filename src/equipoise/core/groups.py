@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +12,13 @@ import numpy as np
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
+from equipoise.core.records import record
 
 MAX_INTERSECTIONS = 10_000
 MIN_SIZE = 30
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Groups:
     """Which group each row belongs to.
 

@@ -3,7 +3,6 @@
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from equipoise.core.arrays import AnyArray, Integers, Integers32
 from equipoise.core.errors import InputError
+from equipoise.core.records import record
 
 
 def check_unmasked(values: Any, *, what: str) -> None:
@@ -38,7 +38,7 @@ def check_unmasked(values: Any, *, what: str) -> None:
 _MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Encoded:
     """Labels as integer codes into a vocabulary.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import AnyArray, Booleans, DataError, Integers, Objects, Strings
+from equipoise.core import AnyArray, Booleans, DataError, Integers, Objects, Strings, record
 from equipoise.data.problems import check_columns
 
 IMAGE, ABSENT = "image", "absent"
@@ -18,7 +18,7 @@ COLUMNS = ("image_id", "set", "caption")
 """Required columns of a table of images; `candidate`, `state` and `attributes` are optional."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Candidates:
     """Images in candidates: the rows of one stand together, one for each member of its set.
 

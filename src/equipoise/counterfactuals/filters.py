@@ -21,6 +21,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Objects,
+    record,
 )
 from equipoise.core.files import write_table
 from equipoise.counterfactuals.candidates import Candidates
@@ -54,7 +55,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _TEXTS = {"reason": pl.String}
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Check:
     """One criterion for images.
 
@@ -90,7 +91,7 @@ class Check:
     pairs: tuple[Integers, Integers, Floats] | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Stage:
     """One filter: a candidate passes it when it passes each of its checks.
 
@@ -524,7 +525,7 @@ def learned_thresholds(
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Filtered:
     """Candidates that went through filters, one after the other.
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from equipoise.core import DataError, Facts, Fields, InputError, Strings
+from equipoise.core import DataError, Facts, Fields, InputError, Strings, record
 from equipoise.core.files import read_table, table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence import new_run
@@ -132,7 +132,7 @@ class Piece:
         return [row for candidate in self.candidates for row in candidate.rows()]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Request:
     """Prompts or captions to make images of.
 
@@ -342,7 +342,7 @@ def cost_per_image(folder: Path) -> tuple[float, float] | None:
         return None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Generated:
     """Images of prompts or of caption sets.
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from equipoise.core import Booleans, DataError, InputError, Integers, Objects
+from equipoise.core import Booleans, DataError, InputError, Integers, Objects, record
 from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.problems import listed, match, show
 
@@ -41,7 +41,7 @@ CORNERS = ("left", "top", "width", "height")
 BOX: Schema = {LABEL: pl.String, **dict.fromkeys(CORNERS, pl.Float64)}
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ImageSet:
     """Images in the order of their ids, with columns, labels, captions and boxes.
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core import AnyArray, DataError, Integers, Objects, encode
+from equipoise.core import AnyArray, DataError, Integers, Objects, encode, record
 from equipoise.core.labels import Encoded
 from equipoise.data.problems import check_ids, listed, show
 from equipoise.data.tables import read_table
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Coded(Encoded):
     """Labels as integer codes into a vocabulary, with what tables do with them."""
 
@@ -239,7 +239,7 @@ class LabelSource(CsvOptions):
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LabelRows:
     """Labels in the order of their ids, so that permuted rows give the same.
 
@@ -312,7 +312,7 @@ def without(column: Coded, missing: tuple[str, ...]) -> Coded:
     return column.relabel([None if text in missing else text for text in column.vocabulary])
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Items:
     """Items in the order of their table.
 

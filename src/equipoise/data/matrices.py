@@ -17,7 +17,16 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import AnyArray, Booleans, DataError, Floats, InputError, Integers, Objects
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    DataError,
+    Floats,
+    InputError,
+    Integers,
+    Objects,
+    record,
+)
 from equipoise.core.files import Mapped
 from equipoise.data.files import hash_file, read_text, unknown_extension
 from equipoise.data.labels import CsvOptions, Items, Outputs
@@ -50,7 +59,7 @@ ID_FORMATS = ".txt, .csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .npy"
 HASHED_AT_ONCE = 1 << 24
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ArraySource(CsvOptions):
     """A matrix with one row per item: embeddings, scores, or labels 0 and 1.
 
@@ -199,7 +208,7 @@ def _arrays_in(path: Path, place: str) -> Iterator[tuple[Iterable[str], Callable
         ) from None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Opened:
     """An opened source: a two-dimensional array, or a table whose columns are read on demand.
 
@@ -507,7 +516,7 @@ NORM_TOLERANCE = 1e-3
 NUMBERS_AT_ONCE = 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ByItem:
     """Rows of a source, joined to items.
 
@@ -535,7 +544,7 @@ class ByItem:
     made: bool = field(default=False, kw_only=True)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Vectors(ByItem):
     """Embeddings, one row per item that has one; see also `ByItem`.
 
@@ -705,7 +714,7 @@ def _look_over(stored: AnyArray, rows: Integers) -> tuple[Booleans, Booleans, bo
 BLOCK_BYTES = 1 << 28
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Matrix(ByItem):
     """Numbers by item and concept; see also `ByItem`.
 

@@ -10,7 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from equipoise.core import AnyArray, DataError, Floats, InputError, Integers, Integers32, Objects
+from equipoise.core import (
+    AnyArray,
+    DataError,
+    Floats,
+    InputError,
+    Integers,
+    Integers32,
+    Objects,
+    record,
+)
 from equipoise.data.labels import (
     Coded,
     CsvOptions,
@@ -84,7 +93,7 @@ class PredictionSource(Reading, CsvOptions):
         return () if self.prediction is None else (self.prediction,)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Predictions:
     """One version of a model's predictions, row by row as the labels.
 
@@ -136,7 +145,7 @@ class Predictions:
         return None if self.coded_top is None else self.coded_top.values
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ModelPredictions:
     """What one model predicted.
 
@@ -175,7 +184,7 @@ class ModelPredictions:
         return int((self.state == state).sum()) - failed
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class PredictionData:
     """Labels and the predictions of every model, one row per labelled id, sorted by id.
 
@@ -400,7 +409,7 @@ def _side_by_side(columns: list[pl.Series]) -> Coded | None:
     return Coded(np.ascontiguousarray(codes), every.vocabulary)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _Join:
     """One model's outputs, on the way into the rows of the labels.
 

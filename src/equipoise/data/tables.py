@@ -8,7 +8,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from equipoise.core import AnyArray, Booleans, DataError
+from equipoise.core import AnyArray, Booleans, DataError, record
 from equipoise.core.files import footer_start
 from equipoise.core.labels import is_text
 from equipoise.data.files import (
@@ -270,7 +269,7 @@ ROWS_AT_ONCE = 1 << 14
 SCALARS = (str, bool, int, float, decimal.Decimal, dt.date, dt.time, np.generic)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class NamedFrame:
     """A data frame that was made of what somebody named.
 
@@ -285,7 +284,7 @@ class NamedFrame:
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class OpenTable:
     """A table whose columns are read on demand.
 
@@ -666,7 +665,7 @@ def _without_types(source: pa.NativeFile) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(b"PAR1" + renamed))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Table:
     """The columns of a table that were asked for.
 

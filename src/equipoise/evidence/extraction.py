@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise import __version__
-from equipoise.core import DataError, InputError, ModelError, Progress, RunError
+from equipoise.core import DataError, InputError, ModelError, Progress, RunError, record
 from equipoise.core.files import table_bytes
 from equipoise.evidence.pictures import Decoding, Files, Pictures, quiet, same_pictures
 from equipoise.evidence.store import (
@@ -40,7 +40,7 @@ ENGINES = ("native", "ray")
 PART_OF_ANSWERS = 32
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Extraction:
     """What a model gave for a set of images.
 

@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core import AnyArray, Bytes, DataError, Integers, MissingExtraError, Objects
+from equipoise.core import AnyArray, Bytes, DataError, Integers, MissingExtraError, Objects, record
 from equipoise.core.files import open_regular, read_regular
 from equipoise.data.formats.reading import row_files
 from equipoise.data.problems import check_columns, check_ids
@@ -93,7 +93,7 @@ class NotMade:
         return self
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Pictures:
     """Where the pixels of n images are.
 

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core import MissingExtraError, RunError
+from equipoise.core import MissingExtraError, RunError, record
 from equipoise.core.files import read_table
 from equipoise.evidence.pictures import Pictures
 from equipoise.models.info import one_digest, sha256_of
@@ -309,7 +309,7 @@ def failure_table(failures: Sequence[Failure]) -> pa.Table:
     return pa.Table.from_pylist([asdict(failure) for failure in failures], schema=FAILURES)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Ledger:
     """The parts of one extraction.
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.core import Floats, Floats32, InputError, Integers, ModelError, Progress
+from equipoise.core import Floats, Floats32, InputError, Integers, ModelError, Progress, record
 from equipoise.core.files import table_bytes
 from equipoise.data import filled
 from equipoise.data import templates as named
@@ -19,7 +19,7 @@ from equipoise.evidence.working import RunOptions
 from equipoise.models import DualEncoder
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Prompts:
     """Texts, and the class that each stands for.
 
@@ -150,7 +150,7 @@ _ROWS = 4096
 _DIGITS = 12
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ZeroShot:
     """The best classes of images.
 
@@ -286,7 +286,7 @@ _VERSION = 1
 _SHOWN = 60
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Texts:
     """Texts with their vectors.
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Floats, Floats32, InputError, MissingExtraError, ModelError
+from equipoise.core import Floats, Floats32, InputError, MissingExtraError, ModelError, record
 from equipoise.explain.scoring import Scoring, scoring
 from equipoise.models.edits import Insides
 from equipoise.models.images import as_rgb
@@ -21,7 +20,7 @@ from equipoise.models.preprocessing import Recipe
 _MOST_PREFIX = 16
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Layer:
     """A layer whose output has one vector for each place of the image.
 
@@ -188,7 +187,7 @@ SIDE = 32
 _AT_ONCE = 16
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ActivationMaps:
     """Maps of n images.
 

@@ -1,10 +1,9 @@
 """What a model thinks of an image, as a number that can be followed back to its pixels."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from equipoise.core import InputError, ModelError
+from equipoise.core import InputError, ModelError, record
 from equipoise.models.edits import Insides, insides
 from equipoise.models.hf import HfAnswerer, HfPairScorer
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
@@ -18,7 +17,7 @@ SEEING = ("vision_model", "bridgetower.vision_model", "visual", "image_model")
 """Where the part of a model lies that sees images alone, by name of its layers."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Scoring:
     """How much a model finds in an image of what it was asked for.
 

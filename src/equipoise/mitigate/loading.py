@@ -1,14 +1,13 @@
 """Data that a configuration names: images, texts, the split, and data sets for the price."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from equipoise.audits.config_fields import located
-from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress
+from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress, record
 from equipoise.data import ItemSource, load_items, read_table
 from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table, prompts
 from equipoise.mitigate.config import Config, ImagesConfig
@@ -29,7 +28,7 @@ REPORT = "report"
 _AT_ONCE = 256
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Loaded:
     """Everything that a configuration names but the models.
 
@@ -155,7 +154,7 @@ def _split(config: Config, images: ImageSets) -> Split:
     return Split(tuple(sorted({*subjects} - {*withheld})), tuple(sorted(withheld)))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TableImages:
     """Images of a table as a sequence of arrays; each is read on access.
 

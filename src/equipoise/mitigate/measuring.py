@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, Floats32, ModelError, Objects, Positions, Progress
+from equipoise.core import (
+    AnyArray,
+    Floats,
+    Floats32,
+    ModelError,
+    Objects,
+    Positions,
+    Progress,
+    record,
+)
 from equipoise.core.wording import number
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.statistics import recall_hits
@@ -85,7 +94,7 @@ def _finite(vectors: Floats32, model: DualEncoder) -> Floats32:
     return vectors
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ZeroShotSet:
     """Images with a class each, and the prompts of every class.
 
@@ -104,7 +113,7 @@ class ZeroShotSet:
     prompts: Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RetrievalSet:
     """Images and captions that belong to them.
 
@@ -124,7 +133,7 @@ class RetrievalSet:
     about: Objects | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Test:
     """Data that models are measured on.
 

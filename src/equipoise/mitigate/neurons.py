@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,8 @@ from equipoise.core import (
     Integers32,
     ModelError,
     encode,
+    record,
+    unwarned,
 )
 from equipoise.mitigate.trials import Trial, change_rows
 from equipoise.models.edits import (
@@ -43,7 +44,7 @@ _EXACT = 8
 _LEAST_SPREAD = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Recording:
     """Activations of n images.
 
@@ -135,7 +136,7 @@ def record_units(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Selectivity:
     """Responses of units to groups.
 
@@ -247,7 +248,7 @@ def _tested(values: Floats, member: Booleans, strata: Sequence[Integers]) -> tup
         ties = ties or bool((equal > 0.5).any())
     if not pairs:
         return np.full_like(above, np.nan), np.full_like(above, np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         # Half a pair, of a statistic that counts pairs.
         beyond = np.maximum(np.abs(above - pairs / 2.0) - 0.5, 0.0) / np.sqrt(variance)
     p = np.where(variance > 0, 2.0 * special.ndtr(-beyond), 1.0)
@@ -259,7 +260,7 @@ def _tested(values: Floats, member: Booleans, strata: Sequence[Integers]) -> tup
     return above / pairs, np.minimum(p, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Found:
     """Units of a model, the most selective first where they are listed.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core import Floats, InputError, Objects, Positions
+from equipoise.core import Floats, InputError, Objects, Positions, record
 from equipoise.stats.streams import stream
 
 VALIDATION = 0.2
@@ -37,7 +37,7 @@ class SubjectTexts:
     values: tuple[Mapping[str, str], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ImageSets:
     """Images in counterfactual sets: members of a set differ in their attributes alone.
 
@@ -110,7 +110,7 @@ def taken(parts: Sequence[tuple[ImageSets, Positions]]) -> ImageSets:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Lookup:
     """Images of other sequences, read on access: for each the sequence, and its row there."""
 
@@ -213,7 +213,7 @@ def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[
     return tuple(Split(tuple(sorted({*order} - {*part})), tuple(sorted(part))) for part in parts)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Training:
     """Data that a recipe may learn from, and data by which it may stop.
 

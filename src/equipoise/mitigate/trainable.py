@@ -4,11 +4,11 @@ import copy
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from equipoise.core import ModelError
+from equipoise.core import ModelError, record
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
 from equipoise.models.info import ModelInfo, write_settings
@@ -25,7 +25,7 @@ _IMAGES = ("vision_model.", "visual_projection.", "visual.", "image_model.", "im
 _SCALES = ("logit_scale", "logit_bias")
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Trainable:
     """A copy of a model in float32, and how it turns images and texts into vectors.
 

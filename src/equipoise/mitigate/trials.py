@@ -1,14 +1,13 @@
 """Two dual encoders on the same images: association and retrieval, with paired intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import Floats, Groups, InputError
+from equipoise.core import Floats, Groups, InputError, record, unwarned
 from equipoise.models import DualEncoder
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
@@ -18,7 +17,7 @@ _RECALLS = (1, 5)
 _AT_ONCE = 64
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Trial:
     """Data to try a model on: best images that no unit was searched in.
 
@@ -89,7 +88,7 @@ class Trial:
         vectors = unit_vectors(model.embed_images(self.images))
         concepts = [unit_vectors(model.embed_texts([*texts])) for texts in self.concepts.values()]
         means = unit_vectors(np.stack([texts.mean(axis=0) for texts in concepts]))
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             scores = vectors @ means.T
         hits = {} if self.captions is None else self._hits(model, vectors)
         units = range(len(self.images)) if self.units is None else self.units
@@ -108,7 +107,7 @@ class Trial:
         # Spread of the groups' normalised similarity, mean over concepts.
         middle = _mean(scores, known)
         variance = np.maximum(_mean(scores**2, known) - middle**2, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with unwarned():
             normal = np.where(variance > 1e-18, (means - middle) / np.sqrt(variance), 0.0)
         spread = np.abs(normal - normal.mean(axis=0)).sum(axis=0).mean(axis=1)
         measures = {
@@ -151,7 +150,7 @@ class Trial:
 
 def _mean(values: Floats, weights: Floats) -> Floats:
     """Return weighted means, (replicates, columns); NaN where nothing counts."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         return np.asarray((weights @ values) / weights.sum(axis=1, keepdims=True))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter
 
-from equipoise.core import Floats32, ModelError
+from equipoise.core import Floats32, ModelError, record
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
@@ -88,7 +88,7 @@ class LayerEdit:
         return changed
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Insides:
     """A model's torch module, and how images become what it takes.
 
@@ -279,7 +279,7 @@ def read_edit(path: Path) -> UnitEdit:
         raise ModelError(f"{path} is no file of edited units: {error}.") from error
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Edited:
     """A model whose units are changed while it runs; made by `edited`.
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import TypeAdapter
 
-from equipoise.core import Floats, Floats32, ModelError, Positions
+from equipoise.core import Floats, Floats32, ModelError, Positions, record
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder
@@ -307,7 +307,7 @@ class Settings:
     record: dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Matching:
     """A neutral text's similarity to an image as a mean with that of captions that fit the image.
 

@@ -5,11 +5,10 @@ see: a classifier trained where hair and occupation go together learns the hair.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core import Booleans, Bytes, Floats, Integers, Objects
+from equipoise.core import Booleans, Bytes, Floats, Integers, Objects, record
 from equipoise.stats.streams import stream
 
 IMAGE_SIZE = 40
@@ -25,7 +24,7 @@ _CONTRAST = 60.0
 """How much a tool differs from its background, in grey levels."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Drawn:
     """Images with the truth about them.
 

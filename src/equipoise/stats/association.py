@@ -22,14 +22,14 @@ second time with what noise contributes on average subtracted, and the larger of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import chndtr
 
-from equipoise.core import AnyArray, Floats, InputError, unwarned
+from equipoise.core import AnyArray, Floats, InputError, record, unwarned
 from equipoise.stats.intervals import check_level, where
 
 Plain = Literal["cramers_v", "phi", "tschuprows_t"]
@@ -41,7 +41,7 @@ _LEAST_C, _LEAST_B, _LEAST_V, _MOST_SIGNAL = 0.01, 0.05, 0.2, 3.0
 _NOTHING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Association:
     """What the intervals of tables need to know of them; arrays of one shape (...).
 

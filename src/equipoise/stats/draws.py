@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
-from equipoise.core import AnyArray, Booleans, Floats, Integers, Words, unwarned
+from equipoise.core import AnyArray, Booleans, Floats, Integers, Words, record, unwarned
 from equipoise.stats.streams import Seed, stream, unit_counts
 
 # Variance from which on counts are drawn as normal numbers, and what rounding adds to it.
@@ -191,7 +190,7 @@ def _sums(table: Integers, strata: Integers) -> Integers:
 _FEWEST_ALIKE = 20
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Exchange:
     """Which rows may exchange their groups.
 
@@ -295,7 +294,7 @@ _MAX_BLOCK = 1024
 _CELL, _ROW, _CALLS = 50, 5, 20_000
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TableSampler:
     """Draws for independent rows of unit weight.
 
@@ -353,7 +352,7 @@ def group_order(table: Floats) -> Integers:
     return np.lexsort(table[::-1])
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ItemSampler:
     """Draws for rows that repeat within units, or that spread their weight over outcomes.
 

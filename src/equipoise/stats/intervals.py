@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from equipoise.core import AnyArray, Booleans, Floats, InputError, unwarned
+from equipoise.core import AnyArray, Booleans, Floats, InputError, record, unwarned
 
 
 def check_level(level: float) -> None:
@@ -264,7 +264,7 @@ def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: floa
     return where(groups >= 1, low, high)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Scored:
     """Values with the ends of their intervals, three arrays of one shape; NaN where unknown.
 

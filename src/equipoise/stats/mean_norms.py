@@ -17,14 +17,13 @@ Concepts that are a sample add the variance between them that images don't expla
 """
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from scipy import special
 
-from equipoise.core import Booleans, Floats
+from equipoise.core import Booleans, Floats, record
 
 Norm = Literal["range", "deviations"]
 # How intervals are made, in words.
@@ -38,7 +37,7 @@ _STEPS = 50
 _NOTHING = 1e-20
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Crossed:
     """The error of a mean over concepts, whose images are resampled, and concepts where wanted.
 
@@ -97,7 +96,7 @@ def student(freedom: float, level: float) -> float:
     return float(special.stdtrit(freedom, (1.0 + level) / 2.0))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class MeanNorm:
     """Ends of the mean over concepts of the largest difference, or of absolute deviations.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from equipoise.core import (
     Groups,
     InputError,
     Integers,
+    record,
     table_of,
 )
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
@@ -56,7 +57,7 @@ _NO_VERDICT = "where a model looks is no disparity in itself; the gap between gr
 _BESIDE = "stands beside the gap in the share itself, which is tested"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Mapped:
     """One model's maps.
 
@@ -83,7 +84,7 @@ class Mapped:
     pictures: Mapping[int, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ActivationData(ImageData):
     """What an audit of activations measures.
 
@@ -95,7 +96,7 @@ class ActivationData(ImageData):
     models: Mapping[str, Mapped]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Design:
     """One model's maps over one region, compared between one choice of groups.
 

@@ -42,7 +42,17 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models
-from equipoise.core import ConfigError, DataError, Facts, Family, Floats, Groups, Objects, table_of
+from equipoise.core import (
+    ConfigError,
+    DataError,
+    Facts,
+    Family,
+    Floats,
+    Groups,
+    Objects,
+    record,
+    table_of,
+)
 from equipoise.core.wording import shortened
 from equipoise.data import (
     ItemSource,
@@ -78,7 +88,7 @@ _RATES = {"unknown": "unknown_rate", "refused": "refused_rate", "missing": "empt
 _TEXTS, _LISTED = 5, 10
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AnswersData:
     """The data of an audit of answers.
 

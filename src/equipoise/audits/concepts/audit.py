@@ -39,6 +39,7 @@ from equipoise.core import (
     GroupValue,
     Integers,
     Strings,
+    record,
     table_of,
 )
 from equipoise.metrics.scores.cells import Metric
@@ -86,7 +87,7 @@ _GROUP_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Cut:
     """The rows of one version that take part.
 
@@ -109,7 +110,7 @@ class Cut:
         return replace(self.groups, codes=np.concatenate([codes, none]))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Design:
     """One model in one version, compared between one set of groups.
 
@@ -195,7 +196,7 @@ class Design:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Run:
     """One metric of one design."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,16 @@ from equipoise.audits.concepts.config import Config, LabelsConfig, MatrixConfig,
 from equipoise.audits.config_fields import given_keys, located
 from equipoise.audits.images import ID, Known, labels_of
 from equipoise.audits.outputs import Models, average_prompts, filled_in
-from equipoise.core import AnyArray, Booleans, ConfigError, DataError, Facts, InputError, Strings
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    ConfigError,
+    DataError,
+    Facts,
+    InputError,
+    Strings,
+    record,
+)
 from equipoise.data import (
     Coded,
     Items,
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
 _LISTED = 5
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Labels:
     """Labels of each image.
 
@@ -69,7 +78,7 @@ class Labels:
         return _largest(columns, self.read, len(self.without), np.dtype(np.bool_))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Scores:
     """Scores of one model.
 
@@ -115,7 +124,7 @@ def _largest(
     return values
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ConceptData(ImageData):
     """The data of an audit of concepts.
 

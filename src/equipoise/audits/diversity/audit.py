@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,17 @@ from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import Config, reference_name
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Members, Row, first_of, groups_by, lacking, size
-from equipoise.core import DataError, Estimate, Facts, Family, Fields, Groups, GroupValue, Integers
+from equipoise.core import (
+    DataError,
+    Estimate,
+    Facts,
+    Family,
+    Fields,
+    Groups,
+    GroupValue,
+    Integers,
+    record,
+)
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (
@@ -149,7 +158,7 @@ def _diversities(cross: Estimate) -> tuple[GroupValue, ...]:
 _PASS, _SHUFFLE = 5e8, 1e9
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class DiversityData(ImageData):
     """Images with their embeddings.
 
@@ -164,7 +173,7 @@ class DiversityData(ImageData):
     references: Mapping[str, Mapping[str, Vectors]]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Design:
     """The sets of one model, one choice of attributes and one value of `within`.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from equipoise.audits.engines.labels import LabelDesign
-from equipoise.core import Booleans, Floats
+from equipoise.core import Booleans, Floats, unwarned
 from equipoise.core.wording import percent
 from equipoise.metrics.counts import Counts
 from equipoise.stats.intervals import wilson
@@ -86,7 +86,7 @@ def _better_than_chance(counts: Counts) -> tuple[Booleans, Floats]:
     """
     table = counts.observed
     n, right = table[0].sum(axis=0), counts.hits(table)[0].sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         truth, said = counts.by_truth(table)[0] / n, counts.by_prediction(table)[0] / n
     better = wilson(right, n)[0] > (truth * said).sum(axis=0)
     return np.asarray(better | (truth.max(axis=0) > _ONE_CLASS)), n

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,17 @@ import numpy as np
 from equipoise.audits.config import LabelledImagesConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import groups_by, lacking
-from equipoise.core import Booleans, DataError, Estimate, Family, Finding, Groups, Objects, Part
+from equipoise.core import (
+    Booleans,
+    DataError,
+    Estimate,
+    Family,
+    Finding,
+    Groups,
+    Objects,
+    Part,
+    record,
+)
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.data.resolver import AMBIGUOUS, NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count
@@ -27,7 +37,7 @@ OTHER = "(no class)"
 """Labels that are no class of the target, together."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LabelDesign:
     """One model's labels in one version, compared between one set of groups.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy import stats
 
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
-from equipoise.core import Family, Finding, Floats, table_of
+from equipoise.core import Family, Finding, Floats, record, table_of
 from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
@@ -121,7 +121,7 @@ def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:
     return without_verdict(draft, "texts that name no class for sure are no class")
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Unresolved:
     """Counts of texts, some of which are unresolved, and what numbers become of them.
 

@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,8 @@ from equipoise.core import (
     Groups,
     Integers,
     Objects,
+    record,
+    unwarned,
 )
 from equipoise.counterfactuals.filters import Check, Stage, evidence, of_combination, write_sets
 from equipoise.evidence.pictures import ImageError, decode
@@ -83,7 +85,7 @@ _WHY = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GenerationDesign:
     """One check of one stage by one choice of groups.
 
@@ -372,7 +374,7 @@ def _share(config: Config, kept: Booleans, sets: Objects) -> Estimate:
         keys = unit_keys(names.tolist())
         times = unit_counts(config.resampling.seed, keys, range(resampling.replicates))
         resampled = times.astype(np.float64) @ counts
-        with np.errstate(invalid="ignore"):
+        with unwarned():
             ends = ends_of(resampled[:, 0] / resampled[:, 1])
         method = f"percentile bootstrap over caption sets, {resampling.replicates} replicates"
         unit = "caption set"

@@ -28,6 +28,7 @@ from equipoise.core import (
     Integers,
     Objects,
     Strings,
+    record,
 )
 from equipoise.core.groups import CountedGroups
 from equipoise.counterfactuals.candidates import IMAGE, Candidates, candidates_of
@@ -65,7 +66,7 @@ GENERATOR = "generator"
 Joined = TypeVar("Joined", Vectors, Matrix)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GenerationData:
     """Images that went through the filters.
 
@@ -116,7 +117,7 @@ class GenerationData:
         return CountedGroups(parts, groups.counts * self.copies, lambda: groups.codes)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Images:
     """Images with their sets and attributes.
 

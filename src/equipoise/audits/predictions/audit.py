@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,7 @@ from equipoise.core import (
     Part,
     Progress,
     Strings,
+    record,
     table_of,
 )
 from equipoise.data import Coded, PredictionData, Reading, join_predictions, read_predictions
@@ -93,7 +94,7 @@ _COLUMNS = {
 _STATES = "model state +count"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Design(LabelDesign):
     """One model's predictions in one version, compared between one set of groups.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -16,7 +16,7 @@ from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_prefe
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
-from equipoise.core import Estimate, Family, GroupValue, Part
+from equipoise.core import Estimate, Family, GroupValue, Part, record
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.stats.resampling import Resampling
@@ -36,7 +36,7 @@ _COLUMNS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Design(ScoreDesign):
     """One model's similarities, compared between one choice of groups.
 

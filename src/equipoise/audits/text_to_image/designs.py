@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,7 @@ from equipoise.audits.text_to_image.loading import (
     Judged,
     TextToImageData,
 )
-from equipoise.core import Estimate, Family, Groups, GroupValue, Integers
+from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, record
 from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
@@ -60,7 +60,7 @@ OWN = (
 Sets = Mapping[str, Mapping[str, Integers]]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Design:
     """Images of a generator at one strength of guidance.
 
@@ -103,7 +103,7 @@ class Design:
         return Groups((self.compared,), (), np.empty(0, dtype=np.int32))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class SpaceDesign(Design):
     """Images and prompts in the space of one encoder, or of all of them (`ALL`)."""
 
@@ -279,7 +279,7 @@ def _joined(name: str, every: Sequence[Vectors], n: int | None = None) -> Vector
     return Vectors(name, every[0].ids[:n], rows, {}, {}, stored, False, nothing, nothing)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ShareDesign(Design):
     """One question about the classes of images.
 

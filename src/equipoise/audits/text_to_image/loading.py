@@ -25,7 +25,7 @@ from equipoise.audits.text_to_image.config import (
     OutsideSharesConfig,
     SharesConfig,
 )
-from equipoise.core import DataError, Floats, Integers, Objects
+from equipoise.core import DataError, Floats, Integers, Objects, record
 from equipoise.data import (
     ArraySource,
     Items,
@@ -46,7 +46,7 @@ UNKNOWN = "unknown"
 """The outcome of images whose class is not clear."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Batch:
     """Images of one generator that models run on together.
 
@@ -65,7 +65,7 @@ class Batch:
     pictures: Pictures | None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GeneratedImages:
     """The images of one generator, a row for each requested image.
 
@@ -113,7 +113,7 @@ class GeneratedImages:
         return np.flatnonzero(here)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Encoder:
     """Texts and images in the space of a model.
 
@@ -140,7 +140,7 @@ class Encoder:
         return {text: row for row, text in enumerate(self.texts.ids.tolist())}
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Judged:
     """Classes of images.
 
@@ -158,7 +158,7 @@ class Judged:
     inputs: Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ExternalShares:
     """Shares of the world outside.
 
@@ -176,7 +176,7 @@ class ExternalShares:
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TextToImageData:
     """What an audit of text-to-image models measures.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy import special, stats
 
-from equipoise.core import Floats, InputError, Integers, unwarned
+from equipoise.core import Floats, InputError, Integers, record, unwarned
 from equipoise.metrics.building import spread_level
 from equipoise.metrics.counts.rates import RATES, Cells, Rate
 from equipoise.metrics.counts.table import Counts, count
@@ -20,7 +19,7 @@ OTHERS = "all other groups"
 _BAND = 0.025
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AgainstRest:
     """Shares of groups against the rest, arrays (..., groups); NaN where one side has no rows.
 

@@ -39,6 +39,7 @@ from equipoise.core import (
     InputError,
     Integers,
     no_ends,
+    record,
     unwarned,
 )
 from equipoise.metrics.building import (
@@ -66,7 +67,7 @@ Formulation = Literal["separation", "sufficiency", "independence"]
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Layout:
     """How outcomes make up contingency tables.
 
@@ -168,7 +169,7 @@ PLAIN: Mapping[str, Plain] = {
 _ROUNDING = 1e-13
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ChiSquare:
     """Chi-square and its ingredients, each of shape (r, strata).
 
@@ -349,7 +350,7 @@ _DOUBT = 0.0125
 _WIDER = 1.5
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class MeanEffect:
     """Ends of the interval of a mean of effect sizes, at any level.
 
@@ -623,7 +624,7 @@ class EffectSizes(Measure):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Classes:
     """Every class: its table, its interval, its chance level, and what did not enter.
 

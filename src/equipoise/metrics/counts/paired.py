@@ -8,7 +8,7 @@ two models are alike, exchanging their labels on any row changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from equipoise.core import (
     encode,
     no_ends,
     parts_to_table,
+    record,
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
@@ -47,7 +48,7 @@ from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_dra
 from equipoise.stats.streams import Seed, stream, unit_uniforms
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Joint:
     """Counts by true class, every model's label and group, over rows that all models answered.
 
@@ -105,7 +106,7 @@ def _distinct(*blocks: Sequence[Integers] | Integers) -> tuple[Integers, Integer
     return keys, index.ravel()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Seen:
     """One model's counts, and where each outcome of several models falls in them."""
 
@@ -117,7 +118,7 @@ class Seen:
         return sum_by(self.index, len(self.counts.truth), tables)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Pair:
     """Two models' labels on the same rows.
 
@@ -216,7 +217,7 @@ _EXACT_WORK = 200_000_000
 MODELS = ("trained on balanced data", "trained on imbalanced data")
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _Paired:
     """Right answers of two models on the same images.
 

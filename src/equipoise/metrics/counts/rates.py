@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from equipoise.core import Booleans, Estimate, Floats, InputError
+from equipoise.core import Booleans, Estimate, Floats, InputError, record
 from equipoise.metrics.building import (
     clustered_method,
     count_estimate,
@@ -324,7 +324,7 @@ class RateGaps(Measure):
         return np.stack(found, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Family:
     """The gaps of one rate over all classes.
 

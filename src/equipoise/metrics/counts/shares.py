@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -47,6 +47,7 @@ from equipoise.core import (
     encode,
     no_ends,
     parts_to_table,
+    record,
     unwarned,
 )
 from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
@@ -72,7 +73,7 @@ _UNSEEN = 0.5
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Inequality:
     """Ends of the mean inequality of shares over sets of images, at any level.
 
@@ -287,7 +288,7 @@ TRANSPORT = "errors on the labelled images are taken to be those on the images t
 MOST_DRAWS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Confusion:
     """Counts of a classifier's labels of images of each class.
 
@@ -421,7 +422,7 @@ def _independent(codes: Integers32, units: Any) -> float:
     return n / max(clustered / simple, 1.0) if simple > 0 else float(many)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Shares:
     """Shares of classes with their draws; the ends of their MAD.
 

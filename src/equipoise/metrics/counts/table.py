@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import combinations_with_replacement
@@ -29,6 +28,7 @@ from equipoise.core import (
     Integers32,
     Words,
     encode,
+    record,
     unwarned,
 )
 from equipoise.core.groups import CountedGroups
@@ -58,7 +58,7 @@ _MOST = 1 << 31
 _BLOCK = 1024
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Column:
     """Labels as whole numbers from `low` on; the distance from it is a label's place.
 
@@ -425,7 +425,7 @@ Null = Literal["rows", "class", "prediction"]
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Counts:
     """A table of outcomes (true class with predicted label) by group.
 

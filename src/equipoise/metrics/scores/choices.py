@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import Floats, InputError, table_of
+from equipoise.core import Floats, InputError, record, table_of
 from equipoise.metrics.building import ends_of
 from equipoise.metrics.scores.disparity import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
@@ -17,7 +17,7 @@ Versions = Mapping[str, ConceptResults]
 Key = tuple[str, str, str]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Contrast:
     """One concept's difference between two groups in one version ("" for the mean over concepts).
 

@@ -31,6 +31,7 @@ from equipoise.core import (
     Words,
     no_ends,
     parts_to_table,
+    record,
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
@@ -148,7 +149,7 @@ class Choices:
         return self.prevalence_ratio if self.prevalence == "weighted" else None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Concepts:
     """Scores and labels of the rows that have a group, read some concepts at a time.
 
@@ -254,7 +255,7 @@ def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
 CENTRED = "bootstrap replicates centred at no difference (asymptotic)"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ConceptResults:
     """What `concept_disparity` and `design_choices` judge.
 
@@ -442,7 +443,7 @@ def _reason(usable: bool, positives: int, negatives: int, least: int, choices: C
     return ""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Measured:
     """One concept's numbers by metric; the first of `values` is the observed one.
 

@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from equipoise.core import (
     Integers,
     Progress,
     Verdict,
+    record,
     table_of,
 )
 from equipoise.metrics import accuracy_difference, association_score
@@ -52,7 +53,7 @@ _CHANGES = {"partial mixing": (MixedFaces, "biased"), "uniform noise": (NoisyFac
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Experiment:
     """Predictions of every network for the test images after each training.
 

@@ -23,6 +23,7 @@ from equipoise.core import (
     Integers,
     ModelError,
     Objects,
+    record,
 )
 from equipoise.models import runtimes
 from equipoise.stats.streams import stream
@@ -36,7 +37,7 @@ GREY = 128
 _CASCADE = "haarcascade_frontalface_default.xml"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Regions:
     """A face for each image, or none.
 
@@ -186,7 +187,7 @@ def _cut(image: Image, box: Box) -> Image:
     return image[top:bottom, left:right]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Faces:
     """Labelled images of people.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.core import Floats, Integers
+from equipoise.core import Floats, Integers, record
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 
 
@@ -29,7 +29,7 @@ class Favourite:
     frame_strength: float
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class World:
     """The favourites of every subject, in the order of `render.SUBJECTS`.
 

@@ -36,6 +36,7 @@ from equipoise.core import (
     GroupValue,
     Objects,
     Part,
+    unwarned,
 )
 from equipoise.core.wording import number
 from equipoise.data.problems import listed, show
@@ -548,7 +549,7 @@ def _cosines(space: Space, rows: Side, columns: Side) -> Floats:
 
 def _unit(vectors: Any) -> Floats:
     whole = np.asarray(vectors, dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         scaled = whole / np.abs(whole).max(axis=1, keepdims=True)
         return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 

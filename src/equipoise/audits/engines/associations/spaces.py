@@ -30,6 +30,7 @@ from equipoise.core import (
     Integers,
     Objects,
     Part,
+    record,
     table_of,
 )
 from equipoise.data import Items, Matrix, Vectors
@@ -48,7 +49,7 @@ MODALITIES: Mapping[str, tuple[str, str]] = {
 _TOGETHER = ("total_absolute_association", "alignment", "correlation")
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AssociationData:
     """What an audit of associations measures.
 
@@ -107,7 +108,7 @@ class AssociationData:
             yield [*self.items][code], here, numbers[here] - starts[code]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Side:
     """The members of a set that are of one kind and that a model knows.
 
@@ -170,7 +171,7 @@ class Side:
         return replace(self, numbers=self.numbers[kept])
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Space:
     """One model over the items of an audit."""
 
@@ -317,7 +318,7 @@ class Case:
 _SECONDS_PER_MEMBER, _SECONDS_PER_CASE = 1.7e-8, 7e-3
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Question:
     """One entry of `measure`, asked of one model.
 

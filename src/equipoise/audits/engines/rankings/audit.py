@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress
 from typing import Any, ClassVar, TypeVar
@@ -19,7 +19,16 @@ from equipoise.audits.engines.rankings.preferences import HYPOTHESES, Hypothesis
 from equipoise.audits.engines.rankings.scores import RankingData, Scored, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.outputs import Models
-from equipoise.core import DataError, Estimate, Family, Groups, InputError, Integers32, Objects
+from equipoise.core import (
+    DataError,
+    Estimate,
+    Family,
+    Groups,
+    InputError,
+    Integers32,
+    Objects,
+    record,
+)
 from equipoise.data import Items
 from equipoise.data.problems import listed
 from equipoise.metrics.rankings.measures import (
@@ -40,7 +49,7 @@ _SECONDS_PER_SHARE, _SECONDS_PER_DESIGN = 3.5e-8, 0.5
 _LISTED = 8
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ScoreDesign:
     """One model's scores, compared between one choice of groups.
 
@@ -171,7 +180,7 @@ class ScoreDesign:
             hypothesis.check(self.groups)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RankingDesign(ScoreDesign):
     """One model's rankings, compared between one choice of groups.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from equipoise.audits.columns import numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.engines.rankings.config import HypothesisConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
-from equipoise.core import TESTED, DataError, Estimate, Family, Groups
+from equipoise.core import TESTED, DataError, Estimate, Family, Groups, record
 from equipoise.data import Items, load_items
 from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
@@ -31,7 +31,7 @@ HYPOTHESES = "model groups version hypothesis unit concept favourite #declared #
 _MIN_RANKED = 3
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Hypothesis:
     """A table of declared preferences.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from equipoise.audits.engines.rankings.config import (
 )
 from equipoise.audits.engines.rankings.preferences import Hypothesis
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
-from equipoise.core import DataError, Floats, Integers, Objects
+from equipoise.core import DataError, Floats, Integers, Objects, record
 from equipoise.data import (
     ArraySource,
     Items,
@@ -40,7 +40,7 @@ Source = ArraySource | Outputs
 _LISTED = 5
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Queries:
     """The table of queries.
 
@@ -160,7 +160,7 @@ _NO_VECTOR, _NO_SCORE = "images without an embedding", "images without a score"
 _NO_QUERY = "images whose subject no usable query asks for"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Scored:
     """One model's scores.
 
@@ -207,7 +207,7 @@ class Scored:
                 yield f"{model}: {what}{lost} ({count}) are not used."
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RankingData(ImageData):
     """The images and each model's scores of them.
 
