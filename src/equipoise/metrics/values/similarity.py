@@ -944,12 +944,7 @@ def similarity_gap(
     further = [*_group_effects(concepts, effects, boot, by_group, bands)]
     further += _against_rest(effects, concepts, by_group, (boot, bands, null))
     if len(effects.known) and pools.paired and resampling is not None:
-        # The gap of plain means against a random order of the pool.
-        plain = replace(effects, pools=replace(pools, member=None, units=None))
-        again = plain.exchanged(many, rng, "similarity pool", gaps)
-        pooled = concepts.draws(gaps(plain.effects), again, _IMAGES)
-        held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
-        further.append(part(f"{metric}_pool_order", "", pooled, 0, held=held, n=n))
+        further.append(_pool_order(concepts, effects, many))
     mean = concepts.mean(effects.effects, boot, effects.freedom, "range")
     return concepts.estimate(
         draws,
@@ -966,6 +961,15 @@ def similarity_gap(
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         further=further,
     )
+
+
+def _pool_order(concepts: Concepts, effects: Effects, many: int) -> Part:
+    """Return the gap of plain means against a random order of the pool."""
+    plain = replace(effects, pools=replace(effects.pools, member=None, units=None))
+    again = plain.exchanged(many, concepts.rng, "similarity pool", gaps)
+    pooled = concepts.draws(gaps(plain.effects), again, _IMAGES)
+    held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
+    return part(f"{concepts.metric}_pool_order", "", pooled, 0, held=held, n=n)
 
 
 def _student(drawn: Floats, freedom: int, level: float) -> Floats:

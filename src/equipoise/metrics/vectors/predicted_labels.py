@@ -107,22 +107,7 @@ def label_concentration(
     if k < 1:
         raise InputError(f"k={k}: expected at least 1")
     counted = LabelCounts.of(labels, groups, units, vocabulary)
-
-    def shapes(tables: Floats) -> Floats:
-        """Gaps of top share, skewness and excess kurtosis, then each of every group."""
-        counts = np.swapaxes(tables, 1, 2)
-        top = -np.sort(-counts, axis=2)[:, :, : min(k, counts.shape[2])].sum(axis=2)
-        mask = (counts > 0) if vocabulary is None else counts >= 0
-        n = mask.sum(axis=2)
-        with unwarned():
-            mean = np.where(mask, counts, 0.0).sum(axis=2) / n
-            apart = np.where(mask, counts - mean[:, :, None], 0.0)
-            second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
-            second = np.where(second <= 1e-20 * mean**2, np.nan, second)
-            each = [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
-        compared = [gaps(one, counted.groups.usable) for one in each]
-        return np.concatenate([np.stack(compared, 1), *each], axis=1)
-
+    shapes = partial(_shapes, k, vocabulary is not None, counted.groups.usable)
     observed, boot, held = counted.measure(shapes, "higher", resampling, rng)
     level, parts, sides = level_of(resampling), [], counted.groups
     each = observed[3:].reshape(3, len(sides))
@@ -161,6 +146,22 @@ def label_concentration(
         reason="fewer than two groups have images enough" if math.isnan(value) else "",
         ends=_moved(observed, boot, 0, 0.0),
     )
+
+
+def _shapes(k: int, zeros: bool, usable: Booleans, tables: Floats) -> Floats:
+    """Return gaps of top share, skewness and excess kurtosis, then each of every group."""
+    counts = np.swapaxes(tables, 1, 2)
+    top = -np.sort(-counts, axis=2)[:, :, : min(k, counts.shape[2])].sum(axis=2)
+    mask = (counts > 0) | zeros
+    n = mask.sum(axis=2)
+    with unwarned():
+        mean = np.where(mask, counts, 0.0).sum(axis=2) / n
+        apart = np.where(mask, counts - mean[:, :, None], 0.0)
+        second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
+        second = np.where(second <= 1e-20 * mean**2, np.nan, second)
+        each = [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
+    compared = [gaps(one, usable) for one in each]
+    return np.concatenate([np.stack(compared, 1), *each], axis=1)
 
 
 def _moved(observed: Floats, boot: Floats | None, index: int, least: float = -math.inf) -> Ends:
@@ -251,12 +252,13 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         raise InputError(f"groups: {[*names]}, first={first!r}; expected two, and one of them")
     sign = -1.0 if first == names[1] else 1.0
     scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
-    observed, boot, held = counted.measure(
-        lambda tables: sign * _effects(tables, scores, ddof)[:, None],
-        HARM[alternative],
-        resampling,
-        rng,
-    )
+
+    def effects(tables: Floats) -> Floats:
+        return np.asarray(sign * _effects(tables, scores, ddof)[:, None])
+
+    observed, boot, held = counted.measure(effects, HARM[alternative], resampling, rng)
+    compared = "cosine" if similarity is None else "scores of pairs"
+    method = bootstrap_method(boot, resampling, f"{counted.unit}s")
     *sides, both = (mask[0] for mask in _chosen(counted.table[None]))
     parts = [
         counted.part(index, float(scores[index]), side)
@@ -267,15 +269,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         "predicted_label_weat",
         float(observed[0]),
         sizes(counted.groups),
-        spread(
-            bootstrap_method(boot, resampling, f"{counted.unit}s"),
-            "each replicate chooses the labels anew, and may compare others",
-        ),
-        params={
-            "alternative": alternative,
-            "ddof": ddof,
-            "similarity": "cosine" if similarity is None else "scores of pairs",
-        },
+        spread(method, "each replicate chooses the labels anew, and may compare others"),
+        params={"alternative": alternative, "ddof": ddof, "similarity": compared},
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
         by=parts_to_table(parts),
