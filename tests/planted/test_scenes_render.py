@@ -14,13 +14,6 @@ from equipoise.planted.scenes.render import (
     degrade,
 )
 from equipoise.planted.scenes.sets import render_balanced, render_sets
-from tools.planted import glyphs
-
-
-def test_outlines_are_those_of_the_tool():
-    assert tuple(glyphs.OUTLINES) == SHAPES
-    for shape in SHAPES:
-        np.testing.assert_allclose(render.outline(shape), glyphs.outline(shape), atol=1e-12)
 
 
 @pytest.fixture(scope="module")

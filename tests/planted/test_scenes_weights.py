@@ -8,7 +8,6 @@ import pytest
 import torch
 import transformers
 
-from equipoise.audits.demonstrating import THRESHOLD
 from equipoise.planted.scenes import embed
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS
@@ -50,22 +49,6 @@ def test_subjects_hues_and_frames_are_recognised(name):
     assert again["subject"] >= 0.93
     assert again["hue"] >= 0.98
     assert again["frame"] >= 0.98
-
-
-@pytest.mark.parametrize("attribute", ["hue", "frame"])
-def test_gaps_and_rankings_follow_the_planted_strength(attribute):
-    one = found("biased", FRESH)[attribute]
-    assert one.rank_correlation_gap >= 0.9
-    assert one.rank_correlation_ndkl >= 0.7
-    assert one.p_value < 0.01
-
-
-@pytest.mark.parametrize("attribute", ["hue", "frame"])
-def test_the_null_model_follows_no_favourites(attribute):
-    one = found("null", FRESH)[attribute]
-    assert np.abs(one.gap).max() < THRESHOLD
-    assert np.abs(one.gaps).max() < np.abs(found("biased", FRESH)[attribute].gap).max() / 4
-    assert one.p_value > 0.05
 
 
 @pytest.mark.parametrize("name", CLIPS)

@@ -73,7 +73,7 @@ def _signed_distance(points: Floats, corners: Floats) -> Floats:
     return signed
 
 
-# A row for each corner of each shape; `tools.planted.glyphs` made them.
+# A row for each corner of each shape.
 _CORNERS = np.loadtxt(
     Path(__file__).with_name("glyphs.csv"), delimiter=",", skiprows=1, dtype=np.str_
 )
