@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import cosine_distances
 from benchmarks import harness
 from benchmarks.harness import compared, read_seconds, sizes, unit
 from equipoise.metrics import iss_cross, iss_intra
-from equipoise.stats.resampling import Permutation
+from equipoise.stats import Permutation
 from equipoise.stats.streams import keys, shuffle
 
 D, SETS, PERMUTATIONS = 512, 9, 1_000

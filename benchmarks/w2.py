@@ -25,8 +25,8 @@ from benchmarks.harness import (
 )
 from equipoise.metrics import weat
 from equipoise.metrics.vectors.resampling import exchange
+from equipoise.stats import Permutation
 from equipoise.stats.chance import band
-from equipoise.stats.resampling import Permutation
 
 D, ATTRIBUTES = 300, 8
 WEFE, MATRIX = "wefe's loop over pairs", "numpy, matrix of cosines"

@@ -20,9 +20,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, peak_mb, sizes, timed
-from equipoise.metrics import Choices
-from equipoise.metrics.scores.disparity import concept_metrics
-from equipoise.stats.resampling import Bootstrap
+from equipoise.metrics import Choices, concept_metrics
+from equipoise.stats import Bootstrap
 from equipoise.stats.threads import threads
 
 Floats = npt.NDArray[np.float64]

@@ -18,8 +18,9 @@ import numpy as np
 
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, compared, sizes, timed
-from equipoise.evidence.pictures import Decoding, quiet
+from equipoise.evidence import Decoding
 from equipoise.evidence.pictures import pixels as decode
+from equipoise.evidence.pictures import quiet
 from equipoise.models import load_model
 from equipoise.models.runtimes import has_bfloat16
 from equipoise.stats.threads import threads

@@ -14,7 +14,7 @@ from equipoise import audits, metrics
 from equipoise.audits import kinds
 from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import table_metric
 from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model

@@ -10,13 +10,13 @@ import click
 import pytest
 
 from equipoise.audits import config as shared
-from equipoise.audits.config import parse_config
+from equipoise.audits import parse_config
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.audits.config_yaml import keys, parse_yaml
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.predictions.config import Config, DataConfig, MetricsConfig, ModelConfig
 from equipoise.cli.app import app
-from equipoise.metrics.spec import SPECS
+from equipoise.metrics import SPECS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -12,8 +12,8 @@ from equipoise.audits import compare, parse_config, prepare, run
 from equipoise.audits.comparison import CHANGES
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
-from equipoise.core import schema_of
-from equipoise.core.finding import SCHEMA, GroupValue
+from equipoise.core import GroupValue, schema_of
+from equipoise.core.finding import SCHEMA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
 

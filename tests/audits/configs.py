@@ -2,8 +2,8 @@
 
 import pytest
 
-from equipoise.audits.config import parse_config
-from equipoise.core.errors import ConfigError
+from equipoise.audits import parse_config
+from equipoise.core import ConfigError
 
 EXAMPLE = """\
 audit: predictions

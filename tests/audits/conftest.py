@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from audits.predictions.models import painted
-from equipoise.audits.config import load_config
+from equipoise.audits import load_config
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from scipy.stats import ttest_rel
 
 from audits.comparisons import check_paired
 from equipoise import audits
-from equipoise.core import AuditResult, Family, Verdict
-from equipoise.core.errors import DataError
+from equipoise.core import AuditResult, DataError, Family, Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audits.configs import EXAMPLE, outcome, values
-from equipoise.audits.config import load_config, parse_config
+from equipoise.audits import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config import EffectSizeOptions
-from equipoise.metrics.spec import SPECS
+from equipoise.metrics import SPECS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

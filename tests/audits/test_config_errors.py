@@ -6,8 +6,8 @@ import pytest
 
 from audits.configs import EXAMPLE, message, refusal, values, with_data, with_model
 from audits.live_models.worlds import diversity, retrieval
-from equipoise.audits.config import load_config
-from equipoise.core.errors import ConfigError
+from equipoise.audits import load_config
+from equipoise.core import ConfigError
 
 CAPTIONS = {"format": "coco", "files": {"captions": "c.json"}}
 STREET = {"format": "dollar_street", "files": "d.csv"}

@@ -11,8 +11,7 @@ from equipoise import audits
 from equipoise.audits import demonstrating
 from equipoise.audits.demonstrating import PREFIXES, THRESHOLD
 from equipoise.cli.runs import page_of
-from equipoise.core import Verdict
-from equipoise.core.errors import MissingExtraError
+from equipoise.core import MissingExtraError, Verdict
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,9 @@ import pytest
 
 from equipoise import audits
 from equipoise.audits.engines.unresolved import Unresolved
-from equipoise.core import ConfigError, Verdict
-from equipoise.core.groups import Groups
+from equipoise.core import ConfigError, Groups, Verdict
 from equipoise.data.resolver import UNRESOLVED
-from equipoise.metrics import rates
-from equipoise.metrics.counts import count
+from equipoise.metrics import count, rates
 from equipoise.report import write
 
 JOBS = ("cook", "doctor", "head nurse", "nurse")

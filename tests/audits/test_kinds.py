@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from equipoise import audits
-from equipoise.audits.config import AuditConfig
+from equipoise.audits import AuditConfig
 from equipoise.audits.config_fields import RunConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.kinds import KINDS, schema

@@ -8,8 +8,7 @@ from scipy import stats
 
 from equipoise.audits import config as audit_config
 from equipoise.audits.findings import UncorrectedFinding, conclude, images_wanted
-from equipoise.core import Family, Verdict
-from equipoise.core.finding import GroupValue
+from equipoise.core import Family, GroupValue, Verdict
 from equipoise.stats.intervals import wilson
 from report.synthetic import NAN, finding
 

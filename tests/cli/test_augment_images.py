@@ -7,7 +7,7 @@ from PIL import Image
 from cli.faces_project import CONFIG, FACES, SHARES, call, draw, rows_of, write_rows
 from equipoise.audits.config import load_as
 from equipoise.cli.augmentation import AugmentConfig, read_set
-from equipoise.core.errors import DataError
+from equipoise.core import DataError
 from equipoise.mitigate import Regions
 from equipoise.planted.faces import draw_faces
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from equipoise import audits
-from equipoise.audits.config import load_config
+from equipoise.audits import load_config
 from equipoise.core import AuditResult
-from equipoise.metrics.spec import SPECS
+from equipoise.metrics import SPECS
 from report.synthetic import finding, manifest
 
 

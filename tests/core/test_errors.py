@@ -3,7 +3,7 @@
 import pytest
 
 from equipoise import core
-from equipoise.core.errors import (
+from equipoise.core import (
     ConfigError,
     DataError,
     EquipoiseError,

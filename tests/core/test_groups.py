@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
-from equipoise.core.labels import Encoded, encode, in_order, natural
+from equipoise.core import Groups, InputError, encode
+from equipoise.core.labels import Encoded, in_order, natural
 
 NAN = float("nan")
 # Half of a surrogate pair, too, which the text of Hypothesis leaves out.

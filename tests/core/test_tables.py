@@ -4,10 +4,19 @@ import math
 from dataclasses import fields
 from unittest.mock import Mock
 
-from equipoise.core import Estimate, Excluded, Family, Finding, GroupValue, Verdict
+from equipoise.core import (
+    Estimate,
+    Excluded,
+    Family,
+    Finding,
+    GroupValue,
+    Part,
+    Verdict,
+    parts_to_table,
+)
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.parts import SCHEMA as PARTS
-from equipoise.core.parts import Part, parts_from_table, parts_to_table
+from equipoise.core.parts import parts_from_table
 
 GROUPS = (
     GroupValue("x, f", ("x", "f"), 12, 0.5, 0.2, 0.8),

@@ -9,7 +9,7 @@ import pytest
 from equipoise.core import InputError
 from equipoise.counterfactuals import caption_sets, howard_2024
 from equipoise.counterfactuals.captions import agreeing
-from equipoise.data.lexicons import lexicon
+from equipoise.data import lexicon
 
 GENDER = {"gender": ["male", "female"]}
 

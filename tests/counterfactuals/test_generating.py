@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import InputError, ModelError
 from equipoise.counterfactuals import generate_prompts, generate_sets
 from equipoise.evidence import decode
 from generator_models import Swatches, captions, prompts, swatch

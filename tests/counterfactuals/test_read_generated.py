@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from equipoise.core.errors import DataError, RunError
+from equipoise.core import DataError, RunError
 from equipoise.counterfactuals import (
     export_images,
     generate_prompts,
@@ -16,7 +16,7 @@ from equipoise.counterfactuals import (
     request_captions,
     request_prompts,
 )
-from equipoise.models.generators import Sampling
+from equipoise.models import Sampling
 from generator_models import Swatches, captions, prompts
 
 NAME = "python:generator_models:swatches"

@@ -8,8 +8,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from equipoise.core import DataError
-from equipoise.data import ArraySource, ItemSource, load_items, load_vectors
-from equipoise.data.labels import Outputs
+from equipoise.data import ArraySource, ItemSource, Outputs, load_items, load_vectors
 
 N, D = 40, 6
 IDS = [f"im{place:02d}" for place in range(N)]

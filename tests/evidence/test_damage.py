@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core.errors import DataError
+from equipoise.core import DataError
 from equipoise.counterfactuals import generate_prompts, read_generated
-from equipoise.evidence import extract_embeddings, pictures_in_folder
-from equipoise.evidence.zero_shot import embed_texts
+from equipoise.evidence import embed_texts, extract_embeddings, pictures_in_folder
 from generator_models import Swatches, prompts
 from picture_models import Means
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.core.errors import RunError
-from equipoise.evidence import extract_embeddings, pictures_in_folder
-from equipoise.evidence.zero_shot import embed_texts
+from equipoise.core import RunError
+from equipoise.evidence import embed_texts, extract_embeddings, pictures_in_folder
 from picture_models import Means, write_pictures
 
 LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]

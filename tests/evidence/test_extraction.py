@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from alone import alone
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.evidence import (
     Decoding,
     RunOptions,

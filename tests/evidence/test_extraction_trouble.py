@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from alone import alone
-from equipoise.core.errors import DataError, ModelError
+from equipoise.core import DataError, ModelError
 from equipoise.evidence import (
     extract_answers,
     extract_embeddings,

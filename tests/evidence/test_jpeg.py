@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from equipoise.core.errors import MissingExtraError
+from equipoise.core import MissingExtraError
 from equipoise.evidence import ImageError, decode
 from picture_models import turned, written
 

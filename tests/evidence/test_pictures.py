@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core.errors import DataError
+from equipoise.core import DataError
 from equipoise.evidence import pictures_in_folder, pictures_of_table, pictures_on_disk
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.core.errors import RunError
+from equipoise.core import RunError
 from equipoise.data import LabelSource, PredictionSource, load_predictions
 from equipoise.evidence import read_predictions, write_predictions
 from equipoise.evidence.predictions import file_name

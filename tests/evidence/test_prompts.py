@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.data import filled, templates
-from equipoise.evidence.zero_shot import class_vectors, prompts
+from equipoise.evidence import class_vectors, prompts
 
 
 @pytest.mark.parametrize(("name", "count"), [("openai_80", 80), ("openai_7", 7), ("plain", 1)])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core.errors import DataError, RunError
+from equipoise.core import DataError, RunError
 from equipoise.evidence import is_run, new_run
 
 

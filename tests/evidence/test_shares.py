@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.evidence import extract_probabilities, pictures_in_folder
 from equipoise.models import ModelInfo
 from picture_models import info

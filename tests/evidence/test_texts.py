@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError, ModelError
-from equipoise.evidence.zero_shot import class_vectors, embed_classes, embed_texts, prompts
-from equipoise.models.info import ModelInfo
+from equipoise.core import InputError, ModelError
+from equipoise.evidence import class_vectors, embed_classes, embed_texts, prompts
+from equipoise.models import ModelInfo
 
 WORDS = [f"word {number}" for number in range(10)]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from equipoise.core.errors import DataError
+from equipoise.core import DataError
 from equipoise.evidence import (
     Pending,
     extract_embeddings,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.core.errors import InputError
-from equipoise.evidence.zero_shot import concept_scores, zero_shot
+from equipoise.core import InputError
+from equipoise.evidence import concept_scores, zero_shot
 
 module = import_module("equipoise.evidence.zero_shot")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import InputError, ModelError
 from equipoise.explain import METHODS, activation_maps
 from equipoise.explain.maps import frame_of, framed
 from equipoise.metrics import activation_share

@@ -5,15 +5,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from equipoise.core.groups import Groups
+from equipoise.core import Groups
 from equipoise.core.parts import parts_from_table
-from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
-from equipoise.metrics.counts import count
+from equipoise.metrics import accuracy, accuracy_gap, count, measure, worst_group_accuracy
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.rates import DemographicParity
-from equipoise.metrics.measure import measure
+from equipoise.stats import Bootstrap, Permutation
 from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
-from equipoise.stats.resampling import Bootstrap, Permutation
 from prediction_rows import EXAMPLE, rows_of
 
 METRICS = (accuracy, worst_group_accuracy, accuracy_gap)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import activation_share, activation_share_gap
 from equipoise.metrics.values.activation import Regions
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 
 QUICK = Bootstrap(200, 200)
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import alignment, correlation, favourite_gap, loess
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 from prediction_rows import part
 
 

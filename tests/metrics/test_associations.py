@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import (
     PairScores,
     association_score,
@@ -19,7 +19,7 @@ from equipoise.metrics import (
 )
 from equipoise.metrics.building import SPREAD
 from equipoise.metrics.vectors.resampling import exchange
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 from goldens import cases
 from prediction_rows import part
 

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import chi2_contingency
 from scipy.stats.contingency import association
 
-from equipoise.core.errors import InputError
-from equipoise.metrics.counts.effect_sizes import cramers_v, phi, tschuprows_t
+from equipoise.core import InputError
+from equipoise.metrics import cramers_v, phi, tschuprows_t
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "contingency.json").read_text())
 

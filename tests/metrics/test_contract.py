@@ -10,7 +10,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import Estimate, InputError
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats import Bootstrap
 
 N = 720
 RNG = np.random.default_rng(11)

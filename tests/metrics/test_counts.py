@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.core.labels import Encoded
-from equipoise.metrics.counts import count
+from equipoise.metrics import count
 from equipoise.stats.draws import ItemSampler
 from prediction_rows import weights_of
 

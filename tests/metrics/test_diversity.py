@@ -10,11 +10,11 @@ from scipy import stats
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_distances
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import iss_cross, iss_difference, iss_intra, mean_distances
 from equipoise.metrics.vectors import diversity
 from equipoise.metrics.vectors.diversity import exchanged, principal_components
-from equipoise.stats.resampling import Permutation
+from equipoise.stats import Permutation
 from equipoise.stats.streams import keys, shuffle
 from goldens import Golden
 

@@ -10,19 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, skew
 
-from equipoise.core import Groups
-from equipoise.core.errors import InputError
-from equipoise.metrics.counts import count
-from equipoise.metrics.counts.effect_sizes import (
-    MeanEffect,
-    effect_sizes,
-    mev_sweep,
-    skewness,
-    skewsize,
-)
+from equipoise.core import Groups, InputError
+from equipoise.metrics import count, effect_sizes, mev_sweep, skewsize
+from equipoise.metrics.counts.effect_sizes import MeanEffect, skewness
 from equipoise.metrics.spec import band_of
-from equipoise.stats import Association
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats import Association, Bootstrap
 
 GOLDEN = json.loads((Path(__file__).parent / "goldens" / "skewsize.json").read_text())
 

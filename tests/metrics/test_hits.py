@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import top_k_accuracy_score
 
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
-from equipoise.metrics.counts.accuracy import hit_rate
-from equipoise.metrics.counts.rates import demographic_parity
+from equipoise.core import Groups, InputError
+from equipoise.metrics import demographic_parity, hit_rate
 from equipoise.stats.intervals import wilson
 from prediction_rows import part, random_rows
 

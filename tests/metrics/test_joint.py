@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.core.errors import InputError
-from equipoise.metrics.counts import count
+from equipoise.core import InputError
+from equipoise.metrics import count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.paired import join
 from prediction_rows import weights_of

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import (
     PairScores,
     association_score,
@@ -16,7 +16,7 @@ from equipoise.metrics import (
     mcas,
     xmcas,
 )
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 from goldens import Golden
 from prediction_rows import part
 

@@ -6,12 +6,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
-from equipoise.metrics.counts import Null, count
+from equipoise.core import Estimate, InputError
+from equipoise.metrics import count, measure
+from equipoise.metrics.counts import Null
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.measure import Draws, Measure, measure
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.metrics.measure import Draws, Measure
+from equipoise.stats import Bootstrap, Permutation
 
 
 def rows(n=200, seed=0, **more):

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
+from equipoise.metrics import accuracy_difference
 from equipoise.metrics.counts import paired
-from equipoise.metrics.counts.paired import accuracy_difference
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 from prediction_rows import part
 
 # Mandal 2024, Table 7.2: accuracy difference and percent of it, by architecture.

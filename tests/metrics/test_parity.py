@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
-from equipoise.metrics.counts.rates import demographic_parity, equalized_odds
+from equipoise.core import InputError
+from equipoise.metrics import demographic_parity, equalized_odds
+from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import simultaneous_gap
-from equipoise.stats.resampling import Bootstrap
 from prediction_rows import EXAMPLE, column, random_rows, rows_of
 
 # From the same rows by an independent implementation (tests/prediction_rows.py).

@@ -15,7 +15,7 @@ from equipoise.metrics.vectors.resampling import (
     exchange,
     random_sums,
 )
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=11), st.data())

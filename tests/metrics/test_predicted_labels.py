@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import kurtosis, skew
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import label_concentration, predicted_label_weat, weat
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 
 FEW = Bootstrap(replicates=200, permutations=200)
 VOCABULARY = [f"word {i:02}" for i in range(20)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import systematic_preference
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 
 FEW = Bootstrap(100, 100, resolution=0.05)
 

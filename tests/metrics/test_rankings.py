@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrieval_plain as plain
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
+from equipoise.core import Groups, InputError
 from equipoise.metrics import (
     bias_at_k,
     cosine_scores,
@@ -26,8 +25,8 @@ from equipoise.metrics import (
     skew_at_k,
 )
 from equipoise.metrics.rankings.statistics import max_skew_distribution
+from equipoise.stats import Bootstrap, Permutation
 from equipoise.stats.intervals import mean_t
-from equipoise.stats.resampling import Bootstrap, Permutation
 from goldens import Golden, cases
 
 TABLE_1 = Golden("chen_dou_table_1.json")

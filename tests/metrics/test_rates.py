@@ -6,14 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
-from equipoise.metrics.counts import count
-from equipoise.metrics.counts.comparisons import rate_comparisons
-from equipoise.metrics.counts.rates import Rates, rates
-from equipoise.metrics.measure import measure
+from equipoise.core import Groups, InputError
+from equipoise.metrics import count, measure, rate_comparisons, rates
+from equipoise.metrics.counts.rates import Rates
+from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import scored
-from equipoise.stats.resampling import Bootstrap
 from prediction_rows import EXAMPLE, column, part, random_rows, rows_of
 
 RATES = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import recall_hits
 
 

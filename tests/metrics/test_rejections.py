@@ -5,10 +5,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from equipoise.core import InputError
-from equipoise.core.groups import Groups
-from equipoise.metrics.values.rejections import rejection_gap
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.core import Groups, InputError
+from equipoise.metrics import rejection_gap
+from equipoise.stats import Bootstrap, Permutation
 
 QUICK = Bootstrap(replicates=200, permutations=200)
 

@@ -11,8 +11,16 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from concept_worlds import world
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
+from equipoise.core import Groups, InputError
+from equipoise.metrics import (
+    Choices,
+    concept_disparity,
+    concept_hit_rate,
+    concept_metrics,
+    design_choices,
+    model_order,
+    robust_conclusions,
+)
 from equipoise.metrics.scores.cells import (
     RANKED,
     Metric,
@@ -24,14 +32,7 @@ from equipoise.metrics.scores.cells import (
     ranked_cells,
     weighted_sums,
 )
-from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.scores.disparity import (
-    Choices,
-    concept_disparity,
-    concept_hit_rate,
-    concept_metrics,
-)
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 from goldens import cases
 
 GOLDEN = cases("concepts.json")

@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.core.errors import InputError
-from equipoise.metrics import association_score
-from equipoise.metrics.counts.shares import (
+from equipoise.core import InputError
+from equipoise.metrics import (
     Confusion,
-    Inequality,
+    association_score,
     corrected_shares,
-    likeliest,
     mean_share_mad,
     share_gap,
 )
+from equipoise.metrics.counts.shares import Inequality, likeliest
+from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Bootstrap
 
 
 def known(rows):

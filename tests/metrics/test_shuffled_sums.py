@@ -8,7 +8,7 @@ import pytest
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.rankings import exchange
 from equipoise.metrics.rankings.exchange import of_shuffled
-from equipoise.stats.resampling import Permutation
+from equipoise.stats import Permutation
 
 SCORES = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])[:, None]
 

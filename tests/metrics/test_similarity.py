@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import retrieval_plain as plain
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
+from equipoise.core import Groups, InputError
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.rankings.pools import pools_of
 from equipoise.metrics.values import similarity
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 from goldens import Golden, cases
 
 TABLE_1 = Golden("chen_dou_table_1.json")

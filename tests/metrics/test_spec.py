@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from equipoise.audits.kinds import KINDS
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import SPECS, register
 from equipoise.metrics.spec import Unit
 

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from equipoise.metrics.counts import count
+from equipoise.metrics import count
 from equipoise.metrics.counts import table as cells
 from equipoise.stats import threads as spread
 from prediction_rows import weights_of

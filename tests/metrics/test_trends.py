@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.metrics import ImageSimilarities, gender_difference, trend
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 
 # Mandal 2024, Table A.2: mean similarities of images of men and women from nine regions.
 A2 = json.loads((Path(__file__).parent / "goldens" / "mandal_a2.json").read_text())

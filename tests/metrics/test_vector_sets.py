@@ -17,8 +17,8 @@ from equipoise.metrics.vectors.sets import (
     shared_members,
     similarities,
 )
+from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import jackknife_t
-from equipoise.stats.resampling import Bootstrap
 
 
 def cloud(seed, n, d=6, kind="float64"):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
+from equipoise.core import Groups, InputError
 from equipoise.metrics import (
     accuracy,
     count,

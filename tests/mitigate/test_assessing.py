@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test, ttest_rel
 
-from equipoise.core.finding import Verdict
+from equipoise.core import Verdict
+from equipoise.mitigate import Split
 from equipoise.mitigate.measuring import (
     FEWEST,
     Measured,
@@ -18,7 +19,6 @@ from equipoise.mitigate.measuring import (
     share_of_way,
 )
 from equipoise.mitigate.running import Assessment, findings_of, notes_of, tables_of
-from equipoise.mitigate.sets import Split
 
 SUBJECTS = [f"s{number:02d}" for number in range(24)]
 

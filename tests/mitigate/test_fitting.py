@@ -2,7 +2,7 @@
 
 import pytest
 
-from equipoise.core.errors import RunError
+from equipoise.core import RunError
 from equipoise.mitigate import Contrastive
 from mitigate.scenes import base, same, training, weights
 

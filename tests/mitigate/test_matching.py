@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise.cli.mitigation_world import SAID
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.mitigate import ImageSets, MatchedPrompts
 from equipoise.mitigate.closed_form import directions_of, values_of
 from equipoise.mitigate.measuring import queries_of

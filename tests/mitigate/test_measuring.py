@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.mitigate import ImageSets, SubjectTexts
 from equipoise.mitigate.measuring import (
     RetrievalSet,

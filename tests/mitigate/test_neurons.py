@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from equipoise import metrics as m
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import InputError, ModelError
 from equipoise.mitigate import (
     Trial,
     choose_units,

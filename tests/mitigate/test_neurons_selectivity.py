@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.mitigate import selectivity
 
 

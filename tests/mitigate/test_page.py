@@ -14,8 +14,8 @@ from equipoise.mitigate.page import (
     conclusions,
     price,
 )
+from equipoise.report import render
 from equipoise.report.blocks import Grid, Table
-from equipoise.report.rendering import render
 from report.synthetic import augmentation as experiment
 from report.synthetic import finding
 

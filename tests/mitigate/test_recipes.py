@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from equipoise.cli.mitigation_world import SAID
-from equipoise.core.errors import InputError, RunError
+from equipoise.core import InputError, RunError
 from equipoise.mitigate import (
     Contrastive,
     MatchedPrompts,
     PromptEnsemble,
+    SubjectTexts,
 )
 from equipoise.mitigate.closed_form import ensemble_of
-from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models import load_model
 from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import TEXTS, WITHHELD, sets, training, weights

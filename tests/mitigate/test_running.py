@@ -9,7 +9,7 @@ from PIL import Image
 
 from equipoise.audits.config import load_as
 from equipoise.cli.app import run as command
-from equipoise.core.errors import ConfigError, DataError
+from equipoise.core import ConfigError, DataError
 from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import load
 from equipoise.models import load_model

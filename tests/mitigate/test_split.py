@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.mitigate import Split, Training, folds, split_subjects
 from mitigate.scenes import TEXTS
 

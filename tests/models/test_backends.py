@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from alone import alone
-from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.core import MissingExtraError, ModelError
 from equipoise.models import load_model, openvino, runtimes, towers
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import Placement, has_bfloat16, place

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models.runtimes import Batches
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models import load_model
 from equipoise.models.protocols import PROTOCOLS, offer_of
 from equipoise.models.registry import Options, find_adapter

@@ -14,10 +14,9 @@ from diffusion_checkpoints import (
     stable_diffusion_3,
     without_cross_attention,
 )
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core import InputError, ModelError
 from equipoise.counterfactuals import generate_sets
-from equipoise.models import load_generator
-from equipoise.models.generators import Sampling
+from equipoise.models import Sampling, load_generator
 
 SAMPLING = Sampling(steps=3, guidance=3.0)
 PROMPTS = ["a red dog", "a cat", "", "a red dog"]

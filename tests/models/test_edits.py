@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models.edits import insides
 from equipoise.models.registry import absolute, relative
 from tools.planted.modules import module_classifier

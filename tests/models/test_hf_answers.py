@@ -5,7 +5,7 @@ import torch
 import transformers
 from PIL import Image
 
-from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.core import MissingExtraError, ModelError
 from equipoise.models import load_model
 from model_checkpoints import images
 

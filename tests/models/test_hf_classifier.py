@@ -8,7 +8,7 @@ import torch
 import transformers
 from PIL import Image
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models import load_model
 from equipoise.models.towers import last_linear
 from model_checkpoints import LABELS, images

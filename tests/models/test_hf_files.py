@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models import load_model
 from model_checkpoints import COMMIT, images, in_hub_cache
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.models.images import as_rgb, pillow_images
 
 

@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 
 from equipoise.audits.model_cache import open_model
-from equipoise.core.errors import ModelError
-from equipoise.evidence.working import RunOptions
+from equipoise.core import ModelError
+from equipoise.evidence import RunOptions
 from equipoise.models import Sampling, load_generator, load_model
 from equipoise.models.onnx import load_onnx_classifier
 from model_checkpoints import graph_of_means, images

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from alone import alone
-from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.core import MissingExtraError, ModelError
 from equipoise.models import load_model
 from equipoise.models.info import sha256_of
 from equipoise.models.runtimes import Placement, place

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models import load_model
 from equipoise.models.onnx import load_onnx_classifier
 from equipoise.planted.colours.models import WEIGHTS

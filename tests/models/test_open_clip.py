@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models import load_model
 from model_checkpoints import COMMIT, OPEN_CLIP, PREPARE, TEXTS, images, in_hub_cache
 

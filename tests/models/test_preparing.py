@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.models.images import pillow_images
 from equipoise.models.preprocessing import (
     Pixels,

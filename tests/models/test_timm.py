@@ -6,7 +6,7 @@ import timm
 import torch
 from PIL import Image
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models import load_model
 from model_checkpoints import COMMIT, LABELS, images, in_hub_cache
 

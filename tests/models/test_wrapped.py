@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from equipoise.core.errors import ModelError
+from equipoise.core import ModelError
 from equipoise.models import load_model
 from equipoise.models.wrapped import (
     MATCHING,

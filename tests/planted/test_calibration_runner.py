@@ -2,7 +2,7 @@
 
 import pytest
 
-from equipoise.core.estimate import Chance, Estimate
+from equipoise.core import Chance, Estimate
 from tools.calibration.cases import CASES, Case, Draw
 from tools.calibration.runner import (
     RESAMPLING,

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from equipoise import audits
-from equipoise.audits.config import load_config
+from equipoise.audits import load_config
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "planted-scenes.md"
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from equipoise.report import render
 from equipoise.report.appendix import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
 from equipoise.report.blocks import Gallery, Heading
-from equipoise.report.rendering import render
 from report.synthetic import faces
 
 PNG = base64.b64decode(

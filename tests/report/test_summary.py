@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from equipoise.core import AuditResult, Family, Verdict
-from equipoise.core.finding import GroupValue
+from equipoise.core import AuditResult, Family, GroupValue, Verdict
 from equipoise.report.overview import MOST_MODELS, group_table, summarize
 from equipoise.report.words import has_shares
 from report.synthetic import finding, group_values, manifest

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.core.groups import Groups
+from equipoise.core import Groups
 from equipoise.core.parts import parts_from_table
-from equipoise.metrics.counts import count
+from equipoise.metrics import count, measure
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
-from equipoise.metrics.measure import measure
+from equipoise.stats import Permutation
 from equipoise.stats.chance import benjamini_hochberg
-from equipoise.stats.resampling import Permutation
 from equipoise.stats.streams import stream
 from slow.worlds import WORLDS, group_of
 

@@ -10,7 +10,7 @@ from scipy.stats import wilcoxon
 
 from equipoise.counterfactuals.control import generate_controlled
 from equipoise.counterfactuals.parts import Candidate, Group
-from equipoise.models.generators import Sampling
+from equipoise.models import Sampling
 from equipoise.planted.scenes.captions import caption
 from equipoise.planted.scenes.diffusion import load_generator
 from equipoise.planted.scenes.render import HUES, SUBJECTS

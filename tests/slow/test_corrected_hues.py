@@ -12,7 +12,7 @@ from equipoise.evidence import zero_shot
 from equipoise.metrics import Confusion, corrected_shares
 from equipoise.planted.scenes.embed import embed_groups, embed_images, load_clip
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, draw_poses, render
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats import Bootstrap
 from slow.planted_images import neutral
 from tools.planted.judging import hue_of
 from tools.planted.worlds import WORLDS, attributed_prompts

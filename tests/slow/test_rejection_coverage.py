@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import rejection_gap
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 
 pytestmark = pytest.mark.slow
 

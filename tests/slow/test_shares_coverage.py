@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from equipoise.metrics.counts.shares import Confusion, corrected_shares
-from equipoise.stats.resampling import Bootstrap
+from equipoise.metrics import Confusion, corrected_shares
+from equipoise.stats import Bootstrap
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
-from equipoise.stats.resampling import Bootstrap, Permutation
+from equipoise.stats import Bootstrap, Permutation
 
 pytestmark = pytest.mark.slow
 # Of many concepts a case takes minutes.

@@ -16,7 +16,7 @@ from equipoise import metrics
 from equipoise.metrics.counts.effect_sizes import MeanEffect
 from equipoise.metrics.counts.shares import Inequality
 from equipoise.metrics.counts.table import design_effects
-from equipoise.stats import Association
+from equipoise.stats import Association, Bootstrap
 from equipoise.stats.chance import tail
 from equipoise.stats.intervals import (
     clopper_pearson,
@@ -26,7 +26,6 @@ from equipoise.stats.intervals import (
     simultaneous_shortfall,
     wilson,
 )
-from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.streams import stream
 
 LEVEL = 0.95

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.stats import (
     Association,
     minimum_difference,

@@ -10,7 +10,7 @@ from equipoise.metrics import (
     similarity_gap,
     total_absolute_association,
 )
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats import Bootstrap
 
 SAMPLES = 12
 FEW = Bootstrap(150, 1, resolution=1.0)

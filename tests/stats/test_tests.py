@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import permutation_test
 
-from equipoise.core.errors import InputError
-from equipoise.core.finding import Verdict
+from equipoise.core import InputError, Verdict
 from equipoise.stats.chance import (
     band,
     benjamini_hochberg,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import _libraries, each, threads
 

@@ -16,7 +16,7 @@ import yaml
 
 from equipoise import audits
 from equipoise.cli.runs import page_of
-from equipoise.core.finding import Finding, Verdict
+from equipoise.core import Finding, Verdict
 from equipoise.report.overview import summarize
 from equipoise.stats.streams import stream
 

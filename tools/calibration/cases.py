@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from equipoise import metrics
-from equipoise.core.estimate import Estimate
-from equipoise.core.groups import Groups
-from equipoise.metrics.spec import SPECS
-from equipoise.stats.resampling import Resampling
+from equipoise.core import Estimate, Groups
+from equipoise.metrics import SPECS
+from equipoise.stats import Resampling
 from tools.calibration.worlds import (
     POOLS,
     STRUCTURES,

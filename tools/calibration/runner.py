@@ -11,13 +11,10 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats as distributions
 
-from equipoise.core.estimate import Estimate, Harm
-from equipoise.core.finding import Verdict
-from equipoise.core.parts import Part
-from equipoise.metrics import Choices, concept_metrics, design_choices
-from equipoise.metrics.spec import SPECS
+from equipoise.core import Estimate, Harm, Part, Verdict
+from equipoise.metrics import SPECS, Choices, concept_metrics, design_choices
+from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 from tools.calibration.cases import CASES, SEED, Case, Draw
 from tools.calibration.worlds import ConceptWorld, Planted

@@ -19,7 +19,7 @@ from tools.planted.pipeline import STEPS, generate
 from tools.planted.worlds import attributed_prompts
 
 if TYPE_CHECKING:
-    from equipoise.models.protocols import DualEncoder
+    from equipoise.models import DualEncoder
 
 
 GUIDANCE = 3.0

@@ -19,11 +19,11 @@ from equipoise.planted.scenes.embed import WEIGHTS, embed_groups, embed_images, 
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.sets import Scenes, render_balanced
 from equipoise.planted.scenes.variants import World
-from equipoise.stats.resampling import Permutation
+from equipoise.stats import Permutation
 from tools.planted.worlds import attributed_prompts
 
 if TYPE_CHECKING:
-    from equipoise.models.protocols import DualEncoder
+    from equipoise.models import DualEncoder
 
 
 def load_cnn(name: str, weights: Path = WEIGHTS) -> OnnxClassifier:

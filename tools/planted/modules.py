@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from safetensors.torch import save
 
-from equipoise.core.arrays import Floats32
-from equipoise.models.info import ModelInfo
+from equipoise.core import Floats32
+from equipoise.models import ModelInfo
 from equipoise.models.preprocessing import Preparation, stacked
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import place

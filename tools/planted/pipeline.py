@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.core.errors import MissingExtraError
+from equipoise.core import MissingExtraError
 from equipoise.models.diffusers import check_lengths
 from equipoise.planted.scenes.diffusion import WEIGHTS
 from equipoise.stats.threads import each

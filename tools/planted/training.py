@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import MissingExtraError
+from equipoise.core import MissingExtraError
 
 FILE = "record.json"
 

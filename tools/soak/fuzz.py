@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from equipoise.core.errors import EquipoiseError
+from equipoise.core import EquipoiseError
 from equipoise.evidence import ImageError
 from tools.soak.fuzz_formats import Format, formats
 

@@ -14,7 +14,7 @@ import polars as pl
 from PIL import Image
 from safetensors.numpy import save_file
 
-from equipoise.audits.config import load_config
+from equipoise.audits import load_config
 from equipoise.data import (
     ArraySource,
     ItemSource,

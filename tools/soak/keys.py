@@ -19,7 +19,7 @@ from PIL import Image
 
 from equipoise.audits.model_cache import open_model
 from equipoise.cli.mitigation_world import image_sets, subject_texts
-from equipoise.core.errors import EquipoiseError
+from equipoise.core import EquipoiseError
 from equipoise.counterfactuals import caption_sets, generate_prompts, generate_sets
 from equipoise.evidence import (
     Decoding,
@@ -31,8 +31,7 @@ from equipoise.evidence import (
     pictures_of_table,
 )
 from equipoise.mitigate import Contrastive, Training
-from equipoise.models import load_model
-from equipoise.models.generators import Sampling
+from equipoise.models import Sampling, load_model
 from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.embed import WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS as GLYPHS

@@ -5,9 +5,8 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.audits.config import parse_config
-from equipoise.core import ConfigError, DataError, Verdict
-from equipoise.core.finding import Family
+from equipoise.audits import parse_config
+from equipoise.core import ConfigError, DataError, Family, Verdict
 
 N = 80
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from equipoise import audits, report
-from equipoise.audits.config import parse_config
+from equipoise.audits import parse_config
 from equipoise.core import ConfigError, ModelError, Verdict
 from equipoise.explain import maps
 from equipoise.explain.overlays import SIDE

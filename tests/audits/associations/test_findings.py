@@ -24,10 +24,9 @@ from audits.associations.association_world import (
 from audits.associations.association_world import TEXTS as ALL_TEXTS
 from equipoise import audits
 from equipoise import metrics as m
-from equipoise.core import Verdict
-from equipoise.core.finding import Family
+from equipoise.core import Family, Verdict
 from equipoise.metrics import ImageSimilarities
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats import Bootstrap
 
 PIXELS, TEXTS = image_vectors(), word_vectors()
 MEN, WOMEN = (PIXELS[rows_of("gender", name)] for name in ("Male", "Female"))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from equipoise.audits import parse_config
 from equipoise.audits.concepts.config import Config
-from equipoise.audits.config import parse_config
 from equipoise.core import ConfigError
 
 BASE = {

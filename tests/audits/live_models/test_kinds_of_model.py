@@ -8,7 +8,7 @@ from PIL import Image
 from audits.live_models import fakes
 from audits.live_models.worlds import CHOSEN, KINDS, associations, concepts, diversity
 from equipoise import audits
-from equipoise.core.errors import ConfigError
+from equipoise.core import ConfigError
 
 
 def pixels(world):

@@ -5,7 +5,7 @@ import pytest
 from audits.live_models.fakes import Classifier, Encoder
 from audits.live_models.worlds import CHOSEN, IMAGES, KINDS, diversity, of_model, retrieval
 from equipoise import audits
-from equipoise.core.errors import DataError, EquipoiseError, ModelError
+from equipoise.core import DataError, EquipoiseError, ModelError
 
 
 def predictions():

@@ -13,7 +13,7 @@ from equipoise.audits.model_cache import (
     look_up,
     open_model,
 )
-from equipoise.core.errors import ModelError, RunError
+from equipoise.core import ModelError, RunError
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import locked
 from equipoise.models.protocols import offer_of

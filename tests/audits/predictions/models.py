@@ -5,7 +5,7 @@ import polars as pl
 from PIL import Image
 
 from equipoise.audits import parse_config
-from equipoise.models.info import ModelInfo
+from equipoise.models import ModelInfo
 
 COLOURS = {"red": (250, 10, 10), "green": (10, 250, 10), "blue": (10, 10, 250)}
 NAMES = (*COLOURS,)

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.core import DataError, Verdict
-from equipoise.core.finding import Family
+from equipoise.core import DataError, Family, Verdict
 from equipoise.metrics import similarity_gap
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ import yaml
 
 from diffusion_checkpoints import stable_diffusion
 from equipoise import audits
-from equipoise.core.errors import ConfigError, DataError
+from equipoise.core import ConfigError, DataError
 from equipoise.planted.scenes.embed import load_clip
 from painted import PROMPTS, Painter, Seer, asked
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from equipoise.core import Verdict
-from equipoise.core.errors import InputError
+from equipoise.core import InputError, Verdict
 from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentation_experiment
 from equipoise.mitigate.augmentation.experiment import (
     ARMS,

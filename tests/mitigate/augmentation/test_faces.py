@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equipoise.core.errors import InputError
+from equipoise.core import InputError
 from equipoise.mitigate import (
     CascadeDetector,
     Faces,
