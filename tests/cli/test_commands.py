@@ -59,28 +59,6 @@ def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
     assert json.loads(command("demo", "--overwrite", "--json")[1])["run"] == "runs/demo"
 
 
-def test_demo_of_scenes_writes_a_run_for_each_audit(command, project, monkeypatch):
-    def shown(**_):
-        row = {"model": "biased", "subject": "hollow moon", "strength": 0.8, "gap": -1.6}
-        table = pa.Table.from_pylist([row])
-        return dict.fromkeys(kinds, result(planted_scenes=table))
-
-    kinds = ("retrieval", "associations", "similarity")
-    monkeypatch.setattr(audits, "demo_scenes", shown)
-    monkeypatch.setattr("equipoise.report.write", _write_little)
-    code, out, _ = command("demo", "--world", "scenes")
-    assert code == 0
-    row = next(line for line in out.splitlines() if "hollow moon" in line)
-    assert row.split() == ["biased", "hollow", "moon", "0.800", "−1.600"]
-    for kind in kinds:
-        assert f"report: runs/demo-scenes/{kind}/report.html" in out
-    told = json.loads(command("demo", "--world", "scenes", "--overwrite", "--json")[1])
-    assert told["associations"]["run"] == "runs/demo-scenes/associations"
-    assert told["planted"][0]["gap"] == -1.6
-    monkeypatch.setattr(audits, "demo_scenes", lambda **_: pytest.fail("measured"))
-    assert command("demo", "--world", "scenes")[0] == 2
-
-
 def test_demo_of_mitigation_takes_models_and_a_seed(command, project, monkeypatch):
     asked = []
 

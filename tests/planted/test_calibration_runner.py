@@ -6,11 +6,7 @@ from equipoise.core import Chance, Estimate
 from tools.calibration.cases import CASES, Case, Draw
 from tools.calibration.runner import (
     RESAMPLING,
-    STRENGTHS,
-    Samples,
     alarms,
-    calibrate,
-    rise,
 )
 
 
@@ -46,35 +42,3 @@ def test_shares_count_p_values_and_verdicts():
     assert (found.drawn, found.samples) == (40, 40)
     assert found.interval(0.5) == pytest.approx((0.352, 0.648), abs=0.001)
     assert found.too_many
-
-
-def rising(values, harm="higher"):
-    def measure(draw):
-        return drawn(0.5, values[STRENGTHS.index(draw.strength)], harm=harm)
-
-    return Case("mcas", "made up", measure)
-
-
-def test_a_rise_is_counted_towards_harm():
-    up = tuple(float(step) for step in range(11))
-    assert rise(rising(up), 2).follows
-    assert rise(rising(up[::-1], "lower"), 2).correlation == pytest.approx(1.0)
-    assert not rise(rising(up[::-1]), 2).follows
-    assert rise(rising(up), 2).means == up
-
-
-FEW = Samples(alarms=6, concepts=2, rise=2, power=2, versions=0)
-
-
-@pytest.fixture(scope="module")
-def measured():
-    chosen = [case for case in CASES if case.name in ("weat, one-sided", "min_skew", "iss_cross")]
-    # A case that finds too much is measured again.
-    loud = case_of(0.001)
-    return calibrate((*chosen, loud), FEW)
-
-
-def test_the_suite_measures_again_what_finds_too_much(measured):
-    assert [one.name for one in measured.alarms if one.too_many] == ["mcas"]
-    (again,) = measured.again
-    assert (again.name, again.drawn, again.too_many) == ("mcas", 24, True)

@@ -4,17 +4,13 @@ import json
 from types import SimpleNamespace
 
 import diffusers
-import numpy as np
 import pytest
 import torch
 
 from equipoise.planted.scenes.render import SUBJECTS
-from equipoise.planted.scenes.sets import render_balanced
-from equipoise.planted.scenes.variants import BIASED
 from tools.planted import denoising, diffusion, networks, pipeline
 from tools.planted.denoising import UnetRecipe, VaeRecipe
 from tools.planted.diffusion import Measured, digests
-from tools.planted.judging import judge
 from tools.planted.training import FILE
 
 # Threads of several test processes that share cores wait for each other most of the time.
@@ -23,42 +19,6 @@ torch.set_num_threads(1)
 VAE = VaeRecipe(images=16, batch_size=4, steps=4, warm_up=1)
 UNET = UnetRecipe(images=16, batch_size=4, steps=4, warm_up=2)
 MEASURED = Measured(1, per_subject=1, per_subject_guided=1, guidances=(3.0,), steps=1)
-
-
-def vae_after(folder, recipe=VAE):
-    return denoising.train_vae(folder, recipe).state_dict()
-
-
-def unet_after(folder, recipe=UNET):
-    torch.manual_seed(3)
-    vae = networks.build_vae().eval()
-    return denoising.train_unet(folder, vae, BIASED, [recipe]).state_dict()
-
-
-def assert_same(ours, theirs):
-    assert [*ours] == [*theirs]
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-@pytest.mark.parametrize("after", [vae_after, unet_after])
-def test_training_that_was_stopped_ends_in_the_same_weights(after, tmp_path, monkeypatch):
-    whole = after(tmp_path / "whole")
-    real, gradients, done = denoising.train_on, denoising._gradients, []
-
-    def dying(network, losses):
-        done.append(1)
-        if len(done) == 4:
-            raise KeyboardInterrupt
-        return gradients(network, losses)
-
-    monkeypatch.setattr(denoising, "train_on", lambda *a, **k: real(*a, **k, every=2))
-    with monkeypatch.context() as patch:
-        patch.setattr(denoising, "_gradients", dying)
-        with pytest.raises(KeyboardInterrupt):
-            after(tmp_path / "stopped")
-    (state,) = (tmp_path / "stopped").iterdir()
-    assert torch.load(state, weights_only=True)["step"] == 2
-    assert_same(after(tmp_path / "stopped"), whole)
 
 
 def test_the_loss_is_that_of_the_velocity_at_a_noise_level():
@@ -74,14 +34,6 @@ def test_the_loss_is_that_of_the_velocity_at_a_noise_level():
 
     loss = denoising.unet_loss(perfect, latents, "texts", noise, level.numpy())
     assert float(loss) == pytest.approx(0.0, abs=1e-10)
-
-
-def test_the_judge_names_what_was_drawn():
-    scenes = render_balanced(4, seed=21)
-    shown = judge(scenes.images)
-    np.testing.assert_array_equal(shown.hue, scenes.factors.hue)
-    np.testing.assert_array_equal(shown.frame, scenes.factors.frame)
-    assert np.mean(shown.subject == scenes.factors.subject) > 0.99
 
 
 def test_a_pipeline_is_trained_written_and_measured(tmp_path):
