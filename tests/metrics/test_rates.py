@@ -179,6 +179,8 @@ def test_comparison_with_all_rows_has_no_interval_of_its_own():
     assert found["difference"] == pytest.approx(14 / 60 - 122 / 185, abs=1e-12)
     assert found["ratio"] == pytest.approx((14 / 60) / (122 / 185), abs=1e-12)
     assert np.isnan([found[name] for name in ("low", "high", "ratio_low", "ratio_high")]).all()
+    alone = rate_comparisons([0, 1] * 40, [0, 1] * 40, ["a"] * 80)
+    assert {*alone["versus"].to_pylist()} == {"overall"}
 
 
 def test_ratio_to_a_rate_of_zero_is_nan():

@@ -174,7 +174,7 @@ def rate_comparisons(
             each = spread_level(level, pairs if versus in ("best", "worst") else 1)
             own = rate.scored(rate.effective(counts), each, cells)
             tables.append(_table(counts, rate, cells, own, versus, partner))
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables, promote_options="default")
 
 
 def _table(
@@ -182,7 +182,9 @@ def _table(
 ) -> pa.Table:
     """Return one row per class and group."""
     values, classes = rate.shares(cells)[0], np.arange(len(partner))
-    other, against = values[classes, partner][:, None], own[classes, partner][:, None]
+    # Intervals are of groups alone: where there is no group to compare with, any fills the place.
+    held = np.maximum(partner, -1)
+    other, against = values[classes, partner][:, None], own[classes, held][:, None]
     values, apart, ratio = values[:, :-2], own.minus(against), own.over(against)
     quotient = divide(values, other) * (np.nan if rate.name == "average_odds" else 1.0)
     difference, known = values - other, versus != "overall"
