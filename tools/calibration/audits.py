@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
-from itertools import product
+from itertools import product, repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -250,15 +252,19 @@ and share that have one. 20 audits each.
 
 def page(number: int) -> str:
     """Return the page as Markdown, from so many audits of each world."""
-    cells = product((3, 6), (50, 100, 200, 400), (0.1, 0.2))
-    return PAGE.format(
-        number=number,
-        alpha=ALPHA,
-        alarms="\n".join(
-            "| {} | {} | {} |".format(name, *false_alarms(name, number)) for name in WORLDS
-        ),
-        powers="\n".join(
-            "| {} | {} | {:g} | {:.0%} | {:.0%} |".format(*cell, *power(*cell, 20))
-            for cell in cells
-        ),
-    )
+    cells = [*product((3, 6), (50, 100, 200, 400), (0.1, 0.2))]
+    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
+        alarms = pool.map(false_alarms, WORLDS, repeat(number))
+        powers = pool.map(power, *zip(*cells, strict=True), repeat(20))
+        return PAGE.format(
+            number=number,
+            alpha=ALPHA,
+            alarms="\n".join(
+                "| {} | {} | {} |".format(name, *counts)
+                for name, counts in zip(WORLDS, alarms, strict=True)
+            ),
+            powers="\n".join(
+                "| {} | {} | {:g} | {:.0%} | {:.0%} |".format(*cell, *shares)
+                for cell, shares in zip(cells, powers, strict=True)
+            ),
+        )
