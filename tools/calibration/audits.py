@@ -175,7 +175,7 @@ WORLDS: dict[str, World] = {
 
 
 def conclude(world: World, name: str, number: int) -> Iterator[tuple[list[Finding], list[Finding]]]:
-    """Audit a world again and again; yield the disparities that lead the report, and all.
+    """Audit a world again and again; yield the findings that lead the report, and all.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def conclude(world: World, name: str, number: int) -> Iterator[tuple[list[Findin
             result = audits.run(config, base=Path(folder) / config.audit)
             statements = summarize(result, page_of(result).leads).statements
             led = [one.finding for one in statements if one.finding is not None]
-            yield _disparities(led), _disparities(result.findings)
+            yield led, [*result.findings]
 
 
 def _disparities(findings: Iterable[Finding]) -> list[Finding]:
@@ -204,8 +204,10 @@ def _disparities(findings: Iterable[Finding]) -> list[Finding]:
 
 def false_alarms(name: str, number: int) -> tuple[int, int]:
     """Return how many audits of one of `WORLDS` have a leading disparity, and how many any."""
-    found = [*conclude(WORLDS[name], name, number)]
-    return sum(bool(led) for led, _ in found), sum(bool(every) for _, every in found)
+    leading, anywhere = zip(
+        *(map(_disparities, pair) for pair in conclude(WORLDS[name], name, number)), strict=True
+    )
+    return sum(map(bool, leading)), sum(map(bool, anywhere))
 
 
 def power(groups: int, images: int, gap: float, number: int) -> tuple[float, float]:
@@ -215,7 +217,9 @@ def power(groups: int, images: int, gap: float, number: int) -> tuple[float, flo
     """
     name = f"{groups} groups of {images}, {gap:g}"
     found = conclude(predictions(groups, images, gap), name, number)
-    hits = [[any(one.group == "0" for one in some) for some in pair] for pair in found]
+    hits = [
+        [any(one.group == "0" for one in _disparities(some)) for some in pair] for pair in found
+    ]
     leading, every = np.mean(hits, axis=0).tolist()
     return leading, every
 
