@@ -32,20 +32,6 @@ def test_the_shipped_world_is_the_one_that_its_seed_draws():
     assert make_worlds(0)["biased"].favourites == BIASED.favourites
 
 
-@pytest.mark.parametrize("attribute", ATTRIBUTES)
-@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
-def test_images_have_favourites_as_often_as_planted(attribute, strength):
-    of_each = (np.full(len(SUBJECTS), strength * (attribute == name)) for name in ATTRIBUTES)
-    world = make_world("test", *of_each, seed=3)
-    factors = draw_world(world, COUNT, seed=0)
-    for name, values in ATTRIBUTES.items():
-        expected = strength if name == attribute else 0.0
-        favoured = getattr(factors, name) == getattr(world, name)[factors.subject]
-        wanted = expected + (1.0 - expected) / len(values)
-        # Four standard errors of a share of COUNT.
-        assert favoured.mean() == pytest.approx(wanted, abs=0.0082)
-
-
 @pytest.mark.parametrize("strength", [0.0, 0.4, 0.9])
 def test_the_usual_is_mentioned_less_and_the_unusual_more(strength):
     world = make_world("test", *np.full((2, len(SUBJECTS)), strength), seed=3)
