@@ -275,6 +275,10 @@ class Case:
     curve: bool = False
     sizes: tuple[int, ...] = SIZES
 
+    def __reduce__(self) -> tuple[Callable[[int], Case], tuple[int]]:
+        """Travel to other processes by place, since functions made here can't."""
+        return _case, (CASES.index(self),)
+
     @property
     def name(self) -> str:
         """Metric and variant."""
@@ -388,3 +392,7 @@ CASES: tuple[Case, ...] = (
     *(_concept_case(*one) for one in _CONCEPTS),
     Case("iss_cross", "independent", sets, curve=True),
 )
+
+
+def _case(place: int) -> Case:
+    return CASES[place]

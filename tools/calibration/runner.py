@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, repeat
+from multiprocessing import get_context
 
 import numpy as np
 import numpy.typing as npt
@@ -335,31 +338,30 @@ class Calibration:
     effects: tuple[Effects, ...]
 
 
-def calibrate(cases: tuple[Case, ...] = CASES, samples: Samples | None = None) -> Calibration:
+def calibrate(samples: Samples | None = None) -> Calibration:
     """Measure false alarms, rises and power of metrics in worlds whose bias is known.
 
-    The same cases and samples give the same numbers.
+    The same samples give the same numbers, in however many processes.
     """
     many = samples or Samples()
-    found, again, rises, powers = [], [], [], []
-    for case in cases:
-        drawn = many.concepts if case.family == "concepts" else many.alarms
-        if case.tested or case.parts:
-            here = alarms(case, drawn)
-            found += here
-            if any(one.too_many for one in here):
-                fresh = alarms(case, _FRESH * drawn, first=drawn)
-                high = {one.name for one in here if one.too_many}
-                again += [one for one in fresh if one.name in high]
-        if case.rises:
-            rises.append(rise(case, many.rise))
-        if case.curve:
-            powers.append(power(case, many.power))
-    return Calibration(
-        many.concepts,
-        tuple(found),
-        tuple(again),
-        tuple(rises),
-        tuple(powers),
-        tuple(effects(planted, many.versions) for planted in PLANTED if many.versions),
+    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
+        measured = pool.map(_measured, CASES, repeat(many))
+        planted = pool.map(effects, PLANTED if many.versions else (), repeat(many.versions))
+        found, again, rises, powers = (tuple(chain(*some)) for some in zip(*measured, strict=True))
+        return Calibration(many.concepts, found, again, rises, powers, tuple(planted))
+
+
+def _measured(
+    case: Case, many: Samples
+) -> tuple[list[Alarms], list[Alarms], list[Rise], list[Power]]:
+    """Measure a case; false alarms that are too many once more, on fresh samples."""
+    drawn = many.concepts if case.family == "concepts" else many.alarms
+    found = alarms(case, drawn) if case.tested or case.parts else []
+    high = {one.name for one in found if one.too_many}
+    fresh = alarms(case, _FRESH * drawn, first=drawn) if high else []
+    return (
+        found,
+        [one for one in fresh if one.name in high],
+        [rise(case, many.rise)] if case.rises else [],
+        [power(case, many.power)] if case.curve else [],
     )

@@ -1,7 +1,7 @@
 """Association scores of embeddings: differential association, WEAT, SC-WEAT, totals, encoders."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import combinations, product
@@ -102,7 +102,9 @@ def association_score(
         by_group=space.group_values("ab", similar, found, 1),
         shows="mean similarity of the targets to the set",
     )
-    return space.estimate("association_score", value, [part], held, found=found, pairs=[("a", "b")])
+    return space.estimate(
+        "association_score", value, lambda: [part], held, found=found, pairs=[("a", "b")]
+    )
 
 
 def differential_association(
@@ -160,7 +162,9 @@ def differential_association(
         for index, (name, one) in enumerate(zip(concepts, single, strict=True), start=1)
     ]
     pairs = [("c1", "c2"), ("m_images", "f_images")]
-    return space.estimate("differential_association", value, parts, held, found=found, pairs=pairs)
+    return space.estimate(
+        "differential_association", value, lambda: parts, held, found=found, pairs=pairs
+    )
 
 
 def weat(
@@ -224,13 +228,16 @@ def weat(
     space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, **options)
     effect = _EffectSize(space, "x", "y", space["a"].mean - space["b"].mean, ddof)
     found = effect.jackknife(space)
-    # The statistic is about sums, which grow with n.
-    apart = _sum(effect.first) - _sum(effect.second)
-    parts = [space.part("weat_statistic", apart, found, 3, n=effect.n)]
-    wider = replace(space, fixed={*fixed} - {"a", "b"})
-    if wider.moved != space.moved:
-        varied = effect.jackknife(wider)
-        parts.append(space.part("weat", effect.value, varied, 0, subject=VARIED, n=effect.n))
+
+    def parts() -> Iterator[Part]:
+        # The statistic is about sums, which grow with n.
+        apart = _sum(effect.first) - _sum(effect.second)
+        yield space.part("weat_statistic", apart, found, 3, n=effect.n)
+        wider = replace(space, fixed={*fixed} - {"a", "b"})
+        if wider.moved != space.moved:
+            varied = effect.jackknife(wider)
+            yield space.part("weat", effect.value, varied, 0, subject=VARIED, n=effect.n)
+
     return effect.estimate("weat", found, alternative, parts, studentized=studentized)
 
 
@@ -359,6 +366,11 @@ class _EffectSize:
         if space.resampling is None or not self.spread:
             return None
         n, m = len(self.first), len(self.second)
+        scale = self.n * math.sqrt(1.0 - self.ddof / self.n) / math.sqrt(n * m)
+        return Jackknife(partial(self._left_out, space, scale), scale)
+
+    def _left_out(self, space: Space, scale: float) -> tuple[Floats, list[Floats]]:
+        n, m = len(self.first), len(self.second)
         centre = (self.means[0] * n + self.means[1] * m) / self.n
         scores = {self.one: self.first - centre, self.other: self.second - centre}
         rows = {
@@ -366,20 +378,18 @@ class _EffectSize:
             for name, own in scores.items()
         }
         x, y = (own.sum(axis=0) for own in rows.values())
-        values = self._numbers(x, y, centre)
-        scale = self.n * math.sqrt(1.0 - self.ddof / self.n) / math.sqrt(n * m)
         moved = [name for name in space.moved if name not in rows]
         slopes = self._slopes(scores, scale) if moved else np.zeros((0, 0))
         rows |= {name: with_ones(space[name].similarities(slopes)) for name in moved}
-        left_out = []
+        found = []
         for sums in space.sums_without_each(rows):
             without = self._numbers(sums[self.one], sums[self.other], centre)
             for name in moved:
                 sign = 1.0 if name == "a" else -1.0
                 mean = rows[name][:, 1:].mean(axis=0)
                 without = without + sign * (sums[name][:, 1:] / sums[name][:, :1] - mean)
-            left_out.append(without)
-        return Jackknife(values, left_out, scale)
+            found.append(without)
+        return self._numbers(x, y, centre), found
 
     def _numbers(self, x: Floats, y: Floats, centre: float) -> Floats:
         """Return z, both means and the difference of sums, from counts, sums and squares."""
@@ -410,7 +420,7 @@ class _EffectSize:
         metric: str,
         found: Jackknife | None,
         alternative: Alternative,
-        more: Sequence[Part] = (),
+        more: Callable[[], Iterable[Part]] = tuple,
         *,
         studentized: bool = False,
     ) -> Estimate:
@@ -426,14 +436,19 @@ class _EffectSize:
         held = against_exchanged(tested, self.value, harm, null, factor=factor)
         reason = "" if self.spread else "all scores are equal: their standard deviation is 0"
         what = "association score of" if of_targets else "similarity of the target to"
-        whole = space.part(
-            metric, self.value, found, 0, n=self.n, held=held, reason=reason,
-            by_group=space.group_values(names, self.means, found, 1), shows=f"mean {what} the set",
-        )  # fmt: skip
+
+        def parts() -> Iterator[Part]:
+            yield space.part(
+                metric, self.value, found, 0, n=self.n, held=held, reason=reason,
+                by_group=space.group_values(names, self.means, found, 1),
+                shows=f"mean {what} the set",
+            )  # fmt: skip
+            yield from more()
+
         return space.estimate(
             metric,
             self.value,
-            [whole, *more],
+            parts,
             held,
             found=found,
             kind=f"{SPREAD} of skewed scores by the jackknife" if self.skewed else "",
@@ -564,7 +579,7 @@ def total_absolute_association(
     return space.estimate(
         "total_absolute_association",
         total,
-        parts,
+        lambda: parts,
         held,
         found=scores,
         ends=found,
@@ -643,7 +658,7 @@ def _paired_ends(a: Scores, b: Scores, apart: float, level: float) -> tuple[floa
     """Return the ends of the difference of two totals over the same members."""
     if a.jackknife is None or b.jackknife is None:
         return math.nan, math.nan
-    first, second = a.jackknife.left_out, b.jackknife.left_out
+    first, second = a.jackknife.numbers[1], b.jackknife.numbers[1]
     if [*map(len, first)] != [*map(len, second)]:
         return math.nan, math.nan
     both = zip(first, second, strict=True)

@@ -202,7 +202,7 @@ def mcas(
     return space.estimate(
         "mcas",
         total,
-        parts,
+        lambda: parts,
         found.held_total(resample_texts=resample_texts),
         found=jackknife,
         ends=found,
@@ -361,7 +361,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     geometry = partial(_geometry, offset=offset)
     angles, found = None, geometry(values).tolist()
     if jackknife is not None:
-        angles = Jackknife(geometry(values), [*map(geometry, jackknife.left_out)])
+        angles = Jackknife(lambda: (geometry(values), [*map(geometry, jackknife.numbers[1])]))
     rows = [("euclidean", ""), ("mcas", "")]
     rows += [(metric, name) for metric in ("similarity", "theta") for name in names]
     n = len(space["target_images"])
@@ -372,7 +372,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     return space.estimate(
         "xmcas",
         found[0],
-        parts,
+        lambda: parts,
         NOTHING,
         found=angles,
         params={"offset": offset, "resample_texts": resample_texts},

@@ -8,9 +8,9 @@ functions of mean vectors, so that the jackknife takes one pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -524,19 +524,28 @@ class Jackknife:
 
     Attributes
     ----------
-    values : ndarray, shape (k,)
-    left_out : sequence of ndarray, shape (members, k)
+    make : callable
+        Returns the numbers, shape (k,), and an array of shape (members, k) for each sample; it is
+        called when an end is first needed.
     scale : float, optional
         The first number is the inverse hyperbolic tangent of what is wanted divided by it.
     """
 
-    values: Floats
-    left_out: Sequence[Floats]
+    make: Callable[[], tuple[Floats, Sequence[Floats]]]
     scale: float | None = None
 
-    def ends(self, level: float) -> tuple[Floats, Floats]:
-        """Return both ends of every number, see `jackknife_t`."""
-        both = jackknife_t(self.values, self.left_out, level)
+    @cached_property
+    def numbers(self) -> tuple[Floats, Sequence[Floats]]:
+        """The numbers, and the numbers without each member of each sample."""
+        return self.make()
+
+    @cached_property
+    def ends(self) -> Callable[[float], tuple[Floats, Floats]]:
+        """Function of the level that returns both ends of every number."""
+        return cache(self._ends)
+
+    def _ends(self, level: float) -> tuple[Floats, Floats]:
+        both = jackknife_t(*self.numbers, level)
         if self.scale is not None:
             for end in both:
                 end[0] = self.scale * np.tanh(end[0])
@@ -544,13 +553,14 @@ class Jackknife:
 
     def draws(self, many: int, seed: Seed) -> Floats:
         """Draw normal numbers with the covariance of a bootstrap, shape (many, k)."""
-        covariance = np.zeros((len(self.values), len(self.values)))
-        for one in self.left_out:
+        values, left_out = self.numbers
+        covariance = np.zeros((len(values), len(values)))
+        for one in left_out:
             apart = one - one.mean(axis=0)
             # A bootstrap of n members has (n - 1) / n of the variance of their mean.
             covariance += ((len(one) - 1.0) / len(one)) ** 2 * np.einsum("nj,nk->jk", apart, apart)
-        normal = stream(seed, "jackknife").standard_normal((many, len(self.values)))
-        return np.asarray(self.values + np.einsum("rj,kj->rk", normal, _root(covariance)))
+        normal = stream(seed, "jackknife").standard_normal((many, len(values)))
+        return np.asarray(values + np.einsum("rj,kj->rk", normal, _root(covariance)))
 
 
 def ends_at(found: Jackknife | None, column: int) -> Ends:
@@ -645,15 +655,19 @@ class Space:
                         slopes[one][place] += times * means[other]
         if self.resampling is None:
             return values, None
-        rows = {name: with_ones(self[name].similarities(to)) for name, to in slopes.items()}
-        left_out = []
-        for sums in self.sums_without_each(rows):
-            without = values
-            for name, own in rows.items():
-                mean = own[:, 1:].mean(axis=0)
-                without = without + (sums[name][:, 1:] / sums[name][:, :1] - mean)
-            left_out.append(without)
-        return values, Jackknife(values, left_out)
+
+        def make() -> tuple[Floats, list[Floats]]:
+            rows = {name: with_ones(self[name].similarities(to)) for name, to in slopes.items()}
+            found = []
+            for sums in self.sums_without_each(rows):
+                without = values
+                for name, own in rows.items():
+                    mean = own[:, 1:].mean(axis=0)
+                    without = without + (sums[name][:, 1:] / sums[name][:, :1] - mean)
+                found.append(without)
+            return values, found
+
+        return values, Jackknife(make)
 
     def sums_without_each(self, rows: Mapping[str, Floats]) -> list[dict[str, Floats]]:
         """Return sums of rows without each member, or unit, of each sample of the jackknife.
@@ -747,7 +761,7 @@ class Space:
         self,
         metric: str,
         value: float,
-        parts: Sequence[Part],
+        parts: Callable[[], Iterable[Part]],
         held: Against,
         *,
         found: Jackknife | None,
@@ -766,7 +780,8 @@ class Space:
         ----------
         metric, value, corrected, reason, harm, no_chance
             Fields of the estimate.
-        parts : sequence of Part
+        parts : callable
+            Makes them when they are first needed.
         held : Against
         found : Jackknife or None
             Its first number is the value, unless there are `ends`.
@@ -798,7 +813,7 @@ class Space:
             },
             **held.fields(no_chance),
             harm=harm,
-            by=lambda: parts_to_table(parts),
+            by=lambda: parts_to_table(parts()),
             excluded={
                 f"{name}: {why}": count
                 for name, one in self.sets.items()
