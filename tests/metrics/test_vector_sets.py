@@ -152,7 +152,7 @@ def test_draws_have_the_variances_of_the_jackknife():
     left_out = [cloud(3, 40, 3), cloud(4, 9, 3)]
     left_out[0][:, 2] = left_out[0][:, 0]
     left_out[1][:, 2] = left_out[1][:, 0]
-    drawn = Jackknife(np.arange(3.0), left_out).draws(20_000, 5)
+    drawn = Jackknife(lambda: (np.arange(3.0), left_out)).draws(20_000, 5)
     parts = [np.cov(one.T) * (len(one) - 1) ** 3 / len(one) ** 2 for one in left_out]
     assert np.cov(drawn.T) == pytest.approx(sum(parts), rel=0.05, abs=0.3)
     assert drawn[:, 2] - 2.0 == pytest.approx(drawn[:, 0])

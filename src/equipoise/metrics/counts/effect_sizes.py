@@ -54,7 +54,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.table import Counts, Null
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
-from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, band_of, register
+from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, register
 from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
@@ -875,10 +875,14 @@ def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
         "chance_low": chance.low,
         "chance_high": chance.high,
     }
-    named = [band_of(value) for value in classes.values.tolist()]
+    known = classes.values[np.isfinite(classes.values)]
+    places = np.searchsorted([*BANDS.values()], known, side="right") - 1
+    banded = np.bincount(places, minlength=len(BANDS)).tolist()
     return {
         "classes": many,
-        "band_shares": {name: named.count(name) / many if many else None for name in BANDS},
+        "band_shares": {
+            name: one / many if many else None for name, one in zip(BANDS, banded, strict=True)
+        },
         **{name: None if math.isnan(one) else one for name, one in numbers.items()},
     }
 

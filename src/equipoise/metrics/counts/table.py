@@ -164,16 +164,21 @@ def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Integers] | Non
         begin, keys = np.zeros(pairs, dtype=np.int32), np.zeros(room, dtype=np.int64)
         table = np.zeros(room * third.size, dtype=np.int32)
         many = _add(ones, others, groups, ranges, begin, keys, table)
-        return None if many < 0 else (keys[:many], table.reshape(room, -1)[:many])
+        if many < 0:
+            return None
+        order = np.argsort(keys[:many])
+        return keys[order], table.reshape(room, -1)[order]
 
     parts = stretches(len(first))
     found = [one for one in each(count, parts) if one is not None]
     if len(found) < len(parts):
         return None
-    known = np.unique(np.concatenate([keys for keys, _ in found]))
+    known = found[0][0]
+    alike = all(np.array_equal(known, keys) for keys, _ in found)
+    known = known if alike else np.unique(np.concatenate([keys for keys, _ in found]))
     table = np.zeros((len(known), third.size), dtype=np.int64)
     for keys, counted in found:
-        table[np.searchsorted(known, keys)] += counted
+        table[slice(None) if alike else np.searchsorted(known, keys)] += counted
     return known, table
 
 
@@ -247,7 +252,7 @@ def count_cells(
     pairs, table = _counted_pairs(columns) or _sorted_pairs(columns)
     truth, label, group = columns
     first, second = np.divmod(pairs, label.size)
-    classes, (true, said) = recoded(_occurring(truth, first), _occurring(label, second))
+    classes, (true, said) = _classes((truth, first), (label, second))
     complete, without = (true >= 0) & (said >= 0), int(group.names is not None)
     lost = {
         "missing true class": table[true < 0].sum(),
@@ -278,6 +283,21 @@ def count_cells(
 
     excluded = {reason: int(many) for reason, many in lost.items() if many}
     return CountedGroups(made, table.sum(axis=0), codes), classes, keys, table, excluded
+
+
+def _classes(*sides: tuple[Column, Integers]) -> tuple[tuple[str, ...], Sequence[Integers]]:
+    """Return the sorted labels that occur, and which of them each place is, -1 where missing."""
+    low = min(column.low for column, _ in sides)
+    size = max(column.low + column.size for column, _ in sides) - low
+    whole = all(one.names is None and one.values.dtype.kind in "iu" for one, _ in sides)
+    if not whole or size > 2 * sum(column.size for column, _ in sides):
+        return recoded(*(_occurring(*side) for side in sides))
+    # Whole numbers have an order without their texts.
+    numbers = [places + (column.low - low) for column, places in sides]
+    occurs = np.zeros(size, dtype=bool)
+    occurs[np.concatenate(numbers)] = True
+    rank = np.cumsum(occurs) - 1
+    return tuple(map(str, (np.flatnonzero(occurs) + low).tolist())), [rank[one] for one in numbers]
 
 
 def _occurring(column: Column, places: Integers) -> tuple[Integers, tuple[str, ...]]:

@@ -130,7 +130,8 @@ class Members:
     @cached_property
     def size(self) -> float:
         """Largest absolute number of all vectors."""
-        return float(max(np.abs(rows).max(initial=0.0) for _, rows in self.blocks()))
+        ends = ((rows.max(initial=0.0), -rows.min(initial=0.0)) for _, rows in self.blocks())
+        return float(max(map(max, ends)))
 
     @cached_property
     def mean(self) -> Floats:
