@@ -37,7 +37,7 @@ from equipoise.audits.kinds import (
 )
 from equipoise.audits.outputs import DryRun, Models
 from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress, record
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling
 
 
 class Data(Protocol):

@@ -54,7 +54,7 @@ from equipoise.data import (
 )
 from equipoise.metrics.spec import SPECS
 from equipoise.report import GateRule
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats import Bootstrap, Resampling
 
 _MAX_NAME = 200
 SchemaT = TypeVar("SchemaT", bound=BaseModel)

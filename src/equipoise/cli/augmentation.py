@@ -30,7 +30,7 @@ from equipoise.mitigate.config import ImagesConfig as TableConfig
 from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
 from equipoise.planted.faces import draw_faces
-from equipoise.stats.resampling import Bootstrap
+from equipoise.stats import Bootstrap
 
 
 class SetConfig(Section):

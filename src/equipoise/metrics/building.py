@@ -26,9 +26,9 @@ from equipoise.core.parts import SCHEMA
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, Tested, make_estimate
+from equipoise.stats import Resampling
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import ClosedForm, divide, percentile, wilson
-from equipoise.stats.resampling import Resampling
 
 PERCENTILE = "percentile bootstrap"
 STUDENT = "Student's t by the jackknife"

@@ -95,27 +95,6 @@ def _template(text: str, subject: str) -> str:
     return re.sub(rf"(?<!\w){re.escape(subject)}(?=s?(?!\w))", lambda _: PLACE, text)
 
 
-def principal_rows(rows: Floats, most: int) -> Floats:
-    """Return the directions in which rows are largest.
-
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (n, dimension)
-    most : int
-        Most directions; fewer where rows lie in fewer.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, dimension)
-        Orthonormal rows, the direction in which rows are largest first.
-    """
-    _, sizes, turned = np.linalg.svd(rows, full_matrices=False)
-    turned = turned[: min(most, int((sizes > _NOTHING * sizes[0]).sum()))]
-    # The sign of a singular vector is the library's; the largest part is positive.
-    largest = np.abs(turned).argmax(axis=1)
-    return np.asarray(turned * np.sign(turned[np.arange(len(turned)), largest])[:, None])
-
-
 Values = Mapping[str, Sequence[str]]
 """Values of each attribute, sorted."""
 
@@ -308,4 +287,9 @@ def directions_of(vectors: Floats, sets: ImageSets, values: Values) -> Floats:
         column = sets.attributes[name]
         by_value = np.stack([apart[column == value].mean(axis=0) for value in own])
         means.append(by_value - by_value.mean(axis=0))
-    return principal_rows(np.concatenate(means), sum(len(own) - 1 for own in values.values()))
+    most = sum(len(own) - 1 for own in values.values())
+    _, sizes, turned = np.linalg.svd(np.concatenate(means), full_matrices=False)
+    turned = turned[: min(most, int((sizes > _NOTHING * sizes[0]).sum()))]
+    # The sign of a singular vector is the library's; the largest part is positive.
+    largest = np.abs(turned).argmax(axis=1)
+    return np.asarray(turned * np.sign(turned[np.arange(len(turned)), largest])[:, None])

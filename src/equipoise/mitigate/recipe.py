@@ -167,11 +167,11 @@ def digest_of_images(images: Any, *columns: AnyArray) -> str:
 
 def has_model(out: Path, record: Mapping[str, Any]) -> bool:
     """Whether a folder holds the whole model of this record already."""
-    trained = (out / RECORD).is_file()
+    trained = out / RECORD
     try:
-        known = json.loads((out / (RECORD if trained else SETTINGS)).read_bytes())
-        return bool((known if trained else known["record"])["digest"] == record["digest"])
-    except (OSError, ValueError, KeyError, TypeError):
+        known = json.loads((trained if trained.is_file() else out / SETTINGS).read_bytes())
+        return bool(known.get("record", known)["digest"] == record["digest"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 

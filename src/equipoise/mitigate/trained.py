@@ -5,16 +5,13 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from equipoise.core import InputError, Positions
+from equipoise.core import InputError, Integers, Positions
 from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, Training
 from equipoise.mitigate.trainable import Towers, Trainable
 from equipoise.stats.streams import stream
-
-Codes = npt.NDArray[np.integer[Any]]
 
 
 class Contrastive(TrainedRecipe):
@@ -117,7 +114,9 @@ def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
     yield np.concatenate(held)
 
 
-def contrastive_loss(torch: Any, images: Any, texts: Any, own: Codes, scale: Any, bias: Any) -> Any:
+def contrastive_loss(
+    torch: Any, images: Any, texts: Any, own: Integers, scale: Any, bias: Any
+) -> Any:
     """Return the loss with which such models are trained, of images and distinct texts.
 
     A text that several images share is a match for each of them, and no mismatch: the softmax of

@@ -90,8 +90,7 @@ def mirrored_band(half: npt.ArrayLike, *, method: str = "") -> Chance:
     many = len(sizes)
     if not many:
         return Chance(np.nan, np.nan, np.nan, method)
-    shares = np.arange(1, 2 * many + 1) / (2 * many)
-    low, high = np.searchsorted(shares + _TIE, (0.025, 0.975)).tolist()
+    low, high = (max(int(np.ceil((share - _TIE) * 2 * many)) - 1, 0) for share in (0.025, 0.975))
     # All draws in order would be minus their sizes, falling, and their sizes, rising.
     # One place at a time, which vector units find; mostly it is the same one.
     places = many - 1 - low, high - many

@@ -46,7 +46,7 @@ from equipoise.data import (
 from equipoise.data.problems import listed, nearest, show
 from equipoise.metrics.vectors.resampling import count_partitions
 from equipoise.models.protocols import Offer
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling
 
 _MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
     "association_score": measures.measure_scores,

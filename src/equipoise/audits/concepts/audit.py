@@ -56,8 +56,7 @@ from equipoise.metrics.scores.disparity import (
 )
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.text import listed
-from equipoise.stats.power import minimum_difference
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats import Bootstrap, Resampling, minimum_difference
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models

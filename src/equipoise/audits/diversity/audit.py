@@ -37,7 +37,7 @@ from equipoise.metrics.vectors.diversity import (
     mean_distances,
     principal_components,
 )
-from equipoise.stats.resampling import Permutation, Resampling
+from equipoise.stats import Permutation, Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models

@@ -30,8 +30,7 @@ from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import spec_of
-from equipoise.stats.power import minimum_difference
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling, minimum_difference
 
 OTHER = "(no class)"
 """Labels that are no class of the target, together."""

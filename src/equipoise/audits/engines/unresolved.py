@@ -28,7 +28,7 @@ from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells
 from equipoise.metrics.counts.table import sum_by
 from equipoise.metrics.spec import AGAINST_REST
-from equipoise.stats.association import Association
+from equipoise.stats import Association
 from equipoise.stats.intervals import divide
 
 MOST_UNRESOLVED = 0.1

@@ -51,8 +51,8 @@ from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import ends_of, known_ends
 from equipoise.metrics.spec import AGAINST_REST, make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
+from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.intervals import ClosedForm, wilson
-from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 if TYPE_CHECKING:

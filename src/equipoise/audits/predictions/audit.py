@@ -64,8 +64,8 @@ from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_swe
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import band_of
 from equipoise.models.protocols import DESCRIPTIONS
+from equipoise.stats import minimum_effect_size, sample_size_for_difference
 from equipoise.stats.intervals import divide, fisher_z
-from equipoise.stats.power import minimum_effect_size, sample_size_for_difference
 
 if TYPE_CHECKING:
     from equipoise.evidence import Pictures

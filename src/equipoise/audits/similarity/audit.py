@@ -19,7 +19,7 @@ from equipoise.audits.similarity.config import Config
 from equipoise.core import Estimate, Family, GroupValue, Part, record
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling
 
 # Seconds for an image of a concept in a permutation or replicate, all measures together, and for
 # a design whatever its size: rough guides, from the example.

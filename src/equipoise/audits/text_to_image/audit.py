@@ -16,7 +16,7 @@ from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling
 
 Design = SpaceDesign | ShareDesign
 

@@ -38,7 +38,7 @@ from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.vectors.mcas import RESAMPLED
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats import Bootstrap, Resampling
 
 AUDIT = "text_to_image"
 ALL = "all encoders"

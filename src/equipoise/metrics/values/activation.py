@@ -34,7 +34,7 @@ from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, Drawing, Draws
 from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream, unit_keys, unit_times
 
 REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"

@@ -36,9 +36,9 @@ from equipoise.metrics.building import (
 from equipoise.metrics.measure import DEFAULT, Drawing, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
+from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.draws import Exchange
 from equipoise.stats.mean_norms import BOUNDS, MeanNorm
-from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 
 _BLOCK = 64

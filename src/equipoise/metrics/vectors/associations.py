@@ -231,7 +231,7 @@ def weat(
 
     def parts() -> Iterator[Part]:
         # The statistic is about sums, which grow with n.
-        apart = _sum(effect.first) - _sum(effect.second)
+        apart = float(effect.ranked[0].sum()) - float(effect.ranked[1].sum())
         yield space.part("weat_statistic", apart, found, 3, n=effect.n)
         wider = replace(space, fixed={*fixed} - {"a", "b"})
         if wider.moved != space.moved:
@@ -324,14 +324,19 @@ class _EffectSize:
         return len(self.first) + len(self.second)
 
     @cached_property
+    def ranked(self) -> tuple[Floats, Floats]:
+        """Scores of each set in order, so that sums do not depend on the order of rows."""
+        return np.sort(self.first), np.sort(self.second)
+
+    @cached_property
     def means(self) -> list[float]:
         """Mean score of each set."""
-        return [_sum(each) / len(each) for each in (self.first, self.second)]
+        return [float(each.sum()) / len(each) for each in self.ranked]
 
     @cached_property
     def spread(self) -> float:
         """Standard deviation of both sets; 0 where it is rounding only."""
-        return _spread(np.sort(np.concatenate([self.first, self.second])), self.ddof)
+        return _spread(np.sort(np.concatenate(self.ranked)), self.ddof)
 
     @cached_property
     def spread_ratio(self) -> float:
@@ -342,7 +347,8 @@ class _EffectSize:
         n, m = len(self.first), len(self.second)
         if min(n, m) < 2 or not self.spread:
             return math.nan
-        x, y = (float(np.sort(each).var(ddof=1)) for each in (self.first, self.second))
+        apart = [each - mean for each, mean in zip(self.ranked, self.means, strict=True)]
+        x, y = (float((one * one).sum()) / (len(one) - 1) for one in apart)
         return (x / n + y / m) / (x / m + y / n) if x or y else math.nan
 
     @cached_property
@@ -353,9 +359,11 @@ class _EffectSize:
     @property
     def skewed(self) -> bool:
         """Whether scores are so skewed in their sets that the jackknife's ends are too narrow."""
-        own = np.sort(np.concatenate([each - each.mean() for each in (self.first, self.second)]))
-        spread = float((own**2).mean())
-        return spread > 0.0 and abs(float((own**3).mean())) > _SKEWED * spread**1.5
+        ranked = zip(self.ranked, self.means, strict=True)
+        own = np.sort(np.concatenate([each - mean for each, mean in ranked]))
+        square = own * own
+        spread, third = (float(one.sum()) / len(own) for one in (square, square * own))
+        return spread > 0.0 and abs(third) > _SKEWED * spread**1.5
 
     def jackknife(self, space: Space) -> Jackknife | None:
         """Return Fisher's z of d, both means and the difference of sums, over sets that vary.
@@ -462,11 +470,6 @@ class _EffectSize:
             reason=reason,
             harm=harm,
         )
-
-
-def _sum(values: Floats) -> float:
-    # Sorted, so that the last bit does not depend on the order of rows.
-    return float(np.sort(values).sum())
 
 
 def _spread(pooled: Floats, ddof: int) -> float:

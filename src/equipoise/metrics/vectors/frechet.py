@@ -12,7 +12,7 @@ from equipoise.metrics.building import SPREAD, moved_percentile
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.sets import embedding_table
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, seed_of, unit_counts, unit_keys
 
 # Multiplications that resampling may take: some twenty seconds on one core; and the fewest

@@ -41,8 +41,8 @@ from equipoise.metrics.vectors.resampling import (
     against_studentized,
     ends_at,
 )
+from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.intervals import Scored
-from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import Seed, stream
 
 # Attribute kind and target set of each component.

@@ -147,7 +147,8 @@ class Members:
 
     def dots(self, direction: Floats) -> Floats:
         """Inner products with one direction (d,), each in one fixed order: shape (n,)."""
-        return np.concatenate([np.einsum("nd,d->n", rows, direction) for _, rows in self.blocks()])
+        found = [np.einsum("nd,d->n", rows, direction) for _, rows in self.blocks()]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def similarities(self, others: Floats) -> Floats:
         """Inner products with all rows (m, d) of others, each in one fixed order: (n, m)."""
@@ -252,8 +253,10 @@ def kernel_rows(rows: AnyArray) -> AnyArray:
     """Return rows as contiguous float32 or float64: as they are where that is so, else a copy."""
     if rows.dtype == np.float16:
         return widened(rows)
-    kind = None if rows.dtype in (np.float32, np.float64) else np.float64
-    return np.require(rows, kind, ["C", "A"])
+    ready = rows.dtype in (np.float32, np.float64)
+    if ready and rows.flags.c_contiguous and rows.flags.aligned:
+        return rows
+    return np.require(rows, None if ready else np.float64, ["C", "A"])
 
 
 def shared_members(first: Members, second: Members) -> int:
@@ -286,10 +289,9 @@ def _unit_members(name: str, array: Table) -> Members:
     for here in _slices(*array.shape):
         inverse_lengths(kernel_rows(array[here]), scale[here])
     rows = np.flatnonzero(scale > 0)
-    dropped = {
-        "not a number or infinite": int(np.isnan(scale).sum()),
-        "zero vector": int((scale == 0).sum()),
-    }
+    zero = 0 if len(rows) == len(scale) else int((scale == 0).sum())
+    odd = len(scale) - len(rows) - zero
+    dropped = {"not a number or infinite": odd, "zero vector": zero}
     if not len(rows):
         raise InputError(f"{name}: none of its {len(array)} vectors can be used: {dropped}")
     return Members(name, array, rows, scale[rows], dropped=dropped)

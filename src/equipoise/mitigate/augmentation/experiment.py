@@ -42,8 +42,8 @@ from equipoise.mitigate.augmentation.training import (
     predict,
     train,
 )
+from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.chance import benjamini_hochberg
-from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.verdict import harmful_reach, judge
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")

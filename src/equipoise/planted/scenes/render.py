@@ -35,26 +35,11 @@ def distances() -> Floats32:
     middles = (np.arange(CELLS) + 0.5) / CELLS * 2.0 * REACH - REACH
     across, up = np.meshgrid(middles, -middles)
     points = np.column_stack([across.ravel(), up.ravel()])
-    found = np.stack([_signed_distance(points, outline(shape)) for shape in SHAPES])
+    corners = [_CORNERS[_CORNERS[:, 0] == shape, 1:].astype(np.float64) for shape in SHAPES]
+    found = np.stack([_signed_distance(points, one) for one in corners])
     table: Floats32 = found.reshape(len(SHAPES), CELLS, CELLS).astype(np.float32)
     table.flags.writeable = False
     return table
-
-
-def outline(shape: str) -> Floats:
-    """Return the corners of a shape of area 1 with its centroid at the origin, anticlockwise.
-
-    Parameters
-    ----------
-    shape : str
-        One of `SHAPES`.
-
-    Returns
-    -------
-    ndarray of float64, shape (corners, 2)
-        To the right and up.
-    """
-    return _CORNERS[_CORNERS[:, 0] == shape, 1:].astype(np.float64)
 
 
 def _signed_distance(points: Floats, corners: Floats) -> Floats:
@@ -73,7 +58,7 @@ def _signed_distance(points: Floats, corners: Floats) -> Floats:
     return signed
 
 
-# A row for each corner of each shape.
+# A row for each corner of each shape, anticlockwise; its area is 1, its centroid the origin.
 _CORNERS = np.loadtxt(
     Path(__file__).with_name("glyphs.csv"), delimiter=",", skiprows=1, dtype=np.str_
 )

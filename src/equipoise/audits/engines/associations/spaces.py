@@ -36,7 +36,7 @@ from equipoise.core import (
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.vector_rows import Table
 from equipoise.metrics.vectors.sets import Similarity
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling
 
 MODALITIES: Mapping[str, tuple[str, str]] = {
     "II": ("image", "image"),

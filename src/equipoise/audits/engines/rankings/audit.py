@@ -40,7 +40,7 @@ from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.values.similarity import normalized_similarity_mad
 from equipoise.metrics.values.subjects import FEW_SUBJECTS
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling
 
 # Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
 # whatever its size: rough guides, from the examples.

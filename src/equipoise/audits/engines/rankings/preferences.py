@@ -16,7 +16,7 @@ from equipoise.core import TESTED, DataError, Estimate, Family, Groups, record
 from equipoise.data import Items, load_items
 from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
-from equipoise.stats.resampling import Resampling
+from equipoise.stats import Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.engines.rankings.audit import ScoreDesign
