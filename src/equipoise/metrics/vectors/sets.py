@@ -262,9 +262,8 @@ def kernel_rows(rows: AnyArray) -> AnyArray:
 def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
-    # Copies: a column holds on to all of its block.
     heads = [
-        np.concatenate([rows[:, 0].copy() for _, rows in one.blocks()]).round(12)
+        np.concatenate([rows[:, 0].round(12) for _, rows in one.blocks()])
         for one in (first, second)
     ]
     both = [*{*heads[0].tolist()}.intersection(heads[1].tolist())]
