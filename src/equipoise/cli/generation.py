@@ -87,7 +87,7 @@ class MakingConfig(Section):
                 raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
 
     def arguments(self, base: Path) -> dict[str, Any]:
-        """Return what `plan` and `generate` take: what is asked for, of which model, and how."""
+        """Return the arguments of `plan` and `generate`: the request, the model and the options."""
         from equipoise.counterfactuals import request_captions, request_prompts
 
         generator, prompts = self.generator, self.prompts

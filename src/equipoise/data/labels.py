@@ -35,7 +35,7 @@ class Coded(Encoded):
         return dict(zip(self.vocabulary, self.counts.tolist(), strict=True))
 
     def column(self) -> Coded:
-        """Return the labels, shape (n,), as those of one rank, shape (n, 1)."""
+        """Return the labels, shape (n,), as labels of one rank, shape (n, 1)."""
         return Coded(self.codes[:, None], self.vocabulary)
 
     @cached_property

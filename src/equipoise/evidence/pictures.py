@@ -1,4 +1,4 @@
-"""Pictures: where each lies, by id; their pixels; and those that are the same."""
+"""Pictures: the place of each by id, their pixels, and duplicates."""
 
 from __future__ import annotations
 

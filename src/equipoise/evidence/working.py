@@ -1,4 +1,4 @@
-"""Runs of a model over images: what it is asked, workers, and engines for one machine or many."""
+"""Runs of a model over images: requests, workers, and engines for one machine or several."""
 
 from __future__ import annotations
 

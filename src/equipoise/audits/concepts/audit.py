@@ -587,7 +587,7 @@ def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFin
 
 
 def _settled(run: Run, draft: UncorrectedFinding, repeats: bool = False) -> UncorrectedFinding:
-    """Give a finding its direction; only those of the baseline that repeat none are tested."""
+    """Set the direction of a finding, and leave untested what a version or a fold repeats."""
     finding = draft.finding
     draft = draft.changed(direction=_direction(run, finding.by_group))
     if run.results.hall:

@@ -502,7 +502,7 @@ def _predict_labels(models: Models, name: str, section: ModelConfig, pictures: P
 def _labels(
     outputs: Outputs, names: Strings, k: int, key: str, top: AnyArray | None = None
 ) -> Outputs:
-    """Return outputs as labels by rank, given the places of the best names unless scores tell.
+    """Return outputs as labels by rank: from the places of the best names, else from the scores.
 
     Of a planned run the first k names stand for those that aren't known yet.
     """
