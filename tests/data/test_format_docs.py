@@ -42,7 +42,7 @@ def test_the_other_code_of_the_page(tmp_path, monkeypatch, capsys):
     for block in PYTHON[1:]:
         exec(compile(block, "page", "exec"), scope)
     assert FORMATS.pop("lines").takes("ending")
-    assert scope["street"].image_table()["continent"].to_list() == ["Asia", "Europe"]
+    assert scope["street"].table["continent"].to_list() == ["Asia", "Europe"]
     assert "gender (large boxes)" in scope["genome"].columns
     assert capsys.readouterr().out.splitlines() == ["{'phones': ('cellphone',)}", "hot dog"]
 

@@ -20,7 +20,7 @@ from tools.format_pages import FOLDER, page
 
 def content(images):
     """All that a set holds, but for the digests of its files."""
-    found = {"images": images.image_table().to_dict(as_series=False)}
+    found = {"images": images.table.to_dict(as_series=False)}
     found |= {"counts": images.counts, "steps": images.steps}
     parts = (images.labels, images.captions, images.boxes)
     return found | {place: part.rows() for place, part in enumerate(parts) if part is not None}

@@ -61,7 +61,7 @@ def test_crops_of_persons(tmp_path):
         "crops of every box of at least 150 pixels of person, with 50% of it added on each side"
     )
     assert crops.ids.tolist() == ["139#0", "139#1"]
-    table = crops.image_table()
+    table = crops.table
     assert table["image"].to_list() == ["139", "139"]
     assert table["gender"].to_list() == ["woman", "woman"]
     corners = table.select("left", "top", "right", "bottom").rows()

@@ -28,6 +28,7 @@ FORMS = {
         np.array(["", "b", "a"], dtype=object)[one % 3] for one in (TRUTH, LABEL, GROUP)
     ),
     "text beside numbers": (TRUTH, np.array([str(one) for one in LABEL]), GROUP),
+    "one outside the sample": (TRUTH, np.where(np.arange(ROWS) == 1, 40, LABEL), GROUP - 1),
     "far from 0": (TRUTH + 10**12, LABEL - 10**12, GROUP),
 }
 
@@ -51,6 +52,7 @@ def test_counts_are_those_of_a_data_frame(form, sorting, monkeypatch):
     if not sorting:
         monkeypatch.setattr(cells, "_sorted_pairs", None)
         monkeypatch.setattr(cells, "_MANY", 1)
+        monkeypatch.setattr(cells, "_SAMPLE", 100)
         monkeypatch.setattr(spread, "_FEW", 1_000)
     truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])
     frame = pd.DataFrame({"truth": truth, "label": label, "group": group})

@@ -158,7 +158,7 @@ def known(
     name = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
     return Known(
         section=section,
-        table=NamedFrame(images.image_table().rename({ID: id_}), name),
+        table=NamedFrame(images.table.rename({ID: id_}), name),
         id=id_,
         labels=None if images.labels is None else images.label_table(),
         inputs={**images.inputs, **_rule_files(section, rules, base)},

@@ -90,8 +90,9 @@ def guess_config(
         _check_labels(known[name], known[target], file)
     bands = {name: bounds for name in groups if (bounds := _bounds(known[name]))}
     others = [name for name in known if name not in {target, *predictions, *groups}]
-    unique = (name for name in others if _ID.fullmatch(name) and _unique(known[name]))
-    repeats = (name for name in others if _UNIT.fullmatch(name) and _repeats(known[name]))
+    ids, units = ([known[o] for o in others if form.fullmatch(o)] for form in (_ID, _UNIT))
+    unique = (one.name for one in ids if one.drop_nulls().n_unique() == len(one))
+    repeats = (one.name for one in units if 1 < one.drop_nulls().n_unique() < len(one))
     id, unit = id or next(unique, ROW_NUMBER), unit or next(repeats, None)  # noqa: A001
     positive = positive or _positive(known[target])
     rules = [
@@ -236,11 +237,3 @@ def _band_names(bounds: Sequence[int]) -> list[str]:
     starts = [f"{start:0{width}d}" for start in (0, *bounds)]
     ends = [f"–{end - 1:0{width}d}" for end in bounds]
     return [start + end for start, end in zip(starts, [*ends, "+"], strict=True)]
-
-
-def _unique(column: pl.Series) -> bool:
-    return column.null_count() == 0 and column.n_unique() == len(column)
-
-
-def _repeats(column: pl.Series) -> bool:
-    return 1 < column.drop_nulls().n_unique() < len(column)

@@ -147,10 +147,6 @@ class ImageSet:
             images = rule(images)
         return images
 
-    def image_table(self) -> pl.DataFrame:
-        """Return one row per image: its id and every column as text."""
-        return self.table
-
     def label_table(self) -> pl.DataFrame:
         """Return the labels as a table with a row for each image and label.
 

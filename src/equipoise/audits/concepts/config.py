@@ -270,11 +270,10 @@ class ChoicesConfig(Section):
         return {key: value for key, value in dumped.items() if value != {}}
 
 
-def _changes(value: Any) -> Any:
-    return value.model_dump(mode="json", exclude_unset=True)
-
-
-Changes = Annotated[ChoicesConfig, PlainSerializer(_changes)]
+Changes = Annotated[
+    ChoicesConfig,
+    PlainSerializer(lambda value: value.model_dump(mode="json", exclude_unset=True)),
+]
 """The choices that a version changes."""
 
 

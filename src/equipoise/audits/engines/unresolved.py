@@ -242,7 +242,8 @@ class Unresolved:
         own = self.by_truth[None]
         others = own.sum(axis=1, keepdims=True) - own
         corners = [
-            observed.like(
+            Cells(
+                observed.compared,
                 both=observed["both"] + i * own,
                 prediction=observed["prediction"] + i * own + j * others,
                 truth=observed["truth"],

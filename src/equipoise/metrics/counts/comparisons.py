@@ -89,8 +89,8 @@ class AgainstRest:
             "truth": cells["truth"] * kept, "total": cells["total"] * kept,
         }  # fmt: skip
         rests = {name: all_others(each) for name, each in alike.items()}
-        one, other = cells.like(**alike), cells.like(**rests)
-        mean = (rate.shares(one) - rate.shares(other))[0]
+        one, other = (rate.shares(Cells(cells.compared, **each)) for each in (alike, rests))
+        mean = (one - other)[0]
         side = np.where(found.value > mean, found.value - found.low, found.high - found.value)
         p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(found.value - mean), side))
         how = " within each true class; the interval inverted"

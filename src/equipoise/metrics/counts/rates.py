@@ -71,7 +71,9 @@ class Cells(dict[str, Floats]):
     `compared` are the groups large enough, shape (groups,).
     """
 
-    compared: Booleans
+    def __init__(self, compared: Booleans, **cells: Floats) -> None:
+        super().__init__(cells)
+        self.compared = compared
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Cells:
@@ -82,16 +84,9 @@ class Cells(dict[str, Floats]):
     def _sum(cls, counts: Counts, tables: Floats) -> Cells:
         truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
         total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
-        cells = cls(both=counts.hits(tables), truth=truth, prediction=prediction, total=total)
-        usable = counts.groups.usable
-        cells.compared = usable if usable.any() else ~usable
-        return cells
-
-    def like(self, **cells: Floats) -> Cells:
-        """Return other cells of the same groups."""
-        found = Cells(cells)
-        found.compared = self.compared
-        return found
+        usable, both = counts.groups.usable, counts.hits(tables)
+        usable = usable if usable.any() else ~usable
+        return cls(usable, both=both, truth=truth, prediction=prediction, total=total)
 
     def __missing__(self, name: str) -> Floats:
         if name == "right":

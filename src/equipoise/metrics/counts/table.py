@@ -56,6 +56,8 @@ _ROOM = 1 << 19
 _MOST = 1 << 31
 # Rows that go through the steps of counting together.
 _BLOCK = 1024
+# Rows that the range of many numbers is first taken from, which saves reading all.
+_SAMPLE = 1 << 14
 
 
 @record
@@ -67,10 +69,10 @@ class Column:
     values : ndarray of integers or booleans, shape (n,)
     low : int
     size : int
-        Places there are, used or not.
+        Places there are, used or not; of many numbers, those that a sample of the rows needs.
     names : tuple of str or None
-        What places 1, 2, ... stand for, sorted, place 0 being missing; None: the numbers
-        themselves.
+        What places 1, 2, ... stand for, sorted if that is asked for, place 0 being missing; None:
+        the numbers themselves.
     """
 
     values: Whole
@@ -79,7 +81,7 @@ class Column:
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, labels: Any, *, what: str) -> Column:
+    def of(cls, labels: Any, what: str, *, ordered: bool = True, sampled: bool = False) -> Column:
         """Take labels as they are where they are numbers of a small range; encode others.
 
         Arrow encodes text in its own memory, which is that of polars and pandas, too.
@@ -90,8 +92,11 @@ class Column:
             As `equipoise.core.labels.encode`.
         """
         known = coded(labels) or label_array(labels, what=what)
+        if isinstance(known, Encoded) and not ordered:
+            return cls.coded(known.codes, known.vocabulary)
         if isinstance(known, np.ndarray) and known.ndim == 1 and known.dtype.kind in "iub":
-            low, high = (int(known.min()), int(known.max())) if len(known) else (0, 0)
+            some = known[:: len(known) // _SAMPLE + 1] if sampled else known
+            low, high = (int(some.min()), int(some.max())) if len(some) else (0, 0)
             size = high - low + 1
             if size <= max(_RANGE, len(known)) and -_EXACT < low <= high < _EXACT:
                 return cls(known, low, size)
@@ -105,9 +110,13 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
+    def part(self, rows: range) -> Integers:
+        """Return the values of some rows."""
+        return np.ascontiguousarray(self.values[rows.start : rows.stop], dtype=np.int64)
+
     def places(self) -> Integers:
         """Return the place of each row."""
-        return np.asarray(self.values, dtype=np.int64) - self.low
+        return self.part(range(len(self))) - self.low
 
     def missing(self, places: Integers) -> Booleans:
         """Whether places stand for a missing label."""
@@ -120,35 +129,37 @@ class Column:
         return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
 
 
-def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Integers]:
-    """Count the rows of three columns by their places in each.
+# Pairs of places that occur, sorted: the place in the first column times the size of the second,
+# plus the place there; and how many rows have each place of the third column, (pairs, places).
+Pairs = tuple[Integers, Integers]
 
-    Returns
-    -------
-    pairs : ndarray of int64, shape (pairs,)
-        Place in the first column times the size of the second, plus the place there; those that
-        occur, sorted.
-    table : ndarray of int64, shape (pairs, places of the third column)
-    """
+
+def _sorted_pairs(columns: Sequence[Column]) -> Pairs:
+    """Count rows by sorting them."""
     sizes = [column.size for column in columns]
     if math.prod(sizes) >= 1 << 62:
         raise InputError(f"{sizes[0]} × {sizes[1]} × {sizes[2]} labels are too many to count")
-    keys = columns[0].places()
-    for column in columns[1:]:
-        keys *= column.size
-        keys += column.places()
-    cells, counts = np.unique(keys, return_counts=True)
-    pairs, rows = np.unique(cells // sizes[2], return_inverse=True)
-    table = np.zeros((len(pairs), sizes[2]), dtype=np.int64)
-    table[rows, cells % sizes[2]] = counts
-    return pairs, table
+
+    def count(rows: range) -> Pairs:
+        keys = np.zeros(len(rows), dtype=np.int64)
+        for column in columns:
+            keys *= column.size
+            keys += column.part(rows)
+            keys -= column.low
+        cells, counts = np.unique(keys, return_counts=True)
+        pairs, place = np.unique(cells // sizes[2], return_inverse=True)
+        table = np.zeros((len(pairs), sizes[2]), dtype=np.int64)
+        table[place, cells % sizes[2]] = counts
+        return pairs, table
+
+    return _added(each(count, stretches(len(columns[0]))), sizes[2])
 
 
-def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Integers] | None:
+def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
     """Count in one pass: a pair gets a row of the table where it is met first.
 
-    None for few rows, where sorting is quicker than loading the compiled pass, and for tables that
-    are too large.
+    None for few rows, where sorting is quicker than loading the compiled pass, for tables that are
+    too large, and where a row lies outside of its column's range.
     """
     first, second, third = columns
     pairs, room = first.size * second.size, _ROOM // third.size
@@ -156,27 +167,28 @@ def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Integers] | Non
         return None
     ranges = np.array([(one.low, one.size) for one in columns])
 
-    def count(rows: range) -> tuple[Integers, Integers32] | None:
-        some = slice(rows.start, rows.stop)
-        ones, others, groups = (
-            np.ascontiguousarray(one.values[some], dtype=np.int64) for one in columns
-        )
+    def count(rows: range) -> Pairs | None:
         begin, keys = np.zeros(pairs, dtype=np.int32), np.zeros(room, dtype=np.int64)
         table = np.zeros(room * third.size, dtype=np.int32)
-        many = _add(ones, others, groups, ranges, begin, keys, table)
+        many = _add(
+            first.part(rows), second.part(rows), third.part(rows), ranges, begin, keys, table
+        )
         if many < 0:
             return None
         order = np.argsort(keys[:many])
-        return keys[order], table.reshape(room, -1)[order]
+        return keys[order], table.reshape(room, -1)[order].astype(np.int64)
 
     parts = stretches(len(first))
     found = [one for one in each(count, parts) if one is not None]
-    if len(found) < len(parts):
-        return None
+    return _added(found, third.size) if len(found) == len(parts) else None
+
+
+def _added(found: Sequence[Pairs], places: int) -> Pairs:
+    """Add the counts of stretches of rows."""
     known = found[0][0]
     alike = all(np.array_equal(known, keys) for keys, _ in found)
     known = known if alike else np.unique(np.concatenate([keys for keys, _ in found]))
-    table = np.zeros((len(known), third.size), dtype=np.int64)
+    table = np.zeros((len(known), places), dtype=np.int64)
     for keys, counted in found:
         table[slice(None) if alike else np.searchsorted(known, keys)] += counted
     return known, table
@@ -198,32 +210,36 @@ def _add(
     keys: Integers,
     table: Integers32,
 ) -> int:
-    """Count rows; return how many pairs are known, -1 where the table may be full.
+    """Count rows; return how many pairs are known, -1 for a full table or a row out of range.
 
     `begin` tells where the row of a pair begins in the table, from 1 on; 0: it has none. A few
     rows go through each step together, which is several times as quick as row by row.
     """
-    low, other_low, group_low = ranges[0, 0], ranges[1, 0], ranges[2, 0]
-    size, groups, many = np.uint32(ranges[1, 1]), ranges[2, 1], 0
-    places = np.empty(_BLOCK, dtype=np.uint32)
+    low, other_low, group_low = ranges[:, 0]
+    most, size, groups = ranges[:, 1].astype(np.uint64)
+    places, many = np.empty(_BLOCK, dtype=np.uint32), 0
     for row in range(0, len(first), _BLOCK):
         end = min(row + _BLOCK, len(first))
         ones, others, group = first[row:end], second[row:end], third[row:end]
-        new = False
+        outside = new = False
         for i in range(len(ones)):
-            places[i] = np.uint32(ones[i] - low) * size + np.uint32(others[i] - other_low)
+            # What lies below a range is far without a sign.
+            far, other_far = np.uint64(ones[i] - low), np.uint64(others[i] - other_low)
+            outside = bool(outside | (far >= most) | (other_far >= size))
+            outside = bool(outside | (np.uint64(group[i] - group_low) >= groups))
+            places[i] = np.uint32(far) * np.uint32(size) + np.uint32(other_far)
+        if outside:
+            return -1
         for i in range(len(ones)):
             new = bool(new | (begin[places[i]] == 0))
         if new and many + _BLOCK > len(keys):
             return -1
         for i in range(len(ones) if new else 0):
             if begin[places[i]] == 0:
-                begin[places[i]], keys[many] = many * groups + 1, places[i]
+                begin[places[i]], keys[many] = many * ranges[2, 1] + 1, places[i]
                 many += 1
         for i in range(len(ones)):
-            places[i] = np.uint32(begin[places[i]] - 1) + np.uint32(group[i] - group_low)
-        for i in range(len(ones)):
-            table[places[i]] += 1
+            table[np.uint32(begin[places[i]] - 1) + np.uint32(group[i] - group_low)] += 1
     return many
 
 
@@ -245,11 +261,18 @@ def count_cells(
     """
     given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
     named = [(y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups['group']")]
-    columns = each(lambda one: Column.of(one[0], what=one[1]), named[: 2 if given else 3])
+    columns = each(
+        lambda one: Column.of(*one, ordered=one[0] is groups, sampled=True),
+        named[: 2 if given else 3],
+    )
     if given:
         columns.append(Column.coded(given.codes, given.names))
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
-    pairs, table = _counted_pairs(columns) or _sorted_pairs(columns)
+    counted = _counted_pairs(columns)
+    if counted is None:
+        columns = [Column.of(one.values, "labels") if one.names is None else one for one in columns]
+        counted = _counted_pairs(columns) or _sorted_pairs(columns)
+    pairs, table = counted
     truth, label, group = columns
     first, second = np.divmod(pairs, label.size)
     classes, (true, said) = _classes((truth, first), (label, second))
@@ -273,7 +296,7 @@ def count_cells(
         made = (("group",), tuple((name,) for name in group.texts(places)), MIN_SIZE)
     rows = np.flatnonzero(kept)
     rows = rows[np.argsort(keys[rows], kind="stable")]
-    keys, table = keys[rows], table[np.ix_(rows, places)]
+    keys, table = keys[rows], table.take(rows, axis=0).take(places, axis=1)
 
     def codes() -> Integers32:
         missing = np.any([one.missing(one.places()) for one in columns], axis=0)

@@ -62,7 +62,7 @@ def _distinct_positives(scores: Any, labels: Any, rows: Any) -> Any:
 @compiled()
 def _buckets(rising: Any) -> Any:
     """Cut the range of sorted numbers evenly: the first of each bucket, and buckets per unit."""
-    many = max(8 * len(rising), 1)
+    many = max(16 * len(rising), 1)
     first = np.zeros(many + 1, np.int32)
     width = rising[-1] - rising[0] if len(rising) else 0.0
     scale = many / width if 0.0 < width < np.inf else 0.0
@@ -180,7 +180,7 @@ def _draw(pool: Any, many: Any, measured: Any, state: Any, drawn: Any, counts: A
 @compiled()
 def _indices(state: Any, below: Any, drawn: Any) -> None:
     """Fill with random whole numbers below another: lanes of xoshiro128++ (Blackman, Vigna)."""
-    many = np.uint64(below)
+    many = np.uint64(np.uint32(below))
     # Of 2^32 numbers so many are left over when all results are to be equally likely (Lemire).
     surplus = np.uint32((np.uint64(1 << 32) - many) % many)
     biased = np.uint32(1)
@@ -188,6 +188,7 @@ def _indices(state: Any, below: Any, drawn: Any) -> None:
     while biased:
         biased = np.uint32(0)
         for first in range(0, len(drawn), LANES):
+            found = drawn[first : first + LANES]
             for lane in range(LANES):
                 a, b, c, d = state[0, lane], state[1, lane], state[2, lane], state[3, lane]
                 word = np.uint32(a + d)
@@ -199,7 +200,7 @@ def _indices(state: Any, below: Any, drawn: Any) -> None:
                 d = np.uint32((d << np.uint32(11)) | (d >> np.uint32(21)))
                 state[0, lane], state[1, lane], state[2, lane], state[3, lane] = a, b, c, d
                 wide = np.uint64(word) * many
-                drawn[first + lane] = np.uint32(wide >> np.uint64(32))
+                found[lane] = np.uint32(wide >> np.uint64(32))
                 biased |= np.uint32(np.uint32(wide) < surplus)
 
 

@@ -47,7 +47,7 @@ from equipoise.metrics.building import (
     too_small,
     untested,
 )
-from equipoise.metrics.counts.comparisons import OTHERS
+from equipoise.metrics.counts.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.rankings.exchange import (
     UNITS,
@@ -186,8 +186,7 @@ class Block:
         finest = _FLAT * squares.sum(axis=-1, keepdims=True)
         spread = np.maximum(spread, finest)
         apart = less_rest(effects[..., self.kept], n)
-        rest = n.sum(axis=-1, keepdims=True) - n
-        error = np.sqrt(spread / n**2 + (spread.sum(axis=-1, keepdims=True) - spread) / rest**2)
+        error = np.sqrt(spread / n**2 + all_others(spread) / all_others(n) ** 2)
         return self._placed(np.where(apart == 0.0, 0.0, apart / np.where(error > 0.0, error, 1.0)))
 
     def effects(self, sums: Floats, counts: Floats, *, paired: bool) -> Floats:
@@ -283,9 +282,8 @@ def less_rest(effects: Floats, counts: Floats | Integers) -> Floats:
     """Return effects of groups less the mean over the images of all others, (..., groups)."""
     known = ~np.isnan(effects)
     many, held = np.where(known, counts, 0.0), np.where(known, effects, 0.0)
-    total = (many * held).sum(axis=-1, keepdims=True) - many * held
     with unwarned():
-        rest = total / (many.sum(axis=-1, keepdims=True) - many)
+        rest = all_others(many * held) / all_others(many)
     return np.where(known, effects - rest, np.nan)
 
 
@@ -579,9 +577,8 @@ def _block(
     order = np.lexsort((codes[items], first))
     order = order[several[stratum[order]]]
     strata = np.unique(stratum[order], return_inverse=True)[1]
-    scores = np.empty((len(places), len(order)))
-    for line, index in zip(scores, places, strict=True):
-        line[:] = scale * pools.scores(index)[chosen[order]].astype(np.float64)
+    kept = chosen[order]
+    scores = np.stack([scale * pools.scores(one)[kept].astype(np.float64) for one in places])
     made = Block(
         np.array(places), items[order], scores, codes[items][order],
         strata.astype(np.int64), loose[order], len(pools.groups),
@@ -808,20 +805,17 @@ def _standardised(pools: Pools) -> Iterator[Exchanged]:
     """Yield the standardised scores of pools of the same images."""
     several = np.flatnonzero(((pools.sizes > 0) & pools.groups.usable).sum(axis=1) > 1)
     for alike in pools.alike(several.tolist()):
-        table = {index: pools.scores(index) for index in alike}
-        places = [index for index, scores in table.items() if np.ptp(scores) > 0]
-        items, order = pools.pools[alike[0]].items, None
-        by_image = np.empty((len(items), len(places)))
-        for column, index in enumerate(places):
-            row = table.pop(index).astype(np.float64)
-            row -= row.mean()
-            row /= row.std()
-            if order is None:
-                # By score and group, so that permuted rows give the same draws.
-                order = np.lexsort((pools.groups.codes[items], row))
-            by_image[:, column] = row[order]
-        if order is not None:
-            yield Exchanged(np.array(places), items[order], by_image, _means)
+        rows, items = {}, pools.pools[alike[0]].items
+        for index in alike:
+            row = pools.scores(index).astype(np.float64)
+            if np.ptp(row) > 0:
+                row -= row.mean()
+                rows[index] = row / row.std()
+        if rows:
+            table = np.stack([*rows.values()], axis=1)
+            # By score and group, so that permuted rows give the same draws.
+            order = np.lexsort((pools.groups.codes[items], table[:, 0]))
+            yield Exchanged(np.array([*rows]), items[order], table[order], _means)
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
@@ -1000,19 +994,18 @@ def _against_rest(
             concepts.resampling, effects.tested[index, 1:], None, tests, concepts.null
         )
         apart, again = less_rest(found, n), less_rest(boot[:, index], n)
-        half, of_rest = (
-            np.broadcast_to(_student(one, int(freedom), level), found.shape)
-            for one in (again, boot[:, index] - again)
-        )
         by_chance, rest = less_rest(bands[:, index], n), found - apart
+        half, of_rest = (
+            _student(one, int(freedom), level) for one in (again, boot[:, index] - again)
+        )
+        numbers = [rest, rest - of_rest, rest + of_rest, apart, apart - half, apart + half]
         for group in np.flatnonzero(~np.isnan(apart)).tolist():
             held, own = against_chance(tested, group, "either"), by_group[index][group]
-            low, high = (float(rest[group] + sign * of_rest[group]) for sign in (-1, 1))
-            others = GroupValue(OTHERS, (), int(n.sum() - n[group]), float(rest[group]), low, high)
-            low, high = (float(apart[group] + sign * half[group]) for sign in (-1, 1))
+            mean, below, above, value, low, high = (float(one[group]) for one in numbers)
+            others = GroupValue(OTHERS, (), int(n.sum() - n[group]), mean, below, above)
             yield number(
                 concepts.metric + AGAINST_REST,
-                float(apart[group]),
+                value,
                 subject=effects.pools.pools[index].name,
                 ends=known_ends(low, high),
                 held=replace(held, chance=band(by_chance[:, group])),

@@ -732,7 +732,7 @@ class Space:
                 f"units: only {known[0]!r} has some; {first} and {second} exchange members, so "
                 "name the units of both"
             )
-        low, high = (np.stack([one.dots(to) for to in directions], axis=1) for one in both)
+        low, high = (one.similarities(np.array(directions)) for one in both)
         units = (both[0].units or (), both[1].units or ()) if known else None
         return exchange(
             low, high, self.resampling, self.seed, key, units=units, studentized=studentized
@@ -825,7 +825,7 @@ class Space:
             corrected=corrected,
         )
 
-    @property
+    @cached_property
     def moved(self) -> list[str]:
         """Sets whose members vary between samples."""
         return [

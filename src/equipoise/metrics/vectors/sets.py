@@ -263,10 +263,10 @@ def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
     heads = [
-        np.concatenate([rows[:, 0].round(12) for _, rows in one.blocks()])
+        [head for _, rows in one.blocks() for head in rows[:, 0].round(12).tolist()]
         for one in (first, second)
     ]
-    both = [*{*heads[0].tolist()}.intersection(heads[1].tolist())]
+    both = [*{*heads[0]}.intersection(heads[1])]
     if not both:
         return 0
     known, others = (
@@ -287,7 +287,7 @@ def _unit_members(name: str, array: Table) -> Members:
     scale = np.empty(len(array))
     for here in _slices(*array.shape):
         inverse_lengths(kernel_rows(array[here]), scale[here])
-    rows = np.flatnonzero(scale > 0)
+    (rows,) = (scale > 0).nonzero()
     zero = 0 if len(rows) == len(scale) else int((scale == 0).sum())
     odd = len(scale) - len(rows) - zero
     dropped = {"not a number or infinite": odd, "zero vector": zero}
