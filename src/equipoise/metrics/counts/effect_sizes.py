@@ -64,7 +64,7 @@ from equipoise.stats.threads import each
 Formulation = Literal["separation", "sufficiency", "independence"]
 
 # Cells that stay in the cache with what is made of them.
-_CHUNK = 1 << 16
+_CHUNK = 1 << 18
 
 
 @record
@@ -247,7 +247,7 @@ def chi_square(
 
 def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> tuple[Floats, ...]:
     """Return the fields of `ChiSquare` for the strata of some cells."""
-    labels, groups = cells.sum(axis=2), layout.sum(cells)
+    labels, groups = np.einsum("rcg->rc", cells), layout.sum(cells)
     n = groups.sum(axis=2)
     kept = _expected_enough(labels, groups, n, layout, min_expected)
     before = (_nonempty(groups), layout.sum((labels > 0).astype(np.float64)), n)

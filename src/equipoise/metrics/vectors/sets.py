@@ -175,11 +175,6 @@ def plain_members(vectors: Floats, name: str = "") -> Members:
     return Members(name, vectors, np.arange(len(vectors)))
 
 
-def similarities(first: Floats, second: Floats) -> Floats:
-    """Inner products of all rows (n, d) with all rows (m, d), each in one fixed order: (n, m)."""
-    return plain_members(first).similarities(second)
-
-
 def embed(
     targets: Mapping[str, Any],
     attributes: Mapping[str, Any],

@@ -36,7 +36,6 @@ from equipoise.core import (
     GroupValue,
     Objects,
     Part,
-    unwarned,
 )
 from equipoise.core.wording import number
 from equipoise.data.problems import listed, show
@@ -64,7 +63,7 @@ from equipoise.metrics.vectors.mcas import (
     xmcas,
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
-from equipoise.metrics.vectors.sets import similarities as inner_products
+from equipoise.metrics.vectors.sets import embed
 
 Sides = dict[str, Side]
 
@@ -76,7 +75,6 @@ _NOT_EQUAL = (
 _PART = "a part of mcas, which is tested; ask for association_score to test it by itself"
 _SIDES = {"a": "first", "b": "second"}
 _ONE_REGION = "all"
-_BLOCK = 4096
 # Similarities that differ by rounding only are ties, which go to the label named first.
 _DECIMALS = 12
 _CLOSER = {"trend": "closer to positive words", "gender_difference": "closer to all words"}
@@ -538,20 +536,8 @@ def _cosines(space: Space, rows: Side, columns: Side) -> Floats:
     """Return similarities (rows, columns): cosines, or the model's scores."""
     if space.similarity is not None:
         return np.asarray(space.similarity(rows.things, columns.things), dtype=np.float64)
-    right = _unit(columns.things)
-    # Not a matrix product, whose last bits may depend on threads.
-    blocks = [
-        inner_products(_unit(rows.things[start : start + _BLOCK]), right)
-        for start in range(0, len(rows), _BLOCK)
-    ]
-    return np.concatenate(blocks)
-
-
-def _unit(vectors: Any) -> Floats:
-    whole = np.asarray(vectors, dtype=np.float64)
-    with unwarned():
-        scaled = whole / np.abs(whole).max(axis=1, keepdims=True)
-        return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+    found = embed({"rows": rows.things}, {"columns": columns.things})
+    return found["rows"].similarities(found["columns"].vectors)
 
 
 def _by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
