@@ -89,9 +89,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 def _coded_text(column: pa.ChunkedArray) -> Encoded:
     if not pa.types.is_dictionary(column.type):
-        # Views of text cannot be encoded before pyarrow 20.
-        views = pa.types.is_string_view(column.type)
-        column = (column.cast(pa.large_string()) if views else column).dictionary_encode()
+        column = column.dictionary_encode()
     whole = column.unify_dictionaries().combine_chunks()
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy()
     names = whole.dictionary.to_pylist()
