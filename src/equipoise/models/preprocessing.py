@@ -224,7 +224,7 @@ class Pixels:
         found = np.empty((len(images), 3, *(self.recipe.size or (0, 0))), dtype=np.float32)
         threads = min(self.torch.get_num_threads(), len(images))
         with ThreadPoolExecutor(threads or 1) as pool:
-            [*pool.map(self._write, images, found)]
+            [*(pool.map if threads > 1 else map)(self._write, images, found)]
         return self.torch.from_numpy(found)
 
     def _write(self, image: Image, target: Floats32) -> None:
