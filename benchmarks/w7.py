@@ -83,9 +83,10 @@ def resized_by_pillow(files):
 
 
 def decoded(files, workers=1):
-    """Pictures, decoded as the extraction does, by so many threads."""
+    """Pictures, decoded as the extraction does, by so many threads; one is that of the peers."""
     with quiet(), ThreadPoolExecutor(workers) as pool:
-        return [*pool.map(lambda file: decode(file, RULES), files)]
+        spread = pool.map if workers > 1 else map
+        return [*spread(lambda file: decode(file, RULES), files)]
 
 
 class Script:
