@@ -577,8 +577,9 @@ def _block(
     order = np.lexsort((codes[items], first))
     order = order[several[stratum[order]]]
     strata = np.unique(stratum[order], return_inverse=True)[1]
-    kept = chosen[order]
-    scores = np.stack([scale * pools.scores(one)[kept].astype(np.float64) for one in places])
+    scores, kept = np.empty((len(places), len(order))), chosen[order]
+    for line, index in zip(scores, places, strict=True):
+        line[:] = scale * pools.scores(index)[kept].astype(np.float64)
     made = Block(
         np.array(places), items[order], scores, codes[items][order],
         strata.astype(np.int64), loose[order], len(pools.groups),
@@ -805,17 +806,20 @@ def _standardised(pools: Pools) -> Iterator[Exchanged]:
     """Yield the standardised scores of pools of the same images."""
     several = np.flatnonzero(((pools.sizes > 0) & pools.groups.usable).sum(axis=1) > 1)
     for alike in pools.alike(several.tolist()):
-        rows, items = {}, pools.pools[alike[0]].items
-        for index in alike:
-            row = pools.scores(index).astype(np.float64)
-            if np.ptp(row) > 0:
-                row -= row.mean()
-                rows[index] = row / row.std()
-        if rows:
-            table = np.stack([*rows.values()], axis=1)
-            # By score and group, so that permuted rows give the same draws.
-            order = np.lexsort((pools.groups.codes[items], table[:, 0]))
-            yield Exchanged(np.array([*rows]), items[order], table[order], _means)
+        table = {index: pools.scores(index) for index in alike}
+        places = [index for index, scores in table.items() if np.ptp(scores) > 0]
+        if not places:
+            continue
+        items = pools.pools[alike[0]].items
+        # By score and group, so that permuted rows give the same draws.
+        order = np.lexsort((pools.groups.codes[items], table[places[0]]))
+        by_image = np.empty((len(items), len(places)))
+        for column, index in enumerate(places):
+            row = table.pop(index).astype(np.float64)
+            row -= row.mean()
+            row /= row.std()
+            by_image[:, column] = row[order]
+        yield Exchanged(np.array(places), items[order], by_image, _means)
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
