@@ -83,7 +83,7 @@ def resized_by_pillow(files):
 
 
 def decoded(files, workers=1):
-    """Pictures, decoded as the extraction does, by so many threads; one is that of the peers."""
+    """Pictures, decoded as the extraction does; one worker is the caller's thread, as of peers."""
     with quiet(), ThreadPoolExecutor(workers) as pool:
         spread = pool.map if workers > 1 else map
         return [*spread(lambda file: decode(file, RULES), files)]

@@ -144,7 +144,8 @@ class Resolver:
             if taken & place:
                 continue
             taken |= place
-            if any(_negates(word) for word in words[max(start - _REACH, 0) : start]):
+            before = words[max(start - _REACH, 0) : start]
+            if any(word in NEGATORS or word.endswith("n't") for word in before):
                 return UNRESOLVED
             found |= names
         if len(found) > 1:
@@ -195,10 +196,6 @@ def _plain(text: str) -> str:
     if text.isascii() and "'s" not in text.lower():
         return text.lower().replace("`", "'")
     return _CONTRACTION.sub(r"\1 is", text.casefold().translate(_APOSTROPHES))
-
-
-def _negates(word: str) -> bool:
-    return word in NEGATORS or word.endswith("n't")
 
 
 # Raised whenever the same fields would give another result than before.

@@ -24,7 +24,7 @@ from equipoise.stats.streams import Seed, stream, unit_counts
 
 # Variance from which on counts are drawn as normal numbers, and what rounding adds to it.
 _NORMAL, _ROUNDED = 20.0, 1.0 / 12.0
-# Counts from which on that is quicker than drawing them as such.
+# Fewer counts are drawn exactly: that is quicker.
 _WORTH = 1 << 7
 # Measured costs in nanoseconds: of drawing a cell, of shuffling one count of a row, of each
 # replicate's shuffle.
@@ -140,9 +140,9 @@ def hypergeometric(
 ) -> Integers:
     """Return how many of `drawn` draws without replacement are good, all of shape (size, columns).
 
-    Of many, columns with a variance of about `_NORMAL` or more are rounded normal numbers with the
-    distribution's mean, variance, skewness and kurtosis (Cornish and Fisher 1938), several times
-    as fast. Their tails of 1e-4 are within 5 % of the exact ones.
+    Where many are drawn, columns with a variance of about `_NORMAL` or more are rounded normal
+    numbers with the distribution's mean, variance, skewness and kurtosis (Cornish and Fisher 1938),
+    several times as fast. Their tails of 1e-4 are within 5 % of the exact ones.
     """
     if good.size < _WORTH:
         return rng.hypergeometric(good, bad, drawn)

@@ -56,18 +56,15 @@ def distances(result: AuditResult) -> Section | None:
 def _diversity(panel: Sequence[Row], name: str) -> Chart:
     own = [{**row, "n": row["n_a"]} for row in panel if row["set_a"] == row["set_b"]]
     marks = plots.labelled_points(
-        sorted(own, key=lambda row: row["distance"]), "set_a", series=_kind, value="distance"
-    )
+        sorted(own, key=lambda row: row["distance"]), "set_a", value="distance",
+        series=lambda row: "reference" if row["set_a"].endswith(_REFERENCE) else "set",
+    )  # fmt: skip
     kinds = [kind for kind in _KINDS if any(mark["series"] == kind for mark in marks)]
     return intervals(
         marks, f"Diversity of each set with its interval, lowest first: {name}",
         Axis("diversity (ISS intra)"), title=f"Diversity within sets: {name}", series=kinds,
         palette={kind: _KINDS[kind] for kind in kinds},
     )  # fmt: skip
-
-
-def _kind(row: Row) -> str:
-    return "reference" if row["set_a"].endswith(_REFERENCE) else "set"
 
 
 PAGE = Page(

@@ -56,8 +56,8 @@ _ROOM, _MOST_ROWS = 1 << 19, (1 << 16) - 1
 _MOST = 1 << 31
 # Rows that go through the steps of counting together.
 _BLOCK = 1024
-# Rows at each end, where sorted ones have theirs, that a range is first taken from: that saves
-# reading all.
+# Rows at each end of a column that tell its range before all are read: where the column is sorted,
+# its least and greatest number are there.
 _SAMPLE = 1 << 12
 
 
@@ -70,9 +70,9 @@ class Column:
     values : ndarray of integers or booleans, shape (n,)
     low : int
     size : int
-        Places there are, used or not; of many numbers, those that a sample of the rows needs.
+        Places there are, used or not; of a sampled column, those that its ends need.
     names : tuple of str or None
-        What places 1, 2, ... stand for, sorted if that is asked for, place 0 being missing; None:
+        What places 1, 2, ... stand for, sorted if `ordered`, place 0 being missing; None:
         the numbers themselves.
     """
 
@@ -85,7 +85,9 @@ class Column:
     def of(cls, labels: Any, what: str, *, ordered: bool = True, sampled: bool = False) -> Column:
         """Take labels as they are where they are numbers of a small range; encode others.
 
-        Arrow encodes text in its own memory, which is that of polars and pandas, too.
+        Arrow encodes text in its own memory, which is that of polars and pandas, too. Names are
+        sorted where they are `ordered`. A `sampled` column of numbers has the range of its first
+        and last rows, and rows between may lie outside.
 
         Raises
         ------
@@ -128,10 +130,10 @@ class Column:
 
 # Pairs of places that occur, sorted: the place in the first column times the size of the second,
 # plus the place there; and how many rows have each place of the third column, (pairs, places).
-Pairs = tuple[Integers, Floats | Integers32]
+Pairs = tuple[Integers, Any]
 
 
-def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Floats]:
+def _sorted_pairs(columns: Sequence[Column]) -> Pairs:
     """Count rows by sorting them."""
     sizes = [column.size for column in columns]
     if (most := math.prod(sizes)) >= 1 << 62:
@@ -157,7 +159,7 @@ def _sorted_pairs(columns: Sequence[Column]) -> tuple[Integers, Floats]:
     return _added(each(count, stretches(len(columns[0]))), sizes[2])
 
 
-def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Floats] | None:
+def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
     """Count in one pass: a pair gets a row of the table where it is met first.
 
     None for few rows, where sorting is quicker than loading the compiled pass, for tables that are
@@ -187,7 +189,7 @@ def _counted_pairs(columns: Sequence[Column]) -> tuple[Integers, Floats] | None:
     return _added(found, third.size) if len(found) == len(parts) else None
 
 
-def _added(found: Sequence[Pairs], places: int) -> tuple[Integers, Floats]:
+def _added(found: Sequence[Pairs], places: int) -> Pairs:
     """Add the counts of stretches of rows."""
     known = found[0][0]
     alike = all(np.array_equal(known, keys) for keys, _ in found)
@@ -223,14 +225,14 @@ def _add(
     most, size, groups = ranges[:, 1].astype(np.uint64)
     places, many = np.empty(_BLOCK, dtype=np.uint32), 0
     for row in range(0, len(first), _BLOCK):
-        end = min(row + _BLOCK, len(first))
+        end = row + _BLOCK
         ones, others, group = first[row:end], second[row:end], third[row:end]
         outside = new = False
         for i in range(len(ones)):
             # What lies below a range is far without a sign.
             far, other_far = np.uint64(ones[i] - low), np.uint64(others[i] - other_low)
-            outside = bool(outside | (far >= most) | (other_far >= size))
-            outside = bool(outside | (np.uint64(group[i] - group_low) >= groups))
+            group_far = np.uint64(group[i] - group_low)
+            outside = bool(outside | (far >= most) | (other_far >= size) | (group_far >= groups))
             places[i] = np.uint32(far) * np.uint32(size) + np.uint32(other_far)
         if outside:
             return -1
@@ -267,8 +269,8 @@ def count_cells(
     excluded : dict of str to int
     """
     given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
-    named = [(y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups['group']")]
-    named = named[: 2 if given else 3]
+    named = [(y_true, "y_true"), (y_pred, "y_pred")]
+    named += [] if given else [(groups, "groups['group']")]
     # Arrow encodes text in threads; numbers are ready sooner than a thread is.
     spread = map if all(isinstance(one, np.ndarray) for one, _ in named) else each
     columns = list(
@@ -277,11 +279,11 @@ def count_cells(
     if given:
         columns.append(Column.coded(given.codes, given.names))
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
-    counted = _counted_pairs(columns)
-    if counted is None:
+    found = _counted_pairs(columns)
+    if found is None:
         columns = [Column.of(one.values, "labels") if one.names is None else one for one in columns]
-        counted = _counted_pairs(columns) or _sorted_pairs(columns)
-    pairs, table = counted
+        found = _counted_pairs(columns) or _sorted_pairs(columns)
+    pairs, table = found
     truth, label, group = columns
     first, second = np.divmod(pairs, label.size)
     classes, (true, said) = _classes((truth, first), (label, second))
@@ -296,12 +298,11 @@ def count_cells(
     if not kept.any():
         raise InputError(NOTHING)
     keys = true * len(classes) + said
+    places = np.arange(without, group.size)
     if given:
-        places = np.arange(1, group.size)
         made = (given.attributes, given.levels, given.min_size)
     else:
-        places = np.flatnonzero(table.sum(axis=0))
-        places = places[~group.missing(places)]
+        places = places[table[:, places].any(axis=0)]
         made = (("group",), tuple((name,) for name in group.texts(places)), MIN_SIZE)
     rows = np.flatnonzero(kept)
     rows = rows[np.argsort(keys[rows], kind="stable")]
@@ -314,8 +315,8 @@ def count_cells(
         return np.asarray(of_place[group.places()[~missing]])
 
     excluded = {reason: int(many) for reason, many in lost.items() if many}
-    counts = table.sum(axis=0).astype(np.int64)
-    return CountedGroups(made, counts, codes), classes, keys, table, excluded
+    counted = CountedGroups(made, table.sum(axis=0).astype(np.int64), codes)
+    return counted, classes, keys, table, excluded
 
 
 def _classes(*sides: tuple[Column, Integers]) -> tuple[tuple[str, ...], Sequence[Integers]]:
@@ -625,8 +626,8 @@ def count(
         labels = coded(labels) or labels
         return _counted_rows(y_true, labels, Groups.of(groups), weights, units)
     counted, names, keys, table, excluded = count_cells(y_true, labels, groups)
-    places = np.divmod(keys, len(names))
-    return Counts(counted, names, *places, TableSampler(table), excluded, "row")
+    sampler = TableSampler(table)
+    return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, "row")
 
 
 def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units: Any) -> Counts:
