@@ -39,6 +39,7 @@ from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
 from equipoise.stats.intervals import jackknife_t
+from equipoise.stats.moments import lower_root
 from equipoise.stats.resampling import Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, add_exchanged, draw_subsets, keys, stream
 from equipoise.stats.threads import each
@@ -511,9 +512,6 @@ def _exchange_units(
     return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))
 
 
-# Variance that is left of a number, relative to its own, below which it is rounding.
-_NOTHING = 1e-12
-
 # Pairs of sets, and how often the mean similarity between them counts.
 Terms = Mapping[tuple[str, str], float]
 
@@ -560,7 +558,7 @@ class Jackknife:
             # A bootstrap of n members has (n - 1) / n of the variance of their mean.
             covariance += ((len(one) - 1.0) / len(one)) ** 2 * np.einsum("nj,nk->jk", apart, apart)
         normal = stream(seed, "jackknife").standard_normal((many, len(values)))
-        return np.asarray(values + np.einsum("rj,kj->rk", normal, _root(covariance)))
+        return np.asarray(values + np.einsum("rj,kj->rk", normal, lower_root(covariance)))
 
 
 def ends_at(found: Jackknife | None, column: int) -> Ends:
@@ -838,13 +836,3 @@ class Space:
 def with_ones(rows: Floats) -> Floats:
     """Return rows (n, k) behind a one each: their sums hold the number of rows."""
     return np.column_stack([np.ones(len(rows)), rows])
-
-
-def _root(covariance: Floats) -> Floats:
-    """Return the triangular root of a covariance matrix, by Cholesky's steps in one fixed order."""
-    left, root = covariance.copy(), np.zeros_like(covariance)
-    for place in range(len(left)):
-        if left[place, place] > _NOTHING * covariance[place, place]:
-            root[:, place] = left[:, place] / math.sqrt(left[place, place])
-            left -= np.outer(root[:, place], root[:, place])
-    return root

@@ -1,0 +1,92 @@
+"""Sums drawn from moments have the law of sums drawn row by row."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from equipoise.stats.moments import Moments
+
+N, SIZES = 40_000, np.array([6_000, 10_000, 24_000])
+
+
+def values(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.standard_normal(n), rng.gamma(9.0, size=n), rng.random(n) < 0.3])
+
+
+def moments(numbers):
+    return Moments.of(lambda part: numbers[part], *numbers.shape)
+
+
+def exchanged(numbers, sizes, draws, seed=0):
+    return np.concatenate(moments(numbers).exchanged_sums(lambda s: s, sizes, draws, seed, "test"))
+
+
+def test_moments_are_those_of_numpy():
+    numbers = values()
+    found = moments(numbers)
+    apart = numbers - numbers.mean(axis=0)
+    scaled = apart / numbers.std(axis=0)
+    np.testing.assert_allclose(found.mean, numbers.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.scatter, apart.T @ apart, rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(found.skewness, (scaled**3).mean(axis=0), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(found.kurtosis, (scaled**4).mean(axis=0) - 3, rtol=1e-8, atol=1e-8)
+
+
+def test_exchanged_sums_have_the_covariance_of_a_permutation_and_keep_the_total():
+    numbers, draws = values(), 40_000
+    sums = exchanged(numbers, SIZES, draws)
+    np.testing.assert_allclose(sums.sum(axis=1), np.tile(numbers.sum(axis=0), (draws, 1)))
+    covariance = np.cov(numbers.T)
+    shares = np.diag(SIZES) - np.outer(SIZES, SIZES) / N
+    expected = np.einsum("gh,jk->gjhk", shares, covariance).reshape(9, 9)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    observed = np.cov(sums.reshape(draws, 9).T)
+    assert np.abs((observed - expected) / scale).max() < 5 / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("column", range(3))
+def test_tails_of_permuted_sums_are_those_of_the_moments(column):
+    """A sum of 6,000 permuted rows passes normal quantiles as often as they say."""
+    numbers, size, draws = values()[:, [column]], int(SIZES[0]), 20_000
+    found = moments(numbers)
+    assert found.normal(size, N)
+    rng, sums = np.random.default_rng(1), np.empty(draws)
+    for draw in range(draws):
+        sums[draw] = numbers[rng.choice(N, size, replace=False, shuffle=False), 0].sum()
+    variance = found.scatter[0, 0] / (N - 1) * size * (1 - size / N)
+    scores = (sums - size * found.mean[0]) / np.sqrt(variance)
+    for tail in (0.05, 0.01, 0.001, 0.0001):
+        for extreme in (scores > norm.isf(tail), scores < -norm.isf(tail)):
+            error = np.sqrt(tail / draws)
+            assert abs(extreme.mean() - tail) < 4 * error + 1 / draws
+
+
+def test_rows_that_decide_a_sum_are_not_normal():
+    numbers = values()[:, :1]
+    assert moments(numbers).normal(6_000, N)
+    assert not moments(numbers).normal(50, N)
+    numbers[0] = 1_000.0
+    assert not moments(numbers).normal(6_000, N)
+
+
+def test_poisson_sums_have_the_covariance_of_weighted_rows():
+    numbers, draws = values(n=5_000), 40_000
+    rows, sums = moments(numbers).poisson_sums(draws, 0, "test")
+    joint = np.column_stack([rows, sums])
+    with_ones = np.column_stack([np.ones(5_000), numbers])
+    expected = with_ones.T @ with_ones
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    assert np.abs((np.cov(joint.T) - expected) / scale).max() < 5 / np.sqrt(draws)
+    errors = np.sqrt(np.diag(expected) / draws)
+    assert (np.abs(joint.mean(axis=0) - with_ones.sum(axis=0)) < 5 * errors).all()
+
+
+def test_threads_and_names_of_groups_do_not_matter(monkeypatch):
+    numbers = values()
+    monkeypatch.setenv("EQUIPOISE_THREADS", "1")
+    one = exchanged(numbers, SIZES, 256)
+    monkeypatch.setenv("EQUIPOISE_THREADS", "3")
+    assert exchanged(numbers, SIZES, 300)[:256].tobytes() == one.tobytes()
+    assert exchanged(numbers, SIZES[::-1], 256)[:, ::-1].tobytes() == one.tobytes()
+    assert exchanged(numbers, SIZES, 256, seed=1).tobytes() != one.tobytes()
