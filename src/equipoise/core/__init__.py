@@ -11,6 +11,7 @@ from equipoise.core.arrays import (
     Objects,
     Positions,
     Words,
+    Words32,
     unwarned,
 )
 from equipoise.core.columns import schema_of, table_of
@@ -25,8 +26,8 @@ from equipoise.core.errors import (
 )
 from equipoise.core.estimate import Chance, Ends, Estimate, Harm, Interval, no_ends
 from equipoise.core.finding import TESTED, Excluded, Family, Finding, GroupValue, Verdict
-from equipoise.core.groups import MIN_SIZE, Groups
-from equipoise.core.labels import encode
+from equipoise.core.groups import MIN_SIZE, GroupLabels, Groups
+from equipoise.core.labels import Labels, encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.core.records import record
 from equipoise.core.result import AuditResult, Manifest
@@ -52,6 +53,7 @@ __all__ = [
     "Finding",
     "Floats",
     "Floats32",
+    "GroupLabels",
     "GroupValue",
     "Groups",
     "Harm",
@@ -59,6 +61,7 @@ __all__ = [
     "Integers",
     "Integers32",
     "Interval",
+    "Labels",
     "Manifest",
     "MissingExtraError",
     "ModelError",
@@ -70,6 +73,7 @@ __all__ = [
     "Strings",
     "Verdict",
     "Words",
+    "Words32",
     "encode",
     "no_ends",
     "parts_to_table",

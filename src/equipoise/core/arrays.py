@@ -15,6 +15,7 @@ Integers32 = NDArray[np.int32]
 Objects = NDArray[np.object_]
 Positions = NDArray[np.intp]
 Words = NDArray[np.uint64]
+Words32 = NDArray[np.uint32]
 
 
 def unwarned() -> np.errstate:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Integers32
 from equipoise.core.errors import InputError
-from equipoise.core.labels import encode
+from equipoise.core.labels import Labels, encode
 from equipoise.core.records import record
 
 MAX_INTERSECTIONS = 10_000
@@ -41,7 +41,7 @@ class Groups:
     min_size: int = 1
 
     @classmethod
-    def of(cls, groups: Any, *, min_size: int = MIN_SIZE) -> Groups:
+    def of(cls, groups: GroupLabels, *, min_size: int = MIN_SIZE) -> Groups:
         """Build groups from one label array or a mapping of attribute to labels.
 
         Parameters
@@ -115,6 +115,10 @@ class Groups:
     def take(self, rows: AnyArray) -> Groups:
         """Return the groups of a selection of rows (indices or a mask); levels are kept."""
         return Groups(self.attributes, self.levels, self.codes[rows], self.min_size)
+
+
+GroupLabels: TypeAlias = Labels | Mapping[str, Labels] | Groups
+"""Groups of rows: labels, labels by attribute, or `Groups`."""
 
 
 class CountedGroups(Groups):

@@ -3,36 +3,15 @@
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.arrays import AnyArray, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.records import record
-
-
-def check_unmasked(values: Any, *, what: str) -> None:
-    """Refuse a masked array.
-
-    Parameters
-    ----------
-    values : any
-    what : str
-        Name of the argument, for errors.
-
-    Raises
-    ------
-    InputError
-        When `values` is a masked array.
-    """
-    if np.ma.isMaskedArray(values):
-        raise InputError(
-            f"{what}: the array is masked, and what is masked would count; expected an array "
-            "without a mask. Leave the masked rows out of every array"
-        )
-
 
 # How missing values that are no strings print: NaN of any width, pandas' NA and NaT, None.
 _MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
@@ -54,7 +33,42 @@ class Encoded:
     vocabulary: tuple[str, ...]
 
 
-def coded(labels: Any) -> Encoded | None:
+Cell: TypeAlias = str | float | None
+Labels: TypeAlias = npt.ArrayLike | Sequence[Cell] | Sequence[Sequence[Cell]] | Encoded
+"""Labels of rows: a list, an array or a column of a data frame. None and NaN are missing."""
+
+
+def shape_of(labels: Labels) -> tuple[int, ...]:
+    """Return the shape of labels in any of their forms."""
+    return (
+        labels.codes.shape
+        if isinstance(labels, Encoded)
+        else np.shape(cast("npt.ArrayLike", labels))
+    )
+
+
+def check_unmasked(values: Labels, *, what: str) -> None:
+    """Refuse a masked array.
+
+    Parameters
+    ----------
+    values : any
+    what : str
+        Name of the argument, for errors.
+
+    Raises
+    ------
+    InputError
+        When `values` is a masked array.
+    """
+    if np.ma.isMaskedArray(values):
+        raise InputError(
+            f"{what}: the array is masked, and what is masked would count; expected an array "
+            "without a mask. Leave the masked rows out of every array"
+        )
+
+
+def coded(labels: Labels) -> Encoded | None:
     """Return labels that have codes already, or get them from Arrow; None for others.
 
     Columns of text in Arrow's memory (of pyarrow, polars and pandas) are encoded there, without a
@@ -66,7 +80,7 @@ def coded(labels: Any) -> Encoded | None:
     return None if column is None else _coded_text(column)
 
 
-def text_column(labels: Any) -> pa.ChunkedArray | None:
+def text_column(labels: Labels) -> pa.ChunkedArray | None:
     """Return a column of text in Arrow's memory, or of codes into texts; None for others."""
     streams = hasattr(labels, "__arrow_c_stream__")
     one = len(getattr(labels, "shape", (0,))) == 1
@@ -101,7 +115,7 @@ def _coded_text(column: pa.ChunkedArray) -> Encoded:
     return Encoded(lookup[codes], tuple(kept))
 
 
-def encode(labels: Any, *, what: str = "labels") -> tuple[Integers32, tuple[str, ...]]:
+def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, tuple[str, ...]]:
     """Turn labels into codes and their sorted names.
 
     Parameters
@@ -146,7 +160,7 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Integers32, tuple[str,
     return _sorted(Encoded(codes, names), int if numbers else str)
 
 
-def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...]]:
+def unit_codes(labels: Labels, n: int, what: str) -> tuple[Integers, tuple[str, ...]]:
     """Return the unit of each of n rows, from 0, and names; a row without a label stands alone.
 
     Raises
@@ -163,7 +177,7 @@ def unit_codes(labels: Any, n: int, what: str) -> tuple[Integers, tuple[str, ...
     return found, (*names, *(f"row {row}" for row in alone.tolist()))
 
 
-def label_array(labels: Any, *, what: str = "labels") -> AnyArray:
+def label_array(labels: Labels, *, what: str = "labels") -> AnyArray:
     """Return labels as an array in which NaN beside strings is still NaN, not the text "nan".
 
     Raises

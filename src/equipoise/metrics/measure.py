@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
-from equipoise.core import Estimate, Floats, no_ends, record
+from equipoise.core import Estimate, Floats, GroupLabels, Labels, no_ends, record
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.stats.resampling import (
     Bootstrap,
@@ -34,8 +35,8 @@ class Drawing(TypedDict, total=False):
 class Rows(Drawing, total=False):
     """Drawing, and `weights` and `units` of the rows, see `equipoise.metrics.counts.count`."""
 
-    weights: Any
-    units: Any
+    weights: npt.ArrayLike | None
+    units: Labels | None
 
 
 # Cells that permutations beyond those asked for may draw: a second or two of work for each null.
@@ -169,12 +170,12 @@ def measure(
 
 def measured(
     measures: Sequence[Measure],
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
-    weights: Any = None,
-    units: Any = None,
+    weights: npt.ArrayLike | None = None,
+    units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """Count rows and measure the counts; see `equipoise.metrics.counts.count` and `measure`."""

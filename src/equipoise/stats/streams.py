@@ -132,7 +132,7 @@ def _poisson_times(units: Any, key: Any, first: int, reached: Any, times: Any) -
 
 
 @compiled("void(uint64[::1], uint64[::1], int64, uint64[:,::1])")
-def philox_numbers(units: Any, key: Any, first: int, found: Any) -> None:
+def philox_numbers(units: Words, key: Words, first: int, found: Words) -> None:
     """Set the number of each unit in each replicate, shape (units, replicates)."""
     lanes, numbers = np.empty((4, 64), np.uint32), np.empty(64, np.uint64)
     many = found.shape[1]

@@ -8,7 +8,17 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from equipoise.core import Ends, Estimate, Floats, InputError, no_ends, parts_to_table
+from equipoise.core import (
+    Ends,
+    Estimate,
+    Floats,
+    GroupLabels,
+    InputError,
+    Labels,
+    no_ends,
+    parts_to_table,
+)
+from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import (
     NOTHING,
     against_chance,
@@ -45,9 +55,9 @@ _METHODS: Mapping[Kind, str] = {
 
 
 def accuracy(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     **rows: Unpack[Rows],
 ) -> Estimate:
     """Share of rows whose prediction is the true class.
@@ -74,9 +84,9 @@ def accuracy(
 
 
 def worst_group_accuracy(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
     null: Null = "rows",
     **rows: Unpack[Rows],
@@ -112,9 +122,9 @@ def worst_group_accuracy(
 
 
 def accuracy_gap(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
     null: Null = "rows",
     **rows: Unpack[Rows],
@@ -225,12 +235,12 @@ class Accuracy(Measure):
 
 
 def hit_rate(
-    y_true_sets: Any,
-    top_predictions: Any,
-    groups: Any,
+    y_true_sets: Iterable[Cell | Iterable[Cell]],
+    top_predictions: Labels,
+    groups: GroupLabels,
     *,
     k: int = 5,
-    units: Any = None,
+    units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Share of images of which any true class is among the k best predictions.
@@ -273,7 +283,12 @@ def hit_rate(
 
 
 def hits(
-    y_true_sets: Any, top_predictions: Any, groups: Any, *, k: int = 5, units: Any = None
+    y_true_sets: Iterable[Cell | Iterable[Cell]],
+    top_predictions: Labels,
+    groups: GroupLabels,
+    *,
+    k: int = 5,
+    units: Labels | None = None,
 ) -> Counts:
     """Count hits and misses by group, in the form that `HitRate` measures.
 
@@ -292,7 +307,7 @@ def hits(
     if top.ndim != 2 or not 1 <= k <= top.shape[1]:
         raise InputError(
             f"k={k}: expected 1 to the number of predictions per row; "
-            f"top_predictions has shape {np.shape(top_predictions)}"
+            f"top_predictions has shape {shape_of(top_predictions)}"
         )
     truths = [_labels(labels) for labels in y_true_sets]
     check_lengths(len(truths), top_predictions=len(top))
@@ -304,13 +319,14 @@ def hits(
     return count(present, np.array(outcome, dtype=object), groups, units=units)
 
 
-def _labels(labels: Any) -> frozenset[str]:
+def _labels(labels: Cell | Iterable[Cell]) -> frozenset[str]:
     """Return the labels of one image; None, NaN and "" are none."""
-    several = isinstance(labels, Iterable) and not isinstance(labels, str | bytes)
-    texts = {
-        "" if isinstance(one, float) and math.isnan(one) else str(one)
-        for one in (labels if several else [labels])
-    }
+    every: Iterable[Cell | bytes]
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        every = [labels]
+    else:
+        every = labels
+    texts = {"" if isinstance(one, float) and math.isnan(one) else str(one) for one in every}
     return frozenset(texts - {"", "None", "<NA>", "NaT"})
 
 

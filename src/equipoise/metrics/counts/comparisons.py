@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from scipy import special, stats
 
-from equipoise.core import Floats, InputError, Integers, record, unwarned
+from equipoise.core import Floats, GroupLabels, InputError, Integers, Labels, record, unwarned
 from equipoise.metrics.building import spread_level
 from equipoise.metrics.counts.rates import RATES, Cells, Rate
 from equipoise.metrics.counts.table import Counts, count
@@ -103,13 +102,13 @@ def all_others(counts: Floats) -> Floats:
 
 
 def rate_comparisons(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
     reference: str | None = None,
-    weights: Any = None,
-    units: Any = None,
+    weights: npt.ArrayLike | None = None,
+    units: Labels | None = None,
     level: float = 0.95,
 ) -> pa.Table:
     """Differences and ratios of every group's rates to other groups.

@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import Any, Literal, Unpack, cast, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chndtr, ndtri
@@ -35,9 +36,11 @@ from equipoise.core import (
     Ends,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     InputError,
     Integers,
+    Labels,
     no_ends,
     record,
     unwarned,
@@ -497,9 +500,9 @@ _EQUAL = 1e-12
 
 
 def effect_sizes(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
     statistic: Statistic = "cramers_v",
     min_expected: float = 5.0,
@@ -759,9 +762,9 @@ class Classes:
 
 
 def skewsize(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
     statistic: Statistic = "cramers_v",
     min_expected: float = 5.0,
@@ -947,7 +950,7 @@ class TableOptions(Drawing, total=False):
     bias_corrected: bool
 
 
-def cramers_v(table: Any, **options: Unpack[TableOptions]) -> Estimate:
+def cramers_v(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
 
     Parameters
@@ -985,7 +988,7 @@ def cramers_v(table: Any, **options: Unpack[TableOptions]) -> Estimate:
     return _of_table(table, "cramers_v", **options)
 
 
-def phi(table: Any, **options: Unpack[TableOptions]) -> Estimate:
+def phi(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     """Phi = sqrt(χ² / n) of a table of counts.
 
     Parameters
@@ -1011,7 +1014,7 @@ def phi(table: Any, **options: Unpack[TableOptions]) -> Estimate:
     return _of_table(table, "phi", **options)
 
 
-def tschuprows_t(table: Any, **options: Unpack[TableOptions]) -> Estimate:
+def tschuprows_t(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
 
     Parameters

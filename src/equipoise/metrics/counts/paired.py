@@ -19,10 +19,12 @@ from equipoise.core import (
     Ends,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     GroupValue,
     InputError,
     Integers,
+    Labels,
     Part,
     encode,
     no_ends,
@@ -175,7 +177,13 @@ class Pair:
             yield tables
 
 
-def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any = None) -> Joint:
+def join(
+    y_true: Labels,
+    predictions: Mapping[str, Any],
+    groups: GroupLabels,
+    *,
+    units: Labels | None = None,
+) -> Joint:
     """Count the rows that every model answered by true class, all labels and group.
 
     Parameters
@@ -313,9 +321,9 @@ def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
 
 
 def accuracy_difference(
-    y_true: Any,
-    y_pred_unbiased: Any,
-    y_pred_biased: Any,
+    y_true: Labels,
+    y_pred_unbiased: Labels,
+    y_pred_biased: Labels,
     *,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,

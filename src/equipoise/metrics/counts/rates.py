@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from equipoise.core import Booleans, Estimate, Floats, InputError, record
+from equipoise.core import Booleans, Estimate, Floats, GroupLabels, InputError, Labels, record
+from equipoise.core.labels import shape_of
 from equipoise.metrics.building import (
     clustered_method,
     count_estimate,
@@ -399,9 +400,9 @@ class Family:
 
 
 def rates(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     **rows: Unpack[Rows],
 ) -> Estimate:
     """Gaps between groups in every confusion rate, one class against the rest.
@@ -485,11 +486,11 @@ class Rates(RateGaps):
 
 
 def demographic_parity(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels | None,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
-    units: Any = None,
+    units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted.
@@ -526,7 +527,7 @@ def demographic_parity(
     ----------
     Calders, Kamiran & Pechenizkiy 2009; Albuquerque et al. 2024, "SkewSize", eq. 5.
     """
-    shape = np.shape(y_pred)
+    shape = shape_of(y_pred)
     if len(shape) != 1:
         raise InputError(f"y_pred: shape {shape}; expected one label per row, shape (n,)")
     counts = count(y_pred if y_true is None else y_true, y_pred, groups, units=units)
@@ -553,9 +554,9 @@ class DemographicParity(RateGaps):
 
 
 def equalized_odds(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
     aggregate: Aggregate = "max",
     **rows: Unpack[Rows],

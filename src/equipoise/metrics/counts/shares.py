@@ -43,6 +43,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    Labels,
     Part,
     encode,
     no_ends,
@@ -317,7 +318,7 @@ class Confusion:
 
     @classmethod
     def of_labels(
-        cls, true: Any, said: Any, *, outcomes: Sequence[str] = ()
+        cls, true: Labels, said: Labels, *, outcomes: Sequence[str] = ()
     ) -> tuple[Confusion, int]:
         """Count labelled images.
 
@@ -663,12 +664,12 @@ def mad(shares: Floats) -> Floats:
 
 
 def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
-    predicted: Any,
+    predicted: Labels,
     confusion: Confusion | None,
     *,
     classes: Sequence[str] | None = None,
     aside: Sequence[str] = (),
-    units: Any = None,
+    units: Labels | None = None,
     max_condition: float = 20.0,
     min_labelled: int = 10,
     resampling: Resampling | None = DEFAULT,

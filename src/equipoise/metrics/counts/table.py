@@ -22,10 +22,12 @@ from equipoise.core import (
     MIN_SIZE,
     Booleans,
     Floats,
+    GroupLabels,
     Groups,
     InputError,
     Integers,
     Integers32,
+    Labels,
     Words,
     encode,
     record,
@@ -82,7 +84,9 @@ class Column:
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, labels: Any, what: str, *, ordered: bool = True, sampled: bool = False) -> Column:
+    def of(
+        cls, labels: Labels, what: str, *, ordered: bool = True, sampled: bool = False
+    ) -> Column:
         """Take labels as they are where they are numbers of a small range; encode others.
 
         Arrow encodes text in its own memory, which is that of polars and pandas, too. Names are
@@ -252,7 +256,7 @@ def _add(
 
 
 def count_cells(
-    y_true: Any, y_pred: Any, groups: Any
+    y_true: Labels, y_pred: Labels, groups: GroupLabels
 ) -> tuple[Groups, tuple[str, ...], Integers, Floats, dict[str, int]]:
     """Count independent rows of one label each, see `equipoise.metrics.counts.count`.
 
@@ -270,7 +274,8 @@ def count_cells(
     """
     given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
     named = [(y_true, "y_true"), (y_pred, "y_pred")]
-    named += [] if given else [(groups, "groups['group']")]
+    if not isinstance(groups, Groups | Mapping):
+        named.append((groups, "groups['group']"))
     # Arrow encodes text in threads; numbers are ready sooner than a thread is.
     spread = map if all(isinstance(one, np.ndarray) for one, _ in named) else each
     columns = list(
@@ -411,7 +416,7 @@ def _check_rows(right: Any, what: str, expected: str) -> None:
         raise InputError(f"{what}, row {int(np.argmin(right)) + 1}: expected {expected}")
 
 
-def units_of(units: Any, n: int, kept: Booleans) -> Encoded | None:
+def units_of(units: Labels | None, n: int, kept: Booleans) -> Encoded | None:
     """Encode the units of the rows that are kept, None without units.
 
     A row of code -1 is a unit of its own.
@@ -586,12 +591,12 @@ def sum_by(codes: Integers, size: int, tables: Floats) -> Floats:
 
 
 def count(
-    y_true: Any,
-    y_pred: Any,
-    groups: Any,
+    y_true: Labels,
+    y_pred: Labels,
+    groups: GroupLabels,
     *,
-    weights: Any = None,
-    units: Any = None,
+    weights: npt.ArrayLike | None = None,
+    units: Labels | None = None,
 ) -> Counts:
     """Count rows by true class, predicted label and group.
 

@@ -3,12 +3,20 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, Floats32, InputError, Integers, record
+from equipoise.core import (
+    AnyArray,
+    Floats,
+    Floats32,
+    InputError,
+    Integers,
+    Integers32,
+    record,
+)
 from equipoise.metrics.vector_rows import Table, float_rows, taken
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
@@ -221,7 +229,13 @@ class CosineScores:
         return kernel_rows(taken(self.items, rows))
 
 
-def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = None) -> CosineScores:
+Scores: TypeAlias = npt.ArrayLike | CosineScores
+"""Scores of every item for every query, (queries, n) or (n,), or what computes them."""
+
+
+def cosine_scores(
+    items: npt.ArrayLike, queries: npt.ArrayLike, *, names: Sequence[str] | None = None
+) -> CosineScores:
     """Score items by their cosine to queries, to be given to retrieval metrics as `scores`.
 
     The table of queries by items is never held: items are read in blocks, compared in float32
@@ -278,7 +292,7 @@ _RUN = 64
 
 
 @compiled(*float_rows("void(rows, int64[::1], float64[:, ::1], float64[::1], float64[::1])"))
-def inner(block: Any, owner: Any, queries: Any, dots: Any, squares: Any) -> None:
+def inner(block: AnyArray, owner: Integers, queries: Floats, dots: Floats, squares: Floats) -> None:
     """Write the products of each vector with its query, and with itself, in float64.
 
     Parameters
@@ -338,7 +352,14 @@ def _list(  # noqa: PLR0913, PLR0917 - kernels take arrays
 @compiled(
     "int64(float32[:, ::1], float32[::1], float32[::1], int16[::1], int32[::1], float32[::1])"
 )
-def reaching(products: Any, inverse: Any, least: Any, query: Any, place: Any, score: Any) -> int:
+def reaching(
+    products: Floats32,
+    inverse: Floats32,
+    least: Floats32,
+    query: AnyArray,
+    place: Integers32,
+    score: Floats32,
+) -> int:
     """List the scores that reach their query's bar, and return how many do.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from equipoise.core import Floats, Integers, Integers32, record
+from equipoise.core import Floats, Integers, Integers32, Words32, record
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange, varies
 from equipoise.stats.streams import Seed, add_shuffled, stream
@@ -306,7 +306,7 @@ def _dealt(rng: np.random.Generator, left: Integers, size: int) -> Integers:
 
 
 @compiled("boolean(int32[:, ::1], int64[::1], int64[::1], uint32[::1])")
-def shuffle(state: Any, first: Any, size: Any, random: Any) -> Any:
+def shuffle(state: Integers32, first: Integers, size: Integers, random: Words32) -> Any:
     """Shuffle each stratum of each row in place, as numpy's `Generator.permuted` does.
 
     Parameters
@@ -349,7 +349,13 @@ def shuffle(state: Any, first: Any, size: Any, random: Any) -> Any:
     "void(int32[::1], int64[::1], int64[::1], int64[::1], float64[::1], int64[::1], int32[:, ::1])"
 )
 def draw_first(
-    labels: Any, first: Any, size: Any, wanted: Any, random: Any, source: Any, found: Any
+    labels: Integers32,
+    first: Integers,
+    size: Integers,
+    wanted: Integers,
+    random: Floats,
+    source: Integers,
+    found: Integers32,
 ) -> None:
     """Draw the first labels of each stratum from all of it, without replacement.
 
@@ -395,7 +401,7 @@ def draw_first(
 
 
 @compiled("void(int32[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1])")
-def group_sums(codes: Any, scores: Any, sums: Any, counts: Any) -> None:
+def group_sums(codes: Integers32, scores: Floats, sums: Floats, counts: Floats) -> None:
     """Add up the scores of each group for every drawing of the groups.
 
     Parameters

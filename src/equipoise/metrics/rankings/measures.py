@@ -14,6 +14,7 @@ from equipoise.core import (
     Ends,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     Harm,
     InputError,
@@ -36,6 +37,7 @@ from equipoise.metrics.building import (
     untested,
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, Drawing, Draws
+from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import UNITS, exchange_labels
 from equipoise.metrics.rankings.pools import (
     Desired,
@@ -393,7 +395,9 @@ class RankingOptions(Pooling, Drawing, total=False):
     desired: Desired
 
 
-def max_skew(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
+def max_skew(
+    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+) -> Estimate:
     """MaxSkew@K: how much the most favoured group is over-represented among the K best.
 
     Skew@K of a group is ln(its share of the K best / its desired share). Items that tie at the
@@ -451,7 +455,9 @@ def max_skew(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptio
     return retrieval_measures(scores, groups, k=k, measures=["max_skew"], **options)["max_skew"]
 
 
-def min_skew(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
+def min_skew(
+    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+) -> Estimate:
     """MinSkew@K: how much the least favoured group is under-represented among the K best.
 
     Parameters
@@ -477,7 +483,9 @@ def min_skew(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptio
     return retrieval_measures(scores, groups, k=k, measures=["min_skew"], **options)["min_skew"]
 
 
-def skew_at_k(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
+def skew_at_k(
+    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+) -> Estimate:
     """Skew@K of groups: ln(share of the K best / desired share).
 
     Parameters
@@ -505,7 +513,9 @@ def skew_at_k(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOpti
     return retrieval_measures(scores, groups, k=k, measures=["skew_at_k"], **options)["skew_at_k"]
 
 
-def ndkl(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions]) -> Estimate:
+def ndkl(
+    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+) -> Estimate:
     """NDKL: discounted mean over the prefixes 1..k of KL(shares in the prefix ‖ desired shares).
 
     Parameters
@@ -536,8 +546,8 @@ def ndkl(scores: Any, groups: Any, *, k: int, **options: Unpack[RankingOptions])
 
 
 def bias_at_k(
-    scores: Any,
-    groups: Any,
+    scores: Scores,
+    groups: GroupLabels,
     *,
     k: int,
     first: str | None = None,
@@ -576,7 +586,7 @@ def bias_at_k(
 
 
 def retrieval_mad(
-    scores: Any, groups: Any, *, k: int = 100, **options: Unpack[RankingOptions]
+    scores: Scores, groups: GroupLabels, *, k: int = 100, **options: Unpack[RankingOptions]
 ) -> Estimate:
     """Sum over groups of |share of the K best − mean share|.
 
@@ -614,8 +624,8 @@ MEASURES: tuple[RankingMeasure, ...] = (
 
 
 def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
-    scores: Any,
-    groups: Any,
+    scores: Scores,
+    groups: GroupLabels,
     *,
     k: int,
     measures: Sequence[RankingMeasure] = MEASURES,
@@ -786,8 +796,8 @@ _BANDS = ("chance", "chance_low", "chance_high")
 
 
 def retrieval_curves(
-    scores: Any,
-    groups: Any,
+    scores: Scores,
+    groups: GroupLabels,
     *,
     k: int,
     desired: Desired = "pool",

@@ -12,15 +12,17 @@ from equipoise.core import (
     AnyArray,
     Booleans,
     Floats,
+    GroupLabels,
     Groups,
     InputError,
     Integers,
+    Labels,
     Words,
     encode,
     record,
 )
 from equipoise.core.labels import check_unmasked, unit_codes
-from equipoise.metrics.rankings.cosines import CosineScores
+from equipoise.metrics.rankings.cosines import CosineScores, Scores
 from equipoise.stats.streams import place_keys, unit_keys
 from equipoise.stats.threads import each
 
@@ -135,11 +137,11 @@ class Pooling(TypedDict, total=False):
         See `equipoise.metrics.max_skew`.
     """
 
-    queries: Any
-    within: Any
-    sets: Any
-    units: Any
-    subjects: Any
+    queries: Labels | None
+    within: Labels | None
+    sets: Labels | None
+    units: Labels | None
+    subjects: Labels | None
 
 
 def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
@@ -151,8 +153,8 @@ def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
     for some in items:
         keys[some] = place_keys(start, len(some))
         start += len(some)
-    for what in ("sets", "units"):
-        if (labels := pooling.get(what)) is not None:
+    for what, labels in (("sets", pooling.get("sets")), ("units", pooling.get("units"))):
+        if labels is not None:
             codes, names = encode(labels, what=what)
             named = np.append(unit_keys(names), np.uint64(0))
             keys = np.where(codes >= 0, named[codes], keys)
@@ -160,13 +162,13 @@ def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
 
 
 def pools_of(
-    scores: Any,
-    groups: Any,
-    queries: Any = None,
-    within: Any = None,
-    sets: Any = None,
-    units: Any = None,
-    subjects: Any = None,
+    scores: Scores,
+    groups: GroupLabels,
+    queries: Labels | None = None,
+    within: Labels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
 ) -> Pools:
     """Check the input of a ranking and say what every query ranks.
 

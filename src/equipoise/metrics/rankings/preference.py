@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from scipy import stats
@@ -14,6 +14,7 @@ from equipoise.core import (
     Ends,
     Estimate,
     Floats,
+    GroupLabels,
     GroupValue,
     Integers,
     Part,
@@ -33,6 +34,7 @@ from equipoise.metrics.building import (
     untested,
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
+from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import UNITS, in_order
 from equipoise.metrics.rankings.measures import POOL_ORDER, SET_ORDER, exchanged, weighted_mean
 from equipoise.metrics.rankings.pools import Pooling, Ranking, Tops, image_keys, pools_of
@@ -105,8 +107,8 @@ class Preferences:
 
 
 def systematic_preference(
-    scores: Any,
-    groups: Any,
+    scores: Scores,
+    groups: GroupLabels,
     *,
     k: int,
     resampling: Resampling | None = DEFAULT,

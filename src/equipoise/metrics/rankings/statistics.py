@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 
 from equipoise.core import Booleans, Floats, InputError, Integers32, record, unwarned
+from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled
 
@@ -223,7 +225,9 @@ def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
     "void(int32[:, :, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
     "float64[:, ::1])"
 )
-def divergences(codes: Any, wanted: Any, growth: Any, logs: Any, weights: Any, found: Any) -> None:
+def divergences(
+    codes: Integers32, wanted: Floats, growth: Floats, logs: Floats, weights: Floats, found: Floats
+) -> None:
     """Write the weighted sum over prefixes of KL(shares ‖ desired shares).
 
     An item changes one count: i KL_i = Σ c ln c − i ln i − Σ c ln d costs O(1) a place.
@@ -260,7 +264,9 @@ def divergences(codes: Any, wanted: Any, growth: Any, logs: Any, weights: Any, f
     "void(int32[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], "
     "float64[:, :, :, ::1])"
 )
-def walk(codes: Any, wanted: Any, inverse: Any, growth: Any, logs: Any, found: Any) -> None:
+def walk(
+    codes: Integers32, wanted: Floats, inverse: Floats, growth: Floats, logs: Floats, found: Floats
+) -> None:
     """Write KL and the largest and smallest ratio of count and desired share, of each prefix.
 
     Parameters
@@ -392,7 +398,9 @@ def _distinct(values: Floats) -> Floats:
 Direction = Literal["images", "texts"]
 
 
-def recall_hits(scores: Any, relevant: Any, *, k: int, to: Direction = "images") -> Floats:
+def recall_hits(
+    scores: Scores, relevant: npt.ArrayLike, *, k: int, to: Direction = "images"
+) -> Floats:
     """Return whether each query finds something relevant among its k best, shape (queries,).
 
     Parameters

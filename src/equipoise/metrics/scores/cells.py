@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Booleans, Bytes, Floats, Integers, Integers32, unwarned
+from equipoise.core import Booleans, Bytes, Floats, Integers, Integers32, Words32, unwarned
 from equipoise.stats.compiled import compiled
 from equipoise.stats.streams import Seed, stream
 
@@ -17,7 +17,7 @@ _DRAWS = 128
 
 
 @compiled("Tuple((uint32[::1], int64))(float64[::1], boolean[::1], uint8[::1], int32[::1])")
-def pack(scores: Any, labels: Any, measured: Any, rows: Any) -> Any:
+def pack(scores: Floats, labels: Booleans, measured: Bytes, rows: Integers32) -> Any:
     """Return cells with the bits of `measured` of some rows, and how many thresholds there are.
 
     Thresholds are the distinct scores of positives, falling. Cell 3 u holds the negatives above
@@ -97,7 +97,9 @@ def _count_below(rising: Any, first: Any, scale: Any, score: Any) -> Any:
 
 
 @compiled("void(int32[::1], int32[::1], boolean[::1], int64[:,::1], int32[::1])")
-def choose(order: Any, codes: Any, labels: Any, quota: Any, chosen: Any) -> None:
+def choose(
+    order: Integers32, codes: Integers32, labels: Booleans, quota: Integers, chosen: Integers32
+) -> None:
     """Choose the first rows of each group and label in an order, until `quota` is used up."""
     many = 0
     for row in order:
@@ -111,7 +113,9 @@ def choose(order: Any, codes: Any, labels: Any, quota: Any, chosen: Any) -> None
 
 
 @compiled("void(uint32[::1], uint32[::1], int64[::1], uint32[:,::1], int64, float64[:,::1])")
-def fixed_draws(positive: Any, negative: Any, draw: Any, state: Any, many: Any, found: Any) -> None:
+def fixed_draws(
+    positive: Words32, negative: Words32, draw: Integers, state: Words32, many: int, found: Floats
+) -> None:
     """Draw positives and negatives with replacement, and measure each replicate.
 
     `draw` says how many positives and negatives a replicate has, and how many of them, the first
@@ -205,7 +209,7 @@ def _indices(state: Any, below: Any, drawn: Any) -> None:
 
 
 @compiled("void(uint32[::1], int32[::1], int32[::1], int64[::1])")
-def by_cell(packed: Any, rows: Any, ordered: Any, ends: Any) -> None:
+def by_cell(packed: Words32, rows: Integers32, ordered: Integers32, ends: Integers) -> None:
     """Sort rows by their cell, and set where each cell ends."""
     for row in packed:
         ends[row >> np.uint32(2)] += 1
@@ -224,7 +228,13 @@ def by_cell(packed: Any, rows: Any, ordered: Any, ends: Any) -> None:
     "void(int32[::1], int64[::1], uint8[::1], uint8[:,::1], int32[::1], float64, float64[:,::1])"
 )
 def weigh(
-    ordered: Any, ends: Any, measured: Any, times: Any, totals: Any, ratio: Any, found: Any
+    ordered: Integers32,
+    ends: Integers,
+    measured: Bytes,
+    times: Bytes,
+    totals: Integers32,
+    ratio: float,
+    found: Floats,
 ) -> None:
     """Measure every replicate of rows sorted by cell.
 

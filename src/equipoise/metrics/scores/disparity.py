@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import (
     AnyArray,
@@ -22,11 +23,13 @@ from equipoise.core import (
     Estimate,
     Excluded,
     Floats,
+    GroupLabels,
     Groups,
     GroupValue,
     InputError,
     Integers,
     Integers32,
+    Labels,
     Part,
     Words,
     no_ends,
@@ -201,12 +204,12 @@ class Concepts:
 
 
 def read_concepts(
-    scores: Any,
-    labels: Any,
-    groups: Any,
+    scores: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    groups: GroupLabels,
     *,
     concepts: Sequence[str] | None = None,
-    units: Any = None,
+    units: Labels | None = None,
     unlabelled: Literal["keep", "leave out"] = "keep",
 ) -> Concepts:
     """Check shapes and groups, and leave out the rows that have no group.
@@ -772,9 +775,9 @@ HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `lo
 
 
 def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all with defaults
-    scores: Any,
-    labels: Any,
-    groups: Any,
+    scores: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    groups: GroupLabels,
     *,
     metric: Metric = "average_precision",
     prevalence: Prevalence = "weighted",
@@ -785,7 +788,7 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
     incomplete: Literal["group", "concept"] = "group",
     unlabelled: Literal["keep", "leave out"] = "keep",
     concepts: Sequence[str] | None = None,
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -860,15 +863,15 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
 
 
 def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
-    scores: Any,
-    labels: Any,
-    groups: Any,
+    scores: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    groups: GroupLabels,
     metrics: Sequence[Metric],
     choices: Choices | None = None,
     *,
     unlabelled: Literal["keep", "leave out"] = "keep",
     concepts: Sequence[str] | None = None,
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> dict[Metric, ConceptResults]:
@@ -950,13 +953,13 @@ def summarise(results: ConceptResults) -> Estimate:
 
 
 def concept_hit_rate(
-    scores: Any,
-    labels: Any,
-    groups: Any,
+    scores: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    groups: GroupLabels,
     *,
     k: int = 5,
     others: Iterable[Any] = (),
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:

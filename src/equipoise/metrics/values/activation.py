@@ -14,9 +14,11 @@ from equipoise.core import (
     Booleans,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     InputError,
     Integers,
+    Labels,
     Part,
     parts_to_table,
     record,
@@ -167,11 +169,11 @@ def _read(maps: Any, boxes: Any, groups: Any, units: Any) -> tuple[Regions, Grou
 
 
 def activation_share(
-    maps: Any,
-    boxes: Any,
-    groups: Any = None,
+    maps: npt.ArrayLike,
+    boxes: npt.ArrayLike,
+    groups: GroupLabels | None = None,
     *,
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -280,12 +282,12 @@ def _drawn(
 
 
 def activation_share_gap(
-    maps: Any,
-    boxes: Any,
-    groups: Any,
+    maps: npt.ArrayLike,
+    boxes: npt.ArrayLike,
+    groups: GroupLabels,
     *,
     beyond_area: bool = False,
-    units: Any = None,
+    units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Largest difference between groups in the mean share of maps inside a region.

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import (
     AnyArray,
@@ -13,10 +14,12 @@ from equipoise.core import (
     Ends,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     GroupValue,
     InputError,
     Integers,
+    Labels,
     Part,
     encode,
     no_ends,
@@ -24,7 +27,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
-from equipoise.core.labels import unit_codes
+from equipoise.core.labels import shape_of, unit_codes
 from equipoise.metrics.building import (
     against_chance,
     excluded_of,
@@ -263,13 +266,13 @@ def _against_rest(
 
 
 def rejection_gap(
-    rejected: Any,
-    groups: Any,
+    rejected: npt.ArrayLike,
+    groups: GroupLabels,
     *,
-    checks: Any = None,
-    sets: Any = None,
-    clusters: Any = None,
-    strata: Any = None,
+    checks: npt.ArrayLike | None = None,
+    sets: Labels | None = None,
+    clusters: Labels | None = None,
+    strata: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -317,8 +320,9 @@ def rejection_gap(
     values, of = _values(rejected, checks), Groups.of(groups)
     n = len(values)
     for name, one in (("groups", of.codes), ("strata", strata)):
-        if one is not None and len(one) != n:
-            raise InputError(f"{name}: {len(one)} rows; expected {n}, as in rejected")
+        size = n if one is None else shape_of(one)[0]
+        if size != n:
+            raise InputError(f"{name}: {size} rows; expected {n}, as in rejected")
     unknown, without = values[:, 1] == 0, of.codes < 0
     kept = np.flatnonzero(~unknown & ~without)
     if not len(kept):

@@ -19,6 +19,7 @@ from equipoise.core import (
     Ends,
     Estimate,
     Floats,
+    GroupLabels,
     GroupValue,
     InputError,
     Integers,
@@ -49,6 +50,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, Draws
+from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import (
     UNITS,
     exchange_alone,
@@ -716,8 +718,8 @@ def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
 
 
 def normalized_similarity_mad(
-    scores: Any,
-    groups: Any,
+    scores: Scores,
+    groups: GroupLabels,
     *,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -858,8 +860,8 @@ def _resampled(
 
 
 def similarity_gap(
-    scores: Any,
-    groups: Any,
+    scores: Scores,
+    groups: GroupLabels,
     *,
     scale: float | None = None,
     resampling: Resampling | None = DEFAULT,

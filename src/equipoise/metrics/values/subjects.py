@@ -7,6 +7,7 @@ from itertools import permutations as orderings
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtr
 from scipy.stats import rankdata
 
@@ -34,7 +35,7 @@ from equipoise.stats.resampling import Resampling, null_draws
 from equipoise.stats.streams import Seed, stream
 
 
-def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
+def correlation(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """Correlation of a metric with an outside series, such as salaries or an index of nations.
 
     Parameters
@@ -89,7 +90,9 @@ def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
     )
 
 
-def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Callable[[Any], Floats]:
+def loess(
+    x: npt.ArrayLike, y: npt.ArrayLike, *, span: float = 2.0 / 3.0
+) -> Callable[[npt.ArrayLike], Floats]:
     """Smooth y over x by local linear regression, of degree 1, without robustness steps.
 
     Parameters
@@ -140,7 +143,7 @@ def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Callable[[Any], Floats]
     return lambda points: np.array([fit(point) for point in np.atleast_1d(points)])
 
 
-def pairs_of(x: Any, y: Any) -> tuple[Floats, Floats, int]:
+def pairs_of(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats, int]:
     """Return pairs of finite numbers in order, and how many others there are."""
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
@@ -291,8 +294,8 @@ FEW_SUBJECTS = 20
 
 
 def alignment(
-    preferences: Any,
-    hypothesis: Any,
+    preferences: npt.ArrayLike | Mapping[str, float],
+    hypothesis: npt.ArrayLike | Mapping[str, float],
     *,
     statistic: Literal["mean", "rank"] = "mean",
     resampling: Resampling | None = DEFAULT,

@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import combinations, product
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table, record, unwarned
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
@@ -41,9 +42,9 @@ _SKEWED = 0.75
 
 
 def association_score(
-    targets: Any,
-    a: Any,
-    b: Any,
+    targets: npt.ArrayLike,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
     *,
     fixed: Collection[str] = (),
     **options: Unpack[Options],
@@ -108,10 +109,10 @@ def association_score(
 
 
 def differential_association(
-    c1: Any,
-    c2: Any,
-    m_images: Any,
-    f_images: Any,
+    c1: npt.ArrayLike,
+    c2: npt.ArrayLike,
+    m_images: npt.ArrayLike,
+    f_images: npt.ArrayLike,
     *,
     fixed: Collection[str] = ("c1", "c2"),
     **options: Unpack[Options],
@@ -168,10 +169,10 @@ def differential_association(
 
 
 def weat(
-    x: Any,
-    y: Any,
-    a: Any,
-    b: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
     *,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
@@ -242,9 +243,9 @@ def weat(
 
 
 def sc_weat(
-    w: Any,
-    a: Any,
-    b: Any,
+    w: npt.ArrayLike,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
     *,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
@@ -280,10 +281,11 @@ def sc_weat(
     ----------
     Caliskan et al. 2017 (WEFAT); Caliskan et al. 2022 (SC-WEAT).
     """
-    target = np.asarray(w)
-    target = target[None] if target.ndim == 1 and options.get("similarity") is None else w
-    if np.ndim(target) > 0 and len(target) != 1:
-        raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
+    shape = np.shape(w)
+    single = len(shape) == 1 and options.get("similarity") is None
+    if shape and not single and shape[0] != 1:
+        raise InputError(f"w: {shape[0]} targets; expected one, call sc_weat for each")
+    target = np.asarray(w)[None] if single else w
     space = Space.of({"w": target}, {"a": a, "b": b}, fixed, **options)
     effect = _EffectSize(space, "a", "b", space["w"].vectors[0], ddof)
     return effect.estimate("sc_weat", effect.jackknife(space), alternative)
@@ -520,9 +522,9 @@ class Scores:
 
 
 def total_absolute_association(
-    targets: Mapping[str, Any],
-    a: Any,
-    b: Any,
+    targets: Mapping[str, npt.ArrayLike],
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
     *,
     fixed: Collection[str] = (),
     **options: Unpack[Options],

@@ -340,7 +340,7 @@ class Sets:
     @classmethod
     def of(
         cls,
-        sets: Sequence[Any] | Mapping[str, Any],
+        sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
         resampling: Resampling | None,
         least: int = 1,
     ) -> Sets:
@@ -446,7 +446,7 @@ class Sets:
         )
 
 
-def principal_components(sets: Mapping[str, Any], components: int) -> dict[str, AnyArray]:
+def principal_components(sets: Mapping[str, npt.ArrayLike], components: int) -> dict[str, AnyArray]:
     """Project sets on the principal components of all their rows together.
 
     Rows of zeros, which have no direction, stay rows of zeros.
@@ -473,7 +473,7 @@ def principal_components(sets: Mapping[str, Any], components: int) -> dict[str, 
 
 
 def iss_intra(
-    embeddings: Any,
+    embeddings: npt.ArrayLike,
     *,
     include_self: bool = False,
     resampling: Resampling | None = DEFAULT,
@@ -523,7 +523,7 @@ def iss_intra(
 
 
 def iss_cross(
-    sets: Sequence[Any] | Mapping[str, Any],
+    sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
     *,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -595,7 +595,7 @@ def iss_cross(
 
 
 def mean_distances(
-    sets: Sequence[Any] | Mapping[str, Any],
+    sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
     *,
     level: float = 0.95,
 ) -> pa.Table:
@@ -625,7 +625,7 @@ def mean_distances(
 
 
 def iss_difference(
-    sets: Sequence[Any] | Mapping[str, Any],
+    sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
     *,
     resampling: Resampling | None = DEFAULT,
 ) -> Estimate:

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from equipoise.core import Ends, Estimate, Floats, InputError, no_ends
+from equipoise.core import Ends, Estimate, Floats, InputError, Labels, no_ends
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import SPREAD, moved_percentile
 from equipoise.metrics.measure import NO_INTERVAL
@@ -30,10 +31,10 @@ def _numbers(table: Any, what: str) -> Floats:
 
 
 def frechet_distance(
-    features: Any,
-    reference: Any,
+    features: npt.ArrayLike,
+    reference: npt.ArrayLike,
     *,
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
     rng: Seed = 0,
 ) -> Estimate:

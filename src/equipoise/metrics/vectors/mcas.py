@@ -8,6 +8,7 @@ from operator import or_
 from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import (
     Estimate,
@@ -120,12 +121,12 @@ class Components:
 
 
 def mcas(
-    target_images: Any,
-    target_texts: Any,
-    a_images: Any,
-    a_texts: Any,
-    b_images: Any,
-    b_texts: Any,
+    target_images: npt.ArrayLike,
+    target_texts: npt.ArrayLike,
+    a_images: npt.ArrayLike,
+    a_texts: npt.ArrayLike,
+    b_images: npt.ArrayLike,
+    b_texts: npt.ArrayLike,
     *,
     resample_texts: bool = False,
     **options: Unpack[Options],
@@ -287,14 +288,14 @@ def _joined(seed: Seed, images: Exchanged, texts: Exchanged) -> Exchanged:
 
 
 def xmcas(  # noqa: PLR0913 - one keyword for each choice
-    target_images: Any,
-    target_texts: Any,
-    a_images: Any,
-    a_texts: Any,
-    b_images: Any,
-    b_texts: Any,
-    c_images: Any,
-    c_texts: Any,
+    target_images: npt.ArrayLike,
+    target_texts: npt.ArrayLike,
+    a_images: npt.ArrayLike,
+    a_texts: npt.ArrayLike,
+    b_images: npt.ArrayLike,
+    b_texts: npt.ArrayLike,
+    c_images: npt.ArrayLike | Mapping[str, npt.ArrayLike],
+    c_texts: npt.ArrayLike | Mapping[str, npt.ArrayLike],
     *,
     offset: float = 0.0,
     resample_texts: bool = False,
@@ -400,7 +401,7 @@ def _geometry(numbers: Floats, *, offset: float) -> Floats:
 
 
 def estimate_offset(
-    mcas_values: Any, *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
+    mcas_values: npt.ArrayLike, *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
 ) -> Estimate:
     """Offset k of `xmcas`: the mean |MCAS| of targets that are declared neutral.
 

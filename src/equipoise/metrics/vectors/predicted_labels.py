@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import (
     Booleans,
     Ends,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     Harm,
     InputError,
     Integers,
+    Labels,
     Part,
     encode,
     no_ends,
@@ -25,6 +27,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
+from equipoise.core.labels import shape_of
 from equipoise.metrics.building import (
     NOTHING,
     SPREAD,
@@ -58,12 +61,12 @@ def spread(method: str, why: str) -> str:
 
 
 def label_concentration(
-    labels: Any,
-    groups: Any,
+    labels: Labels,
+    groups: GroupLabels,
     *,
     vocabulary: Sequence[str] | None = None,
     k: int = 10,
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -175,18 +178,18 @@ _UNDEFINED = "one group has no labels of its own, or all scores are equal"
 
 
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
-    labels: Any,
-    groups: Any,
+    labels: Labels,
+    groups: GroupLabels,
     vocabulary: Sequence[str],
-    embeddings: Any,
-    a: Any,
-    b: Any,
+    embeddings: npt.ArrayLike,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
     *,
     first: str | None = None,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
     similarity: Similarity | None = None,
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -244,7 +247,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         )
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
     usable, wanted = len(sets["labels"]), len(vocabulary)
-    if not len(embeddings) == usable == wanted:
+    if not shape_of(embeddings)[0] == usable == wanted:
         raise InputError(f"embeddings: {usable} rows, not zero; expected {wanted}, as vocabulary")
     counted = LabelCounts.of(labels, groups, units, vocabulary)
     names = counted.groups.names
@@ -308,7 +311,11 @@ class LabelCounts:
 
     @classmethod
     def of(
-        cls, labels: Any, groups: Any, units: Any, vocabulary: Sequence[str] | None
+        cls,
+        labels: Labels,
+        groups: GroupLabels,
+        units: Labels | None,
+        vocabulary: Sequence[str] | None,
     ) -> LabelCounts:
         """Count predicted labels by group.
 

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import (
     Chance,
@@ -25,6 +26,7 @@ from equipoise.core import (
     Harm,
     InputError,
     Integers,
+    Labels,
     Part,
     Words,
     no_ends,
@@ -577,7 +579,7 @@ class Options(Drawing, total=False):
     """What every score of sets takes, see `equipoise.metrics.association_score`."""
 
     similarity: Similarity | None
-    units: Mapping[str, Any] | None
+    units: Mapping[str, Labels] | None
 
 
 @record
@@ -604,12 +606,12 @@ class Space:
     @classmethod
     def of(
         cls,
-        targets: Mapping[str, Any],
-        attributes: Mapping[str, Any],
+        targets: Mapping[str, npt.ArrayLike],
+        attributes: Mapping[str, npt.ArrayLike],
         fixed: Collection[str],
         *,
         similarity: Similarity | None = None,
-        units: Mapping[str, Any] | None = None,
+        units: Mapping[str, Labels] | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
     ) -> Space:

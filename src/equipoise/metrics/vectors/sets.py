@@ -7,7 +7,7 @@ as they are stored: float64 unit vectors of all of them exist for small sets onl
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, InputError, Integers, encode, record
-from equipoise.core.labels import check_unmasked
+from equipoise.core import AnyArray, Floats, InputError, Integers, Labels, encode, record
+from equipoise.core.labels import check_unmasked, shape_of
 from equipoise.metrics.vector_rows import (
     ChosenRows,
     Table,
@@ -53,7 +53,9 @@ class PairScores:
 
     scores: npt.ArrayLike
 
-    def __call__(self, targets: Any, attributes: Any) -> Floats:
+    def __call__(
+        self, targets: Sequence[int] | Integers, attributes: Sequence[int] | Integers
+    ) -> Floats:
         """Return the scores of chosen rows and columns.
 
         Raises
@@ -65,7 +67,7 @@ class PairScores:
         if min(np.min(one, initial=0) for one in chosen) < 0:
             raise InputError("scores: an index is negative")
         try:
-            return matrix[np.ix_(*chosen)]
+            return matrix[np.ix_(*chosen)]  # type: ignore[arg-type]
         except (IndexError, ValueError) as error:
             raise InputError(f"scores: shape {matrix.shape}: {error}") from None
 
@@ -176,11 +178,11 @@ def plain_members(vectors: Floats, name: str = "") -> Members:
 
 
 def embed(
-    targets: Mapping[str, Any],
-    attributes: Mapping[str, Any],
+    targets: Mapping[str, npt.ArrayLike],
+    attributes: Mapping[str, npt.ArrayLike],
     *,
     similarity: Similarity | None = None,
-    units: Mapping[str, Any] | None = None,
+    units: Mapping[str, Labels] | None = None,
 ) -> dict[str, Members]:
     """Turn named sets into vectors whose inner products are the similarities.
 
@@ -213,7 +215,7 @@ def embed(
         found = _scored(targets, attributes, similarity)
     for name, labels in units.items():
         codes, names = encode(labels, what=f"units[{name!r}]")
-        expected = len(given[name])
+        expected = shape_of(given[name])[0]
         if len(codes) != expected or (codes < 0).any():
             raise InputError(
                 f"units[{name!r}]: {len(codes)} names, {int((codes < 0).sum())} of them missing; "
@@ -224,7 +226,7 @@ def embed(
     return found
 
 
-def embedding_table(embeddings: Any, name: str = "embeddings") -> Table:
+def embedding_table(embeddings: npt.ArrayLike, name: str = "embeddings") -> Table:
     """Return embeddings as they are, of shape (n, d) with n and d of at least 1.
 
     Raises
