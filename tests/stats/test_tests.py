@@ -20,6 +20,8 @@ from equipoise.stats.chance import (
     sign_flips,
     tail,
 )
+from equipoise.stats.hypergeometric import tails
+from equipoise.stats.intervals import studentized_range
 from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
@@ -108,6 +110,28 @@ def test_the_tail_of_a_gamma_is_found():
     for p in (1e-3, 1e-4, 1e-5):
         found = tail(null, float(stats.chi2.isf(p, 13))).value
         assert 0.5 < found / p < 2.5
+
+
+@pytest.mark.parametrize("total", [2, 13, 3_000, 200_000])
+def test_hypergeometric_tails_are_those_of_scipy(total):
+    rng = np.random.default_rng(total)
+    drawn, marked = rng.integers(0, total + 1, (2, 400)).astype(float)
+    least, most = np.maximum(0.0, drawn + marked - total), np.minimum(drawn, marked)
+    # Near the mode, in both tails, and at both ends.
+    near = np.round(drawn * marked / total + rng.normal(0.0, 0.1, 400) * (most - least))
+    near[:20], near[20:40] = least[:20], most[20:40]
+    successes = np.clip(near, least, most)
+    lower, upper = tails(successes, drawn, marked, np.full(400, float(total)))
+    exact = stats.hypergeom(total, marked, drawn)
+    np.testing.assert_allclose(lower, exact.cdf(successes), rtol=1e-9, atol=1e-290)
+    np.testing.assert_allclose(upper, exact.sf(successes - 1.0), rtol=1e-9, atol=1e-290)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.9999])
+@pytest.mark.parametrize("groups", [2, 3, 14, 1_000])
+def test_the_studentized_range_is_that_of_scipy(groups, level):
+    expected = stats.studentized_range.ppf(level, groups, np.inf) / math.sqrt(2.0)
+    assert studentized_range(level, groups) == pytest.approx(expected, rel=1e-10)
 
 
 def test_it_equals_scipy_where_all_signs_are_enumerated():

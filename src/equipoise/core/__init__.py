@@ -12,6 +12,7 @@ from equipoise.core.arrays import (
     Positions,
     Words,
     Words32,
+    ranks,
     unwarned,
 )
 from equipoise.core.columns import schema_of, table_of
@@ -77,6 +78,7 @@ __all__ = [
     "encode",
     "no_ends",
     "parts_to_table",
+    "ranks",
     "record",
     "schema_of",
     "table_of",

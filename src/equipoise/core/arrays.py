@@ -18,6 +18,12 @@ Words = NDArray[np.uint64]
 Words32 = NDArray[np.uint32]
 
 
+def ranks(values: AnyArray) -> Floats:
+    """Return the ranks of a list from 1; equal values share their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[place])
+
+
 def unwarned() -> np.errstate:
     """Let divisions by 0 and logarithms of it be infinite or NaN, without a warning."""
     return np.errstate(divide="ignore", invalid="ignore")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from equipoise.core import AnyArray, Booleans, Floats, InputError, record, unwarned
 
@@ -36,10 +36,16 @@ def studentized_range(level: float, groups: int) -> float:
     """Return the quantile of the range of independent normals, as a multiple of sqrt(2).
 
     That is the critical value of a difference of two of `groups` means; with two groups, the
-    normal one. Kept once computed: it takes milliseconds.
+    normal one. Kept once computed: it takes a millisecond.
     """
-    quantile: float = stats.studentized_range.ppf(level, groups, np.inf)
-    return quantile / math.sqrt(2.0)
+    # The sum over this grid has the integral over the largest normal number to 15 digits.
+    largest = np.linspace(-9.0, 9.0, 1153)
+    density = np.exp(-(largest**2) / 2.0) * (groups * (largest[1] - largest[0]) / _ROOT_2_PI)
+    below, low, high = special.ndtr(largest), 0.0, 64.0
+    while low < (middle := (low + high) / 2.0) < high:
+        within = float(density @ (below - special.ndtr(largest - middle)) ** (groups - 1))
+        low, high = (middle, high) if within < level else (low, middle)
+    return low / math.sqrt(2.0)
 
 
 def divide(successes: AnyArray, totals: AnyArray) -> Floats:
@@ -55,6 +61,7 @@ def where(known: Booleans, low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 Pair = tuple[Floats, Floats]
 
+_ROOT_2_PI = math.sqrt(2.0 * math.pi)
 # Pairs of groups that are compared at once.
 _PAIRS = 1_000_000
 

@@ -8,7 +8,7 @@ pairs of k groups are k (k - 1) / 2 tests.
 import math
 from collections.abc import Callable
 
-from scipy import special, stats
+from scipy import special
 
 from equipoise.core import InputError
 
@@ -186,8 +186,8 @@ def power_of_association(
     """
     _check_positive(n=n, df=df, divisor=divisor, tests=tests)
     _check_rates(alpha=alpha, effect_size=effect_size)
-    critical = stats.chi2.isf(alpha / tests, df)
-    return float(stats.ncx2.sf(critical, df, n * divisor * effect_size**2))
+    critical = special.chdtri(df, alpha / tests)
+    return float(1.0 - special.chndtr(critical, df, n * divisor * effect_size**2))
 
 
 def minimum_effect_size(

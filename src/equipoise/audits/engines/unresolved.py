@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from scipy import stats
+from scipy import special
 
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
@@ -316,5 +316,6 @@ def _p_of(draft: UncorrectedFinding, fall: float, df: int) -> float:
         return math.nan
     if band == 0.0:
         return float(left == 0.0)
-    quantile = stats.chi2.ppf(_BAND if draft.harm == "higher" else 2.0 * _BAND - 1.0, df)
-    return float(stats.chi2.sf(quantile * (left / band) ** 2, df))
+    beyond = (1.0 - _BAND) * (1.0 if draft.harm == "higher" else 2.0)
+    quantile = special.chdtri(df, beyond)
+    return float(special.chdtrc(df, quantile * (left / band) ** 2))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from scipy import stats
+from scipy.special import stdtr
 
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.audit import Audit, Measured, audit_kind
@@ -52,8 +52,10 @@ from equipoise.core import (
     Part,
     Progress,
     Strings,
+    ranks,
     record,
     table_of,
+    unwarned,
 )
 from equipoise.data import Coded, PredictionData, Reading, join_predictions, read_predictions
 from equipoise.data.labels import Choices, Outputs, read_labels
@@ -449,7 +451,11 @@ def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
             why = "all classes have the same value"
         else:
             pearson = float(np.corrcoef(x, y)[0, 1])
-            numbers[:] = pearson, *fisher_z(pearson, n), *stats.spearmanr(x, y)
+            spearman = float(np.corrcoef(ranks(x), ranks(y))[0, 1])
+            with unwarned():
+                student = np.abs(spearman) * np.sqrt((n - 2) / (1.0 - np.square(spearman)))
+            p = 2.0 * stdtr(n - 2, -student)
+            numbers[:] = pearson, *fisher_z(pearson, n), spearman, p
         row = {"x": "effect_size", "y": other, "classes": n, "reason": why}
         yield row | dict(zip(_CORRELATION, numbers.tolist(), strict=True))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from scipy.stats import rankdata
+import scipy
 
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row
@@ -453,7 +453,7 @@ def _ranking(
     """Yield the rank of each model by its value, and the ranks of paired replicates."""
     sign = -1 if spec_of(about["metric"]).value_harm == "lower" else 1
     # 1 is best; ties share the best rank, NaN has none.
-    ranks, *drawn = rankdata(
+    ranks, *drawn = scipy.stats.rankdata(
         sign * np.concatenate([values[None], replicates]),
         method="min", axis=1, nan_policy="omit",
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,8 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
     from equipoise.cli.runs import write
     from equipoise.evidence import new_run
 
+    # What was imported stays: collecting garbage need not look at it again.
+    gc.freeze()
     with new_run(run, overwrite=overwrite) as folder:
         with Steps() as progress:
             inputs = audits.prepare(config, base=base, progress=progress)

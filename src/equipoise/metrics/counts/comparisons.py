@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy import special, stats
+from scipy import special
 
 from equipoise.core import Floats, GroupLabels, InputError, Integers, Labels, record, unwarned
 from equipoise.metrics.building import spread_level
 from equipoise.metrics.counts.rates import RATES, Cells, Rate
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.spec import SPECS
+from equipoise.stats import hypergeometric
 from equipoise.stats.intervals import Scored, divide, normal, scored, where
 
 OTHERS = "all other groups"
@@ -61,10 +62,10 @@ class AgainstRest:
         rest, rest_n = all_others(successes), all_others(n)
         own, others = scored(successes, n, level), scored(rest, rest_n, level)
         total, every = successes + rest, n + rest_n
-        drawn = stats.hypergeom(every, total, n)
+        tails = np.minimum(*hypergeometric.tails(successes, n, total, every))
         with unwarned():
-            tails = np.minimum(drawn.cdf(successes), drawn.sf(successes - 1.0))
-            band = -special.ndtri(_BAND) * drawn.std() * (1.0 / n + 1.0 / rest_n)
+            variance = n * (total / every) * (1.0 - total / every) * (rest_n / (every - 1.0))
+            band = -special.ndtri(_BAND) * np.sqrt(variance) * (1.0 / n + 1.0 / rest_n)
         known = (n > 0) & (rest_n > 0)
         chance, p = (np.where(known, one, np.nan) for one in (band, np.minimum(2.0 * tails, 1.0)))
         return cls(others, own.minus(others), chance, p, np.zeros_like(p))

@@ -28,7 +28,6 @@ from typing import Any, Literal, Unpack, cast, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.optimize import brentq
 from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.core import (
@@ -351,6 +350,8 @@ _DOUBT = 0.0125
 
 # Factor by which a bracket grows until it holds its root.
 _WIDER = 1.5
+# Width of the bracket of a root that is precise enough.
+_EXACT = 1e-10
 
 
 @record
@@ -465,9 +466,11 @@ class MeanEffect:
         high = math.sqrt(max(x - self._df, 0.0) + math.sqrt(self._variance(0.0)))
         while high < most and excess(high) > 0.0:
             high *= _WIDER
-        high = min(high, most)
-        if excess(high) < 0.0:
-            high = float(brentq(excess, 0.0, high, xtol=1e-10))
+        low, high = 0.0, min(high, most)
+        crossed = excess(high) < 0.0
+        while crossed and high - low > _EXACT:
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
         return high * high
 
     def _below(self, x: float, total: float) -> float:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+import scipy
 
 from equipoise.core import (
     Ends,
@@ -313,7 +313,7 @@ def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
     total = np.ones(1)
     for size, times in zip(sizes.tolist(), many.tolist(), strict=True):
         mass = np.zeros(2 * size * times + 1)
-        mass[:: 2 * size] = binom.pmf(np.arange(times + 1), times, 0.5)
+        mass[:: 2 * size] = scipy.stats.binom.pmf(np.arange(times + 1), times, 0.5)
         total = np.asarray(np.convolve(total, mass), dtype=np.float64)
     possible = np.flatnonzero(total > 0)
     sums = possible.astype(np.float64) - (len(total) - 1) / 2.0

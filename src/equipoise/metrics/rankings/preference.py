@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Unpack
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise.core import (
     Booleans,
@@ -279,9 +279,9 @@ def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:
     drawn = boot[:, places]
 
     def ends(level: float) -> tuple[float, float]:
-        quantile = stats.t.ppf(0.5 + spread_level(level, len(places)) / 2.0, subjects - 1)
+        quantile = special.stdtrit(subjects - 1, 0.5 + spread_level(level, len(places)) / 2.0)
         wide = quantile * math.sqrt(subjects / (subjects - 1))
-        low, high = percentile(drawn, 1.0 - 2.0 * float(stats.norm.sf(wide)))
+        low, high = percentile(drawn, 1.0 - 2.0 * float(special.ndtr(-wide)))
         if len(places) > 1:
             low, high = np.maximum(low, -high).clip(0.0), np.maximum(-low, high)
         return float(low.max()), float(high.max())

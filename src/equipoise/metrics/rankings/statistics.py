@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.special import gammaln, xlogy
-from scipy.stats import binom
 
 from equipoise.core import Booleans, Floats, InputError, Integers32, record, unwarned
 from equipoise.metrics.rankings.cosines import Scores
@@ -372,7 +372,9 @@ def max_skew_distribution(
     sums[:, 0] = 1.0
     for group, size in enumerate(sizes):
         counts = np.arange(min(size, k) + 1)
-        mass = np.broadcast_to(binom.pmf(counts, size, chance), (len(values), len(counts)))
+        mass = np.broadcast_to(
+            scipy.stats.binom.pmf(counts, size, chance), (len(values), len(counts))
+        )
         if used[group]:
             inside = counts[None] / wanted[group] / k <= values[:, None] * (1 + 1e-12)
             mass = np.where(inside, mass, 0.0)
@@ -381,7 +383,7 @@ def max_skew_distribution(
             grown[:, count:] += sums[:, : k + 1 - count] * mass[:, count : count + 1]
         sums = grown
     # What lies between the probabilities that all compared ratios are at most each value.
-    mass = np.diff(sums[:, k] / binom.pmf(k, sum(sizes), chance), prepend=0.0)
+    mass = np.diff(sums[:, k] / scipy.stats.binom.pmf(k, sum(sizes), chance), prepend=0.0)
     kept = mass > 0
     with unwarned():
         return np.log(values[kept]), mass[kept] / mass[kept].sum()

@@ -10,8 +10,8 @@ from itertools import combinations, pairwise
 from typing import Any, Unpack
 
 import numpy as np
+import scipy
 from scipy import special
-from scipy.sparse.csgraph import connected_components
 
 from equipoise.core import (
     AnyArray,
@@ -127,7 +127,7 @@ class Block:
     def kept(self) -> Integers:
         """Groups that meet in sets, directly or through others: the largest such party."""
         met = laplacian(self.counts).sum(axis=0)
-        _, party = connected_components(np.abs(met) > 0, directed=False)
+        _, party = scipy.sparse.csgraph.connected_components(np.abs(met) > 0, directed=False)
         sizes = np.bincount(party, weights=self.counts.sum(axis=0))
         kept = np.flatnonzero((party == sizes.argmax()) & (self.counts.sum(axis=0) > 0))
         return kept.astype(np.int64)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr
-from scipy.stats import rankdata
 
 from equipoise.core import (
     Estimate,
@@ -19,6 +18,7 @@ from equipoise.core import (
     Part,
     no_ends,
     parts_to_table,
+    ranks,
     unwarned,
 )
 from equipoise.metrics.building import NOTHING, Against, against, known_mean
@@ -70,7 +70,7 @@ def correlation(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> E
     first, second, dropped = pairs_of(x, y)
     parts = [
         _part("pearson", first, second, level),
-        _part("spearman", rankdata(first), rankdata(second), level),
+        _part("spearman", ranks(first), ranks(second), level),
     ]
     one, n = parts[0], len(first)
     known = not math.isnan(one.value)
@@ -343,9 +343,9 @@ def alignment(
     ranked = statistic == "rank"
     values, expected, excluded = _pairs(preferences, hypothesis, ranked=ranked)
     n, held, followed = len(values), NOTHING, values * expected
-    ranks, wanted = rankdata(values)[None], rankdata(expected)
+    order, wanted = ranks(values)[None], ranks(expected)
     if ranked:
-        value = float(correlations(ranks, wanted[None])[0])
+        value = float(correlations(order, wanted[None])[0])
         ends = ClosedForm(partial(fisher_z, kind="spearman"), (value, n))
     else:
         value, ends = float(followed.mean()), ClosedForm(mean_t, (followed,))
@@ -354,7 +354,7 @@ def alignment(
             drawn, text, weights, finest = _orders(
                 wanted, MOST_PARTITIONS, permutations(n, resampling), resampling, rng, "subjects"
             )
-            null = correlations(ranks, drawn.astype(np.float64))
+            null = correlations(order, drawn.astype(np.float64))
             held = against(
                 null, value, "higher", f"{_NULL}; {text}", weights=weights, resolution=finest,
                 scale=1.0,
