@@ -138,6 +138,7 @@ LIVE = {
         {"choices": {"min_positives": 4}}, CLIP, {"file": "scores.csv", "id": "image_id"},
     ),
     "diversity": ({"sets": ["frame"]}, {}, CLIP, VECTORS),
+    "dataset": ({"groups": ["frame"], "labels": ["subject"]}, {}, CLIP, VECTORS),
     "retrieval": (
         {"groups": ["frame"], "subject": "subject", "sets": "set"},
         {"queries": QUERIES, "ranking": {"k": 4, "curves": False}}, CLIP, PAIRS,

@@ -61,6 +61,7 @@ def test_every_key_is_in_a_table_of_the_page(kind):
         "associations": 3.9,
         "concepts": 9.5,
         "counterfactuals": 12.0,
+        "dataset": 1.3,
         "diversity": 1.0,
         "generation": 1.5,
         "retrieval": 2.4,

@@ -34,6 +34,7 @@ NAMES = {
     "text_to_image": ("men", "women", "non_binary", "man", "woman"),
     "generation": ("Black", "Latino", "Middle Eastern", "White", "female", "male"),
     "activations": ("man", "woman"),
+    "dataset": ("female", "male", "dark", "light"),
 }
 # An attribute, others, and how many images are of a group that is too small.
 SMALL = {
@@ -190,7 +191,8 @@ def by_place(result):
         texts = one.model, one.metric, one.subject, one.groups, one.version, one.group
         about, *rest = (re.sub(r"\d(?=[A-Za-z])", "", each) for each in (one.subject, *texts))
         plain = (tuple(sorted(each.split(": ")[-1].split(" − "))) for each in rest)
-        places[*plain, about.partition(": ")[0], one.null.split(";")[0]] = one
+        about = " − ".join(sorted(about.partition(": ")[0].split(" − ")))
+        places[*plain, about, one.null.split(";")[0]] = one
     return places
 
 

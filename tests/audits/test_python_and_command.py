@@ -44,6 +44,7 @@ RANKED = {
     "data": IMAGES, "queries": {"table": pl.DataFrame({"id": NAMES}), "id": "id"},
     "models": {"m": {"images": of(IDS, VECTORS), "queries": of(NAMES, TEXTS)}},
 }  # fmt: skip
+SHARES = {"few": 0.1, "men": 0.45, "women": 0.45}
 PAIR = {"attributes": ["men", "women"]}
 CONFIGS = {
     "predictions": {"data": LABELLED, "models": {"m": {"table": ROWS, "top": ["one", "two"]}}},
@@ -62,6 +63,10 @@ CONFIGS = {
     "similarity": RANKED,
     "diversity": {
         "data": {"images": IMAGES["images"], "sets": ["g"]}, "models": {"m": of(IDS, VECTORS)}
+    },
+    "dataset": {
+        "data": IMAGES | {"labels": ["one"]},
+        "reference": {"shares": {"g": SHARES}},
     },
     "activations": {
         "data": IMAGES | {"regions": {"tool": {name: name for name in BOXES}}},
@@ -125,6 +130,11 @@ CALLS = {
                    partial(m.similarity_gap, *RANK), partial(m.normalized_similarity_mad, *RANK)],
     "diversity": [*(partial(m.iss_intra, own) for own in SETS.values()),
                   partial(m.iss_cross, SETS), partial(m.iss_difference, SETS)],
+    "dataset": [
+        partial(m.representation, {"g": GROUP}, SHARES),
+        partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
+        partial(m.demographic_parity, None, FIRST, GROUP),
+    ],
     "activations": [partial(one, *TOOL) for one in (m.activation_share, m.activation_share_gap)],
     "associations": [
         partial(m.weat, WORDS["x"], WORDS["y"], *ATTRIBUTES),
@@ -143,6 +153,8 @@ RENAMED = {
     ("predictions", "effect_size_mean"): "effect_sizes",
     ("answers", "cramers_v"): "effect_sizes",
     ("answers", "answer_gap"): "demographic_parity",
+    ("dataset", "cramers_v"): "effect_sizes",
+    ("dataset", "label_gap"): "demographic_parity",
     ("retrieval", "skew_at_k"): "group_skew",
     **{("concepts", one): "concept_disparity" for one in CONCEPTS},
 }
@@ -203,6 +215,7 @@ OTHERS = {
     ),
     "states of rows, which demographic_parity counts": (
         "unanswered_rate", "right_rate", "wrong_rate", "unknown_rate", "refused_rate", "empty_rate",
+        "missing_rate", "image_defect_rate",
     ),
     "of files of pictures, candidates or labelled images, in tests of their kind": (
         "rejection_gap", "rejected_share", "kept_share", "threshold_accuracy", "frechet_distance",

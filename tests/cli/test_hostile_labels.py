@@ -29,6 +29,7 @@ LABELS = {
     "concepts": ("nurse",),
     "counterfactuals": ("red", "solid square"),
     "diversity": ("India", "street"),
+    "dataset": ("female", "nurse"),
     "generation": ("baker",),
     "retrieval": ("woman", "baker"),
     "similarity": ("woman", "baker"),

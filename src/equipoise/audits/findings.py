@@ -188,6 +188,17 @@ def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
     return f"{what}{about}: {lowest_and_highest(low, high, shares=shares)}"
 
 
+def more_alike(groups: Sequence[GroupValue]) -> str:
+    """Say which of two sets of images is less diverse; "" where that isn't known."""
+    if len(groups) != 2 or any(math.isnan(each.value) for each in groups):
+        return ""
+    low, high = sorted(groups, key=lambda each: each.value)
+    return (
+        f"images of {low.group} (ISS intra {low.value:.3f}) are more alike than those of "
+        f"{high.group} ({high.value:.3f})"
+    )
+
+
 def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> str:
     """Name two groups with their values, shares in per cent."""
     ends = (("lowest", low), ("highest", high))

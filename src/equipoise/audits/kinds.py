@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KINDS = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
-    "counterfactuals", "text_to_image", "generation", "activations",
+    "counterfactuals", "text_to_image", "generation", "activations", "dataset",
 )  # fmt: skip
 
 PERCEIVED = (

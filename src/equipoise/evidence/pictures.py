@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import math
 import os
 import re
 import warnings
@@ -21,11 +23,22 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core import AnyArray, Bytes, DataError, Integers, MissingExtraError, Objects, record
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Bytes,
+    DataError,
+    Floats,
+    Integers,
+    MissingExtraError,
+    Objects,
+    record,
+)
 from equipoise.core.files import open_regular, read_regular
 from equipoise.data.formats.reading import row_files
 from equipoise.data.problems import check_columns, check_ids
 from equipoise.data.tables import as_text, open_parquet
+from equipoise.stats.threads import each
 
 SUFFIXES = frozenset(
     {
@@ -434,6 +447,60 @@ def same_pictures(pictures: Pictures, contents: bytes) -> tuple[tuple[str, ...],
         .filter(pl.col("id").list.len() > 1)
     )
     return tuple(map(tuple, groups["id"].to_list()))
+
+
+@record
+class PictureFacts:
+    """Sizes and contents of pictures, from their headers and bytes alone.
+
+    Attributes
+    ----------
+    sizes : ndarray, shape (n, 2)
+        Width and height in pixels of the picture turned upright, or of its crop; NaN where it
+        can't be read.
+    repeated : ndarray of bool, shape (n,)
+        Whether another picture, with the same crop, has the same bytes.
+    """
+
+    sizes: Floats
+    repeated: Booleans
+
+
+def picture_facts(pictures: Pictures) -> PictureFacts:
+    """Return the size of each picture, and whether another has the same bytes; none is decoded.
+
+    Raises
+    ------
+    MissingExtraError
+        When Pillow is not installed.
+    """
+    try:
+        import PIL.Image as Pillow
+    except ImportError as error:
+        raise MissingExtraError("pillow", "images") from error
+
+    def read(place: int) -> tuple[float, float, str]:
+        try:
+            data = pictures.read(place)
+            picture = _opened(Pillow, data, Decoding())
+            width, height = picture.size
+            if _orientation(picture) > 4:
+                width, height = height, width
+        except Exception:  # noqa: BLE001 - damaged headers make Pillow raise anything
+            return math.nan, math.nan, ""
+        if pictures.crops is not None:
+            left, top, right, bottom = pictures.crops[place].tolist()
+            width, height = right - left, bottom - top
+        return width, height, hashlib.sha256(data).hexdigest()
+
+    with quiet():
+        found = each(read, range(len(pictures)))
+    same = same_pictures(pictures, packed([digest for *_, digest in found]))
+    several = {one for ids in same for one in ids}
+    return PictureFacts(
+        np.array([size for *size, _ in found], np.float64).reshape(-1, 2),
+        np.array([one in several for one in pictures.ids.tolist()], np.bool_),
+    )
 
 
 Image = Bytes

@@ -35,6 +35,7 @@ from equipoise.metrics.counts.effect_sizes import (
 )
 from equipoise.metrics.counts.paired import accuracy_difference
 from equipoise.metrics.counts.rates import demographic_parity, equalized_odds, rates
+from equipoise.metrics.counts.representation import representation
 from equipoise.metrics.counts.shares import Confusion, corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.measure import measure
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
@@ -159,6 +160,7 @@ __all__ = [
     "recall_hits",
     "register",
     "rejection_gap",
+    "representation",
     "retrieval_curves",
     "retrieval_mad",
     "retrieval_measures",

@@ -14,7 +14,14 @@ from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import Config, reference_name
-from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.findings import (
+    Place,
+    UncorrectedFinding,
+    more_alike,
+    parts,
+    whole,
+    without_verdict,
+)
 from equipoise.audits.group_sizes import Members, Row, first_of, groups_by, lacking, size
 from equipoise.core import (
     DataError,
@@ -89,7 +96,7 @@ def _between(
         pair = str(difference.params["pair"])
         groups = next((part.by_group for part in difference.parts if part.subject == pair), ())
         largest = whole(difference, place, Family.DESCRIPTIVE, by_group=groups).changed(
-            direction=_direction(groups), subject=design.within
+            direction=more_alike(groups), subject=design.within
         )
         yield without_verdict(
             largest, f"the largest of {len(pairs)} pairs, each of which is tested"
@@ -99,7 +106,7 @@ def _between(
         only = len(pairs) == 1 and not design.within
         yield each.changed(
             subject=_subject(design, finding.subject),
-            direction=_direction(finding.by_group) or finding.direction,
+            direction=more_alike(finding.by_group) or finding.direction,
             family=Family.COMPOSITE if only else finding.family,
         )
 
@@ -130,17 +137,6 @@ def _to_references(
 
 def _subject(design: Design, name: str) -> str:
     return f"{design.within}: {name}" if design.within else name
-
-
-def _direction(groups: tuple[GroupValue, ...]) -> str:
-    """Say which of two sets is less diverse; "" where that isn't known."""
-    if len(groups) != 2 or any(math.isnan(each.value) for each in groups):
-        return ""
-    low, high = sorted(groups, key=lambda each: each.value)
-    return (
-        f"images of {low.group} (ISS intra {low.value:.3f}) are more alike than those of "
-        f"{high.group} ({high.value:.3f})"
-    )
 
 
 def _diversities(cross: Estimate) -> tuple[GroupValue, ...]:

@@ -1167,7 +1167,7 @@ register(
         name="cramers_v",
         title="Cramér's V",
         symbol="V",
-        kinds=("predictions", "answers"),
+        kinds=("predictions", "answers", "dataset"),
         definition=(
             "sqrt(χ² / (n · (min(groups, labels) − 1))) of a table of groups by labels, without "
             "empty rows and columns."

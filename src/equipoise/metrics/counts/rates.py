@@ -911,4 +911,42 @@ register(
         null="groups are exchangeable over all answered rows",
         reference="Calders et al. 2009, of answers in place of classes",
     ),
+    _gap(
+        name="label_gap",
+        rest="label_gap",
+        mirror="label_gap",
+        of_class=True,
+        kinds=("dataset",),
+        groups_harm="higher",
+        group_label="share of images with the label",
+        definition=(
+            "Largest minus smallest share of the labelled images of a group that have the label. "
+            "Summary: the largest over labels."
+        ),
+        direction="Higher: the label goes with one group more often than with another.",
+        chance="above 0, more so for many labels",
+        null="groups are exchangeable over all labelled images",
+        reference="Calders et al. 2009, of labels in place of predictions",
+    ),
+    _unanswered(
+        name="missing_rate",
+        rest="missing_rate",
+        kinds=("dataset",),
+        group_label="share of images without a value",
+        definition="Share of images of which a label or an attribute is missing.",
+        direction="Higher: the group's images are annotated less often.",
+        reference="equipoise: rows without a value are in no other metric",
+    ),
+    _unanswered(
+        name="image_defect_rate",
+        rest="image_defect_rate",
+        kinds=("dataset",),
+        group_label="share of images with the defect",
+        definition=(
+            "Share of images that can't be read, are small or elongated, or have the same bytes as "
+            "another image."
+        ),
+        direction="Higher: the group's images are worse.",
+        reference="equipoise: what a model's preprocessing loses, and what repeats",
+    ),
 )

@@ -396,7 +396,7 @@ def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
     return [place.get(one, -1) for one in names]
 
 
-def _independent(codes: Integers32, units: Any) -> float:
+def independent_rows(codes: Integers32, units: Any) -> float:
     """Return how many independent images say as much.
 
     That is n over the design effect: how much more shares vary between units than images.
@@ -746,7 +746,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     of_label = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counted = dict(zip(names, of_label, strict=True))
     said = np.array([counted.get(one, 0) for one in arranged.outcomes], dtype=np.float64)
-    effective = _independent(codes, units) * said.sum() / max(sum(of_label), 1)
+    effective = independent_rows(codes, units) * said.sum() / max(sum(of_label), 1)
     exact = confusion is None
     shares = Shares(order, said, effective, arranged, exact, name, resampling, rng)
     reason = _reason(shares, aside, max_condition, min_labelled)

@@ -704,7 +704,7 @@ def iss_difference(
 
 _set = partial(
     MetricSpec,
-    kinds=("diversity",),
+    kinds=("diversity", "dataset"),
     range="[0, 2]",
     reference=REFERENCE,
 )

@@ -1,0 +1,183 @@
+"""The configuration of an audit of a data set."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeFloat, PlainSerializer, PositiveInt
+
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.config_fields import (
+    ON,
+    ArrayConfig,
+    CsvConfig,
+    Group,
+    Label,
+    Name,
+    Names,
+    Plain,
+    RunConfig,
+    Section,
+    Share,
+    Some,
+    Switch,
+    Table,
+    Text,
+    among,
+    as_text,
+    given_keys,
+    only_one,
+)
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.core import MIN_SIZE
+from equipoise.data import Coded
+
+
+class DataConfig(Section):
+    """The images, their groups and their labels.
+
+    Attributes
+    ----------
+    images : PicturesConfig
+        What the images are: a table, a folder, or a data set in its own format.
+    groups : list of str or list of str
+        Attributes to compare by; a list within the list compares the intersections.
+    labels : list of str
+        Columns of labels. The labels of a data set in its own format are compared without them.
+    unit : str, optional
+        Column of the unit that repeats, such as a person; counted as one.
+    min_group_size : int
+        Smaller groups have shares, and are left out of comparisons of labels.
+    max_unmatched : float
+        Largest share of images without an embedding, and the other way round.
+    """
+
+    images: PicturesConfig
+    groups: Some[Group]
+    labels: Names = ()
+    unit: Name | None = None
+    min_group_size: PositiveInt = MIN_SIZE
+    max_unmatched: Share = 0.01
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that are needed."""
+        attributes = [name for group in self.groups for name in group]
+        return tuple(dict.fromkeys(filter(None, [*attributes, *self.labels, self.unit])))
+
+
+class ReferenceConfig(CsvConfig):
+    """The population that the groups are held against; one of `shares`, `table` and `images`.
+
+    Attributes
+    ----------
+    shares : mapping of str to mapping of str to float
+        By attribute, or attributes joined by " × ": share or count of each group, exact.
+    table : path or data frame
+        One row per group, or combination of groups, with the columns of the attributes.
+    count : str
+        Its column of shares or counts, which are taken as exact.
+    images : PicturesConfig
+        Another data set with the same columns, which is a sample.
+    """
+
+    shares: Mapping[Name, Mapping[Label, NonNegativeFloat]] | None = None
+    table: Table | None = None
+    count: Name | None = None
+    images: PicturesConfig | None = None
+
+    def _check(self) -> None:
+        if (only_one(self, "shares", "table", "images") == "table") != bool(self.count):
+            raise ValueError("'count' goes with 'table': the column of shares or counts of groups")
+
+
+class ModelConfig(RunConfig, ArrayConfig):
+    """A model's embeddings of the images, or how to run it.
+
+    Attributes
+    ----------
+    file : path, array or data frame, optional
+        .npy, .npz, .safetensors, .parquet or .csv.
+    """
+
+    file: Annotated[Any, PlainSerializer(as_text)] = None
+    of_files = ("file",)
+    needed = ("file",)
+
+
+class LabelOptions(Section):
+    """Which labels are compared.
+
+    Attributes
+    ----------
+    least : int
+        Labels of fewer images are pooled.
+    most : int
+        Most labels compared by themselves, the most frequent first.
+    """
+
+    least: PositiveInt = 10
+    most: Annotated[int, Field(ge=1, le=1000)] = 50
+
+    def of(self, column: Coded) -> list[str]:
+        """Return the labels that are compared by themselves, the most frequent first."""
+        many = sorted(column.sizes().items(), key=lambda one: (-one[1], one[0]))
+        return [name for name, n in many[: self.most] if n >= self.least]
+
+
+class AssociationOptions(Section):
+    """Options of Cramér's V of groups by labels: the smallest expected count kept, 0 for all."""
+
+    min_expected: NonNegativeFloat = 5.0
+
+
+class DefectOptions(Section):
+    """Which images count as defective.
+
+    Attributes
+    ----------
+    pixels : int
+        Images of fewer pixels are small. The default is what most classifiers see.
+    ratio : float
+        Images whose longer side is more than so many times the shorter are elongated: a crop of
+        the middle loses more than half of them.
+    """
+
+    pixels: PositiveInt = 224 * 224
+    ratio: Annotated[float, Field(ge=1, strict=False)] = 2.0
+
+
+class MetricsConfig(Section):
+    """Options per metric; `false` switches one off."""
+
+    representation: Plain = ON
+    label_gap: Switch[LabelOptions] = LabelOptions()
+    cramers_v: Switch[AssociationOptions] = AssociationOptions()
+    missing_rate: Plain = ON
+    image_defect_rate: Switch[DefectOptions] = DefectOptions()
+    iss_difference: Plain = ON
+
+
+class Config(AuditConfig):
+    """The configuration of an audit of a data set; see docs/audits/dataset.md for every key."""
+
+    audit: Literal["dataset"]
+    data: DataConfig
+    reference: ReferenceConfig | None = None
+    models: Mapping[Text, ModelConfig] = Field(default_factory=dict)
+    metrics: MetricsConfig = MetricsConfig()
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """Names that findings give as model: of the data set, and of embeddings."""
+        return (DATA_SET, *self.models)
+
+    def _check(self) -> None:
+        super()._check()
+        if DATA_SET in self.models:
+            raise ValueError(f"models: {DATA_SET!r} is what findings call the data; rename it")
+        if self.reference and given_keys(self.reference, ("shares",)):
+            among("reference.shares", self.reference.shares, self.group_names)
+
+
+DATA_SET = "the data set"
+"""The model of findings about the data alone."""

@@ -1,0 +1,78 @@
+"""The page of an audit of a data set."""
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Page, Section, Table, TableSection, has, panels, rows
+from equipoise.report.plots import Axis, intervals, labelled_points
+from equipoise.report.text import count
+
+MOST_GROUPS = 30
+
+
+def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    """Return how many images there are."""
+    images = result.manifest.counts.get("images", {}).get("rows", 0)
+    return (("Images", count(int(images))),)
+
+
+def representation(result: AuditResult) -> Section | None:
+    """Return the share of each group beside that of the reference."""
+    found = rows(result, "representation")
+    if not found:
+        return None
+    text = (
+        "Share of images in each group, its share in the reference population, and their ratio. "
+        "A ratio of 0.5 means half as many images as in the reference."
+    )
+    charts = []
+    for (groups,), own in panels(found, "groups").items():
+        known = sorted((row for row in own if has(row["ratio"])), key=lambda row: row["ratio"])
+        shown = [
+            {**row, "label": f"{row['group']} (n = {count(row['n'])})"}
+            for row in known[:MOST_GROUPS]
+        ]
+        marks = labelled_points(shown, "label", series="groups", value="share", percent=True)
+        title = f"Share of images by {groups}"
+        label = f"{title} with its interval, the most under-represented group first."
+        charts.append(intervals(marks, label, Axis(percent=True), title=title))
+    columns = {
+        "Group": "group", "#n": "n", "%Share": "share", "%Interval": "low high",
+        "%Reference": "reference", "#Ratio": "ratio", "#Ratio interval": "ratio_low ratio_high",
+        "Attributes": "groups", "~Note": "reason",
+    }  # fmt: skip
+    table = Table.of("Groups beside the reference", columns, found, source="representation")
+    return Section.of("representation", "Representation", text, charts, table)
+
+
+labels = TableSection(
+    name="labels",
+    heading="Labels by group",
+    caption="Share of each label in each group, against all other groups",
+    source="label_shares",
+    columns={
+        "Label": "label", "Group": "group", "#Images": "count", "#n": "n", "%Share": "share",
+        "%Interval": "low high", "%All others": "rest", "%Difference": "difference",
+        "%Its interval": "difference_low difference_high", "#Ratio": "ratio",
+        "#Ratio interval": "ratio_low ratio_high", "Attributes": "groups", "Column": "version",
+    },
+    text="A model that learns from these images learns which labels go with which group.",
+)  # fmt: skip
+
+pictures = TableSection(
+    name="pictures",
+    heading="Size of images by group",
+    caption="Medians of each group",
+    source="image_facts",
+    columns={
+        "Group": "group", "#n": "n", "#Width": "width", "#Height": "height", "#Pixels": "pixels",
+        "#Longer side over shorter": "ratio", "Attributes": "groups",
+    },
+)  # fmt: skip
+
+
+PAGE = Page(
+    leads=("representation", "representation_gap", "label_gap", "cramers_v"),
+    by_group=("representation_gap", "label_gap", "missing_rate", "image_defect_rate"),
+    subjects="labels",
+    sections=(representation, labels, pictures),
+    facts=facts,
+)

@@ -1,0 +1,284 @@
+"""Shares of groups in a data set against those in a population, or in another data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Unpack
+
+import numpy as np
+
+from equipoise.core import (
+    Estimate,
+    Floats,
+    Groups,
+    GroupValue,
+    InputError,
+    Integers,
+    Part,
+    no_ends,
+    parts_to_table,
+    record,
+    unwarned,
+)
+from equipoise.metrics.building import NOTHING, Against, against, known_ends, number, spread_level
+from equipoise.metrics.counts.shares import independent_rows
+from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL, Drawing
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.stats.intervals import Scored, scored
+from equipoise.stats.resampling import level_of, null_draws, resolution_of
+from equipoise.stats.streams import stream
+
+REFERENCE = "the reference"
+# Added to a count of 0 where the logarithm of a drawn share is wanted.
+_UNSEEN = 0.5
+
+
+@record
+class Population:
+    """Shares of groups that a data set is held against.
+
+    Attributes
+    ----------
+    shares : mapping of str to float
+        By display name of the group; they sum to 1.
+    n : float
+        Images that the shares were counted in; infinite where they are known exactly.
+    """
+
+    shares: Mapping[str, float]
+    n: float = math.inf
+
+    @classmethod
+    def of(cls, given: Any, units: Any = None) -> Population:
+        """Return the shares of groups of another data set, or given shares or counts.
+
+        Raises
+        ------
+        InputError
+            When numbers are negative, not finite or all 0.
+        """
+        if isinstance(given, Groups):
+            sizes = dict(zip(given.names, given.counts.tolist(), strict=True))
+            total = int(given.counts.sum())
+            rows = independent_rows(given.codes, units)
+            return cls({name: n / max(total, 1) for name, n in sizes.items() if n}, rows)
+        numbers = np.array([*map(float, given.values())])
+        if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
+            raise InputError(
+                f"reference: {dict(given)!r}; expected a share or count of each group, at least 0 "
+                "and not all 0"
+            )
+        return cls(dict(zip(map(str, given), (numbers / numbers.sum()).tolist(), strict=True)))
+
+
+def representation(
+    groups: Any,
+    reference: Any,
+    *,
+    units: Any = None,
+    reference_units: Any = None,
+    **drawing: Unpack[Drawing],
+) -> Estimate:
+    """Largest difference between the shares of groups and those in a reference population.
+
+    Parameters
+    ----------
+    groups : array-like (n,), mapping of attribute to labels, or Groups
+        The group of each image. Groups of any size count: a rare group may be the finding.
+    reference : mapping of str to number, or Groups
+        Share or count of each group by its display name, such as "Black, female", taken as
+        exact; or the groups of another data set, which is a sample like this one.
+    units, reference_units : array-like (n,), optional
+        Units that repeat in either, such as persons.
+    drawing
+        resampling and rng, see `equipoise.metrics`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. Interval: Wilson intervals (Newcombe's against a sample),
+        simultaneous over groups. Chance and p: the same maximum where images are drawn from the
+        reference, or exchange their data sets. `.by` has the `representation` of every group,
+        ln(share / reference share), negative where the group is under-represented: -inf without
+        an image, NaN where the reference has none.
+
+    Raises
+    ------
+    InputError
+        When no image has a group, or numbers of the reference are negative, not finite or all 0.
+    """
+    own = Groups.of(groups)
+    resampling, seed = drawing.get("resampling", DEFAULT), drawing.get("rng", 0)
+    population = Population.of(reference, reference_units)
+    sizes = {name: many for name, many in zip(own.names, own.counts.tolist(), strict=True) if many}
+    if not sizes or not population.shares:
+        raise InputError("no image has a group; expected at least one in each data set")
+    names = tuple(dict.fromkeys((*sizes, *population.shares)))
+    n = np.array([sizes.get(name, 0) for name in names])
+    target = np.array([population.shares.get(name, 0.0) for name in names])
+    rows = independent_rows(own.codes, units)
+    sides = _Sides(names, n / n.sum(), rows, target, population.n)
+    null = None
+    if resampling is not None:
+        draws = null_draws(resampling, MAX_DRAWN_CELLS // len(names))
+        null = sides.drawn(stream(seed, "representation", own.name, *names), draws)
+    finest, apart = resolution_of(resampling), float(np.abs(sides.shares - target).max())
+    every = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
+    held = against(every, apart, "higher", sides.hypothesis, resolution=finest)
+    how = "Wilson" if math.isinf(population.n) else "Newcombe"
+    return make_estimate(
+        "representation_gap",
+        apart,
+        dict(zip(names, n.tolist(), strict=True)),
+        NO_INTERVAL if resampling is None else f"{how}, simultaneous over groups",
+        params={"reference": {name: round(one, 12) for name, one in population.shares.items()}},
+        **_drawn(held).fields("no resampling was asked for"),
+        by=parts_to_table([*sides.parts(n.tolist(), null, level_of(resampling), finest)]),
+        excluded={"no group": own.n_missing},
+        unit="row" if units is None else "unit",
+        ends=no_ends if resampling is None else sides.together,
+    )
+
+
+@record
+class _Sides:
+    """Shares of groups on both sides, each of as many independent images.
+
+    Attributes
+    ----------
+    names : tuple of str
+    shares, target : ndarray, shape (groups,)
+    rows, n : float
+        `n` is infinite where the target is known exactly.
+    """
+
+    names: tuple[str, ...]
+    shares: Floats
+    rows: float
+    target: Floats
+    n: float
+
+    @property
+    def hypothesis(self) -> str:
+        """The null hypothesis in words."""
+        if math.isinf(self.n):
+            return "images are drawn from the reference population"
+        return "images exchange their data sets"
+
+    def scored(self, level: float) -> tuple[Scored, Scored]:
+        """Return the shares of both sides with their intervals."""
+        own = scored(self.shares * self.rows, self.rows, level)
+        if math.isinf(self.n):
+            return own, Scored(self.target, self.target, self.target)
+        return own, scored(self.target * self.n, self.n, level)
+
+    def together(self, level: float) -> tuple[float, float]:
+        """Return the ends of the largest difference."""
+        own, other = self.scored(spread_level(level, len(self.names)))
+        apart = own.minus(other)
+        low = np.max([apart.low, -apart.high], initial=0.0)
+        return float(low), float(np.abs([apart.low, apart.high]).max())
+
+    def drawn(self, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
+        """Return shares of both sides under the hypothesis, each (draws, groups)."""
+        rows = max(round(self.rows), 1)
+        if math.isinf(self.n):
+            return rng.multinomial(rows, self.target, draws) / rows, self.target[None]
+        other = max(round(self.n), 1)
+        both = _counts(self.shares * self.rows + self.target * self.n, rows + other)
+        own = rng.multivariate_hypergeometric(both, rows, draws, method="marginals")
+        return own / rows, (both - own) / other
+
+    def parts(
+        self, sizes: list[int], null: tuple[Floats, Floats] | None, level: float, finest: float
+    ) -> Iterator[Part]:
+        """Yield the representation of each group beside the reference."""
+        own, other = self.scored(level)
+        ratio, least = own.over(other), _UNSEEN / max(self.rows, 1.0)
+        rows = 0 if math.isinf(self.n) else round(self.n)
+        with unwarned():
+            logs = Scored(*map(np.log, ratio.arrays))
+        for place, name in enumerate(self.names):
+            held, reason = NOTHING, ""
+            if self.target[place] == 0:
+                reason = "the reference has no image of the group"
+            elif null is not None:
+                first, second = (one[:, place % one.shape[1]] for one in null)
+                drawn = np.log(np.maximum(first, least) / np.maximum(second, least))
+                seen = max(float(logs.value[place]), math.log(least / self.target[place]))
+                held = against(drawn, seen, "either", self.hypothesis, resolution=finest)
+            low, high = (float(end[place]) for end in (logs.low, logs.high))
+            yield number(
+                "representation",
+                math.nan if reason else float(logs.value[place]),
+                subject=name,
+                ends=no_ends if null is None or reason else known_ends(low, high),
+                level=level,
+                held=_drawn(held),
+                n=sum(sizes),
+                by_group=(
+                    GroupValue(name, (name,), sizes[place], *_at(own, place)),
+                    GroupValue(REFERENCE, (REFERENCE,), rows, *_at(other, place)),
+                ),
+                reason=reason,
+            )
+
+
+def _at(side: Scored, place: int) -> tuple[float, float, float]:
+    value, low, high = (float(one[place]) for one in side.arrays)
+    return value, low, high
+
+
+def _drawn(held: Against) -> Against:
+    """Call draws of images what they are."""
+    return replace(held, null=held.null.replace("permutation", "draw"))
+
+
+def _counts(weights: Floats, total: int) -> Integers:
+    """Return whole numbers in these proportions that sum to a total."""
+    exact = weights / weights.sum() * total
+    found = np.floor(exact).astype(np.int64)
+    order = np.argsort(found - exact, kind="stable")
+    found[order[: total - int(found.sum())]] += 1
+    return np.asarray(found)
+
+
+_spec = partial(
+    MetricSpec,
+    kinds=("dataset",),
+    group_metric="representation",
+    reference="equipoise; Geyik et al. 2019 (skew), of a whole data set in place of its top K",
+    null="images are drawn from the reference, or exchange their data sets",
+)
+register(
+    _spec(
+        name="representation_gap",
+        title="Difference from the reference population",
+        unit="points",
+        definition=(
+            "Largest absolute difference over groups between the share of images and the share in "
+            "a reference population, given as exact or counted in another data set."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the data set departs more from the reference.",
+        chance="above 0",
+        interval="Wilson, or Newcombe against a data set, simultaneous over groups",
+    ),
+    _spec(
+        name="representation",
+        range="[−∞, ∞]",
+        unit="log ratio",
+        harm="either",
+        definition="ln(share of images in a group / its share in the reference population).",
+        threshold=0.223,
+        threshold_reason="ln 1.25: four fifths of a share, the rule of US employment selection",
+        direction="Either: negative means under-represented, positive over-represented.",
+        chance="about 0",
+        interval="Wilson, or the hybrid score interval of Donner & Zou against a data set",
+        sentence="{title}{subject} is {value} the share of the reference{groups}.",
+    ),
+)

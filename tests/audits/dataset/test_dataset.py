@@ -1,0 +1,188 @@
+"""The audit of a data set finds what is planted in it, and nothing where nothing is planted."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+from scipy import stats
+
+from equipoise import audits
+from equipoise.audits.dataset.config import DATA_SET
+from equipoise.core import ConfigError, DataError, InputError, Verdict
+from equipoise.metrics import representation
+from equipoise.stats import Bootstrap
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "dataset"
+EQUAL = {"shares": {"g": {"a": 1, "b": 1, "c": 1}}}
+
+
+def run(table, base=Path(), **sections):
+    data = {"images": {"table": table, "id": "id"}, "groups": ["g"]} | sections.pop("data", {})
+    values = {"audit": "dataset", "data": data, "resampling": {"permutations": 400, "seed": 2}}
+    return audits.run(audits.parse_config(values | sections), base=base)
+
+
+def fair(seed, n=600):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame({
+        "id": [f"i{k}" for k in range(n)], "g": rng.choice(["a", "b", "c"], n),
+        "label": rng.choice(["x", "y", None], n, p=[0.5, 0.4, 0.1]),
+    })  # fmt: skip
+
+
+def verdicts(result):
+    return {(one.metric, one.groups, one.version, one.subject, one.group): one.verdict
+            for one in result.findings}  # fmt: skip
+
+
+def test_what_is_planted_in_the_example_is_found_and_nothing_else():
+    config = audits.load_config(EXAMPLE / "audit.yaml")
+    result = audits.run(config, base=EXAMPLE)
+    found = verdicts(result)
+    dark = "female, dark"
+    both = "gender × skin"
+    assert found["representation", both, "default", dark, dark] == Verdict.DISPARITY
+    assert found["representation", "gender", "default", "female", "female"] != Verdict.DISPARITY
+    assert found["label_gap", "gender", "occupation", "nurse", ""] == Verdict.DISPARITY
+    assert found["label_gap", "gender", "occupation", "chef", ""] != Verdict.DISPARITY
+    assert found["missing_rate", "skin", "default", "occupation", ""] == Verdict.DISPARITY
+    assert found["iss_difference", "gender", "default", "female − male", ""] == Verdict.DISPARITY
+    weather = [verdict for (_, _, version, *_), verdict in found.items() if version == "weather"]
+    assert weather
+    assert Verdict.DISPARITY not in weather
+    row = next(r for r in result.tables["representation"].to_pylist() if r["group"] == dark)
+    assert (row["n"], row["share"], row["reference"]) == (40, 0.04, 0.15)
+    assert row["ratio"] == pytest.approx(0.04 / 0.15)
+    assert row["ratio_low"] < row["ratio"] < row["ratio_high"]
+    labels = pl.DataFrame(result.tables["label_shares"]).filter(label="nurse", group="female")
+    one = labels.row(0, named=True)
+    assert one["share"] == pytest.approx(one["count"] / one["n"])
+    assert one["difference"] == pytest.approx(one["share"] - one["rest"])
+    assert one["ratio"] == pytest.approx(one["share"] / one["rest"])
+
+
+def test_nothing_is_found_where_nothing_is_planted():
+    alarms = 0
+    for seed in range(40):
+        result = run(fair(seed), data={"labels": ["label"]}, reference=EQUAL)
+        alarms += any(one.verdict == Verdict.DISPARITY for one in result.findings)
+    # At alpha 0.05, 7 of 40 or more happen in 0.3 % of series.
+    assert alarms < 7
+
+
+def test_another_data_set_is_a_sample_and_its_absent_groups_are_counted():
+    other = fair(9, 300).with_columns(g=pl.lit("a"))
+    result = run(fair(1), reference={"images": {"table": other, "id": "id"}})
+    found = {one.subject: one for one in result.findings if one.metric == "representation"}
+    assert found["a"].value == pytest.approx(math.log((fair(1)["g"] == "a").mean()))
+    assert found["b"].verdict == Verdict.NOT_ESTIMABLE
+    assert "exchange their data sets" in found["a"].null
+
+
+def test_without_a_reference_shares_have_no_verdict():
+    result = run(fair(1))
+    own = [one for one in result.findings if one.metric.startswith("representation")]
+    assert {one.verdict for one in own} == {Verdict.NONE}
+    assert any("reference" in note for note in result.manifest.notes)
+
+
+def test_a_binomial_test_and_wilson_s_interval_are_what_two_groups_have():
+    women, n = 180, 400
+    groups = np.repeat(["f", "m"], [women, n - women])
+    draws = Bootstrap(10, 40_000, 0.95, 0.001)
+    found = representation(groups, {"f": 1, "m": 1}, resampling=draws)
+    leaf = next(part for part in found.parts if part.subject == "f")
+    exact = stats.binomtest(women, n)
+    assert found.value == pytest.approx(abs(women / n - 0.5))
+    assert leaf.value == pytest.approx(math.log(women / n / 0.5))
+    assert leaf.p_value == pytest.approx(exact.pvalue, abs=0.006)
+    ends = exact.proportion_ci(0.95, "wilson")
+    assert (leaf.low, leaf.high) == pytest.approx([math.log(end / 0.5) for end in ends])
+
+
+def test_a_group_without_an_image_has_no_share_and_units_widen_intervals():
+    groups = np.repeat(["f", "m"], 60)
+    found = representation(groups, {"f": 1, "m": 1, "x": 2})
+    leaf = next(part for part in found.parts if part.subject == "x")
+    assert leaf.value == leaf.low == -math.inf
+    assert leaf.p_value < 0.01
+    units = np.arange(120) // 4
+    alone, together = (representation(groups, {"f": 1, "m": 1}, units=one) for one in (None, units))
+    assert np.ptp(together.ends(0.95)) > 1.5 * np.ptp(alone.ends(0.95))
+    with pytest.raises(InputError, match="at least 0"):
+        representation(groups, {"f": -1, "m": 1})
+
+
+def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = []
+    for number in range(240):
+        group = "ab"[number % 2]
+        small = group == "a" and number % 4 == 0
+        sides = (40, 40) if small else (260, 250)
+        # Each third image of b is a copy.
+        seed = 0 if group == "b" and number % 3 == 0 else number + 1
+        pixels = np.random.default_rng(seed).integers(0, 255, (*sides[::-1], 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.bmp")
+        rows.append({"id": str(number), "g": group, "file": f"{number}.bmp"})
+    (tmp_path / "5.bmp").write_bytes(rng.bytes(20))
+    pl.DataFrame(rows).write_csv(tmp_path / "images.csv")
+    images = {"table": "images.csv", "id": "id", "path": "file"}
+    result = run("", tmp_path, data={"images": images})
+    found = {one.subject: one for one in result.findings if one.metric == "image_defect_rate"}
+    assert found["under 50,176 pixels"].value == pytest.approx(0.5)
+    assert found["same bytes as another"].value == pytest.approx(40 / 120, abs=0.01)
+    assert {one.verdict for name, one in found.items() if name != "unreadable"} == {
+        Verdict.DISPARITY
+    }
+    assert found["unreadable"].value == pytest.approx(1 / 120)
+    facts = {row["group"]: row for row in result.tables["image_facts"].to_pylist()}
+    assert (facts["b"]["n"], facts["b"]["width"], facts["b"]["height"]) == (119, 260, 250)
+    for number in range(240):
+        (tmp_path / f"{number}.bmp").write_bytes(b"no picture")
+    with pytest.raises(DataError) as raised:
+        run("", tmp_path, data={"images": images})
+    assert "240" in raised.value.problem
+
+
+def test_labels_of_a_data_set_are_compared_one_by_one(tmp_path):
+    images = [{"id": k, "file_name": f"{k}.jpg", "width": 640, "height": 480} for k in range(200)]
+    captions = [{"id": k, "image_id": k, "caption": f"a {'woman' if k % 2 else 'man'}"}
+                for k in range(200)]  # fmt: skip
+    kinds = [{"id": 1, "name": "handbag"}, {"id": 2, "name": "chair"}]
+    things = [{"id": k, "image_id": k, "category_id": 1 if k % 2 and k % 10 else 2,
+               "bbox": [0, 0, 9, 9], "iscrowd": 0} for k in range(200)]  # fmt: skip
+    files = {
+        "captions": {"images": images, "annotations": captions},
+        "instances": {"images": images, "annotations": things, "categories": kinds},
+    }
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    data = {
+        "images": {"format": "coco", "files": {name: f"{name}.json" for name in files},
+                   "rules": [{"rule": "hall_captions"}]},
+        "groups": ["gender"],
+    }  # fmt: skip
+    result = run("", tmp_path, data=data)
+    found = {one.subject: one for one in result.findings if one.metric == "label_gap"}
+    assert {*found} == {"handbag", "chair"}
+    assert found["handbag"].value == 1.0
+    assert found["handbag"].verdict == Verdict.DISPARITY
+
+
+@pytest.mark.parametrize(
+    ("sections", "key"),
+    [
+        ({"reference": {}}, "reference"),
+        ({"reference": {"table": "t.csv"}}, "count"),
+        ({"reference": {"shares": {"h": {"a": 1}}}}, "reference.shares"),
+        ({"models": {DATA_SET: {"file": "e.npy"}}}, "models"),
+    ],
+)
+def test_keys_that_do_not_go_together_are_refused(sections, key):
+    with pytest.raises(ConfigError, match=key):
+        run(fair(1), **sections)
