@@ -89,6 +89,38 @@ def test_no_kind_of_audit_is_imported_by_another_or_by_shared_code():
     assert foreign == []
 
 
+def _public(body):
+    """Yield the public functions of a module and the public methods of its public classes."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _public(node.body)
+        elif isinstance(node, ast.FunctionDef) and (
+            not node.name.startswith("_") or node.name in ("__init__", "__call__")
+        ):
+            yield node
+
+
+def annotated(name):
+    """Count a name in the annotations of public functions."""
+    functions = [each for tree in modules().values() for each in _public(tree.body)]
+    annotations = [
+        annotation
+        for each in functions
+        for annotation in (each.returns, *(
+            one.annotation for one in ast.walk(each.args) if isinstance(one, ast.arg)
+        ))
+        if annotation is not None
+    ]  # fmt: skip
+    found = [node for each in annotations for node in ast.walk(each) if isinstance(node, ast.Name)]
+    return sum(node.id == name for node in found)
+
+
+@pytest.mark.parametrize(("name", "most"), [("Any", 100), ("object", 20)])
+def test_public_functions_have_real_types(name, most):
+    assert annotated("str") > 1000
+    assert annotated(name) <= most
+
+
 @pytest.mark.parametrize("path", NAMELESS, ids=lambda path: path.stem)
 def test_report_and_base_name_no_kind_metric_or_library(path):
     names = {*metrics.SPECS, *KINDS, *LIBRARIES}

@@ -32,11 +32,13 @@ from equipoise.audits.group_sizes import (
 from equipoise.audits.kinds import (
     PERCEIVED,
     REGISTERED,
+    AnyAudit,
     audit_of,
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, Models
 from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress, record
+from equipoise.core.types import FileFacts, Json
 from equipoise.stats import Resampling
 
 
@@ -44,11 +46,11 @@ class Data(Protocol):
     """The data of an audit: a kind's own type, with what the manifest keeps of it."""
 
     @property
-    def inputs(self) -> Mapping[str, Mapping[str, Any]]:
+    def inputs(self) -> Mapping[str, FileFacts]:
         """Per file "sha256", "bytes", "rows"."""
 
     @property
-    def counts(self) -> Mapping[str, Any]:
+    def counts(self) -> Mapping[str, Json]:
         """Rows read, matched and left out."""
 
     @property
@@ -88,7 +90,7 @@ _START = 0.5
 ConfigT = TypeVar("ConfigT", bound="AuditConfig")
 DataT = TypeVar("DataT", bound=Data)
 DesignT = TypeVar("DesignT", bound=Design)
-AuditT = TypeVar("AuditT", bound="Audit[Any, Any, Any]")
+AuditT = TypeVar("AuditT", bound=AnyAudit)
 Made = TypeVar("Made")
 
 
@@ -138,6 +140,10 @@ class Inputs(Generic[ConfigT, DataT]):
     models: Models
 
 
+AnyInputs = Inputs[Any, Any]
+"""Of any kind of audit."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What an audit would do and could find.
@@ -168,7 +174,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Json]:
         """Everything by name, in the order in which it is shown."""
         runs = {"runs": self.runs} if self.runs else {}
         totals = {"tests": self.tests, "seconds": self.seconds, "notes": self.notes}
@@ -242,7 +248,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         data: DataT,
         designs: Sequence[DesignT],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Json]:
         """Return what a plan shows beside groups, tests and seconds, by name.
 
         `tests` are those of each model.
@@ -329,7 +335,7 @@ def runs_models(config: AuditConfig) -> bool:
 
 def prepare(
     config: AuditConfig, *, base: Path = Path(), progress: Progress | None = None
-) -> Inputs[Any, Any]:
+) -> AnyInputs:
     """Run the models that a config names, and load its data.
 
     Model outputs are kept in the store (`extraction.store`) and read from there. If images are
@@ -369,7 +375,7 @@ def prepare(
 
 
 def run(
-    config: AuditConfig | Inputs[Any, Any],
+    config: AuditConfig | AnyInputs,
     *,
     base: Path = Path(),
     progress: Progress | None = None,
@@ -483,7 +489,7 @@ def _designs(
 
 
 def _counted(
-    audit: Audit[Any, Any, Any], inputs: Inputs[Any, Any]
+    audit: AnyAudit, inputs: AnyInputs
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, Any]]:
     """Return failures by group, notes on images, and counts of what was read and run."""
     models = inputs.models

@@ -7,6 +7,8 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError, Floats, Integers, Objects, record, table_of
+from equipoise.core.labels import Cell
+from equipoise.core.types import FileFacts
 from equipoise.data import Items, Vectors
 from equipoise.metrics.vector_rows import ChosenRows, Table
 
@@ -25,7 +27,7 @@ class ImageData:
     """
 
     images: Items
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
 
     @property
@@ -35,7 +37,7 @@ class ImageData:
 
 
 def tables_of(
-    rows: Mapping[str, Iterable[Mapping[str, Any]]], columns: Mapping[str, str]
+    rows: Mapping[str, Iterable[Mapping[str, Cell]]], columns: Mapping[str, str]
 ) -> dict[str, pa.Table]:
     """Return a table of each name that has rows."""
     tables = {name: table_of(own, columns[name]) for name, own in rows.items()}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -131,9 +131,12 @@ def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]
     return {(run, model): model if many[model] == 1 else f"{run}: {model}" for run, model in models}
 
 
+About = TypeVar("About")
+
+
 def prefixed(
-    by_run: Mapping[str, Mapping[str, Mapping[str, object]]],
-) -> dict[str, Mapping[str, object]]:
+    by_run: Mapping[str, Mapping[str, About]],
+) -> dict[str, About]:
     """Return files or models of runs as one mapping, named after their run."""
     return {f"{run}: {name}": about for run, some in by_run.items() for name, about in some.items()}
 

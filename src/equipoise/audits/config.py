@@ -44,6 +44,7 @@ from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_
 from equipoise.audits.kinds import names, schema
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
+from equipoise.core.types import Json
 from equipoise.data import (
     ItemSource,
     LabelSource,
@@ -214,7 +215,7 @@ class AuditConfig(Section):
         return [group_name(one) for one in getattr(getattr(self, "data", None), "groups", ())]
 
     @property
-    def resolved(self) -> dict[str, Any]:
+    def resolved(self) -> dict[str, Json]:
         """The configuration with every default filled in, as plain JSON values."""
         return self.model_dump(mode="json")
 

@@ -26,6 +26,7 @@ from equipoise.data import TEMPLATES, ArraySource, ItemSource
 
 if TYPE_CHECKING:
     from equipoise.evidence.working import RunOptions
+    from equipoise.models.protocols import Model as AnyModel
 
 
 class Section(BaseModel):
@@ -66,7 +67,10 @@ def several(value: object) -> object:
     return (value,) if single else value
 
 
-def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+Value = TypeVar("Value")
+
+
+def distinct(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Refuse a list that names the same thing twice."""
     for value in values:
         if values.count(value) > 1:
@@ -318,12 +322,12 @@ class OutsideConfig(CsvConfig):
         return ArraySource(table, id=self.subject, columns=(self.value,), **self.csv)
 
 
-def ids_at(given: Any, base: Path) -> Any:
+def ids_at(given: Value, base: Path) -> Value | Path:
     """Return a file of ids, which has an ending, relative to `base`; an array's name as it is."""
     return base / given if isinstance(given, str) and Path(given).suffix else given
 
 
-def located(table: Any, base: Path) -> Any:
+def located(table: Value, base: Path) -> Value | Path:
     """Return a file relative to `base`; arrays and data frames as they are."""
     return base / table if isinstance(table, str | Path) else table
 
@@ -382,7 +386,7 @@ def model_as_text(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else f"(loaded) {called(value)}"
 
 
-def called(model: Any) -> str:
+def called(model: str | AnyModel) -> str:
     """Return the name of a model: as it is written, or as a loaded one is called."""
     return model if isinstance(model, str) else str(model.info.name)
 

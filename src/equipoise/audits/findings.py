@@ -35,6 +35,7 @@ from equipoise.core import (
     Part,
     Verdict,
 )
+from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import number, percent
 from equipoise.metrics.building import SPREAD
 from equipoise.metrics.spec import corrected_with, spec_of
@@ -408,10 +409,10 @@ def versions_of(libraries: Iterable[str]) -> dict[str, str]:
 
 def manifest_of(
     *,
-    config: Mapping[str, Any],
-    resolved: Mapping[str, Any],
-    inputs: Mapping[str, Mapping[str, Any]],
-    counts: Mapping[str, Any],
+    config: Mapping[str, Json],
+    resolved: Mapping[str, Json],
+    inputs: Mapping[str, FileFacts],
+    counts: Mapping[str, Json],
     seed: int,
     seconds: float,
     notes: tuple[str, ...],

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import AnyArray, DataError, Groups, Objects, schema_of
+from equipoise.core import AnyArray, DataError, Groups, Labels, Objects, schema_of
+from equipoise.core.types import Json
 from equipoise.data.problems import looks_missing
 
 Row = dict[str, Any]
@@ -24,7 +25,7 @@ SCHEMA = schema_of("groups group &levels +n ?usable note")
 
 
 def groups_by(
-    choices: Iterable[Sequence[str]], columns: Mapping[str, Any], *, min_size: int = 1
+    choices: Iterable[Sequence[str]], columns: Mapping[str, Labels], *, min_size: int = 1
 ) -> list[Groups]:
     """Return the groups of each choice of attributes, whose labels are in columns."""
     return [
@@ -201,7 +202,7 @@ _ID_OF_UNIT = re.compile(r"(.*\d\w*)[^a-zA-Z0-9.][a-zA-Z0-9]{1,3}(?:\.[a-zA-Z]{3
 _FEWEST_UNITS, _MOST_OF_UNIT = 10, 20
 
 
-def repeated_units(ids: Objects, config: Mapping[str, Any]) -> Iterator[str]:
+def repeated_units(ids: Objects, config: Mapping[str, Json]) -> Iterator[str]:
     """Yield a warning where ids look like several images of one unit, and none is declared.
 
     At least half of the ids have to share their beginning with others.
@@ -258,7 +259,7 @@ def members_of(
 
 def count_failures(
     model: str, on: str, failures: Mapping[str, str], every: Collection[str], members: Members
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Json]]:
     """Count the images that failed by stage and group, as rows of `FAILURES`.
 
     Parameters

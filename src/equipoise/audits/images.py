@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -15,6 +15,7 @@ from equipoise.audits.config_fields import ImageTable, located
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
 from equipoise.core import ConfigError, DataError, InputError, Integers, record
+from equipoise.core.types import FileFacts
 from equipoise.data import (
     FORMATS,
     ClassMapping,
@@ -30,7 +31,7 @@ from equipoise.data import (
 )
 from equipoise.data.files import hash_file
 from equipoise.data.image_set import Gathered, image_set
-from equipoise.data.tables import NamedFrame
+from equipoise.data.tables import NamedFrame, TableSource
 from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
 
 Keys = Sequence[str | None]
@@ -69,7 +70,7 @@ class Known:
     table: NamedFrame | None = None
     id: str = ""
     labels: pl.DataFrame | None = None
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inputs: Mapping[str, FileFacts] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
     locate: Callable[[], Pictures | None] = lambda: None
@@ -326,9 +327,9 @@ def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None
 
 def _rule_files(
     section: PicturesConfig, rules: Mapping[int, Rule], base: Path
-) -> dict[str, Mapping[str, Any]]:
+) -> dict[str, FileFacts]:
     """Return the files of rules: "rows" is the number of ids, or of labels and classes."""
-    files: dict[str, Mapping[str, Any]] = {}
+    files: dict[str, FileFacts] = {}
     for index, rule in rules.items():
         file = getattr(section.rules[index], "file", None)
         if file is not None:
@@ -374,7 +375,7 @@ def _read(
     corners = section.crop.columns if section.crop else ()
     wanted = dict.fromkeys([*columns, *of_rules, section.path, *corners])
     return read_plain(
-        located(section.table, base),
+        located(cast("TableSource", section.table), base),
         id=str(section.id),
         columns=tuple(name for name in wanted if name is not None and name not in made),
         **section.csv,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from equipoise.core import Progress
 
@@ -34,7 +34,10 @@ def with_progress(items: Sequence[Item], progress: Progress | None, step: str) -
         yield item
 
 
-REGISTERED: dict[str, Audit[Any, Any, Any]] = {}
+AnyAudit: TypeAlias = "Audit[Any, Any, Any]"
+"""Any kind of audit, whatever its config, data and designs."""
+
+REGISTERED: dict[str, AnyAudit] = {}
 """Kinds by name; see `audit_kind`."""
 
 
@@ -48,7 +51,7 @@ def names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*KINDS, *REGISTERED)))
 
 
-def audit_of(name: str) -> Audit[Any, Any, Any]:
+def audit_of(name: str) -> AnyAudit:
     """Return a kind of audit."""
     if name not in REGISTERED:
         import_module(f"equipoise.audits.{name}.audit")

@@ -15,7 +15,7 @@ from equipoise.core import EquipoiseError, ModelError, RunError, record
 from equipoise.evidence.store import write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
-from equipoise.models.protocols import PROTOCOLS, Offer, offer_of
+from equipoise.models.protocols import PROTOCOLS, Model, Offer, offer_of
 from equipoise.models.registry import Options, Preview, find_adapter
 
 
@@ -37,11 +37,11 @@ class Deferred:
 
     info: ModelInfo
     labels: tuple[str, ...]
-    load: Callable[[], Any]
+    load: Callable[[], Model]
     forget: Callable[[], None] = lambda: None
 
     @cached_property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The model, loaded.
 
         Raises
@@ -87,7 +87,7 @@ DEFERRED: Mapping[Offer, type[Any]] = {
 """Stand-ins that have the methods of a protocol."""
 
 
-def rested(model: Any, load: Callable[[], Any]) -> Any:
+def rested(model: Model, load: Callable[[], Model]) -> Model:
     """Return a model without its weights in memory, which `load` gives when it has to run."""
     if isinstance(model, Deferred):
         vars(model).pop("model", None)
@@ -96,7 +96,7 @@ def rested(model: Any, load: Callable[[], Any]) -> Any:
     return DEFERRED[offer](model.info, labels_of(model), load) if offer else model
 
 
-def labels_of(model: Any) -> tuple[str, ...]:
+def labels_of(model: Model) -> tuple[str, ...]:
     """Return the names of a classifier's classes; none of other models."""
     return tuple(getattr(model, "labels", ()))
 
@@ -108,7 +108,7 @@ _LIBRARIES = (
 )  # fmt: skip
 
 
-def open_model(name: str, options: RunOptions, store: Path) -> Any:
+def open_model(name: str, options: RunOptions, store: Path) -> Model:
     """Return a model that loads its weights when it first runs, or a loaded one.
 
     What a model is depends on its files, the libraries that load it and where it runs. For a name
@@ -126,7 +126,7 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
     path, known = _recall(name, options, store)
     if known is not None:
         return known
-    model = options.load(name)
+    model: Model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
         entry = {"offer": offer, "labels": labels_of(model), "info": asdict(model.info)}
@@ -152,14 +152,14 @@ def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Pr
     return None if path is None else "", adapter.preview(target)
 
 
-def preview_of(model: Any) -> tuple[str, Preview]:
+def preview_of(model: Model) -> tuple[str, Preview]:
     """Return the key of a model that was loaded, and what is known of it."""
     return str(model.info.key), Preview(offer_of(model), labels_of(model), model.info.dimension)
 
 
 def _recall(
     name: str, options: RunOptions, store: Path, *, fetch: bool = True
-) -> tuple[Path | None, Any]:
+) -> tuple[Path | None, Model | None]:
     """Return the file of what a model is, and a stand-in where that is there and whole.
 
     There is no file where only loading the model tells.

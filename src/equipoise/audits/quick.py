@@ -17,7 +17,7 @@ from equipoise.audits.config import parse_config
 from equipoise.core import AuditResult, DataError
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
-from equipoise.data.tables import ROW_NUMBER, open_table
+from equipoise.data.tables import ROW_NUMBER, TableSource, open_table
 
 _ID = re.compile(r"(.*[_ .-])?(id|image|img|file|filename|path|key|uri|url)", re.IGNORECASE)
 _UNIT = re.compile(
@@ -53,7 +53,7 @@ class Guess:
     predictions: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def config(self, table: Any) -> dict[str, Any]:
+    def config(self, table: TableSource) -> dict[str, Any]:
         """Return the config that reads `table`: a path relative to it, or a data frame."""
         images = {"table": table, **deepcopy(self.cells), **self.images}
         return {
@@ -67,7 +67,7 @@ class Guess:
 
 
 def guess_config(
-    table: Any,
+    table: TableSource,
     *,
     target: str,
     predictions: Sequence[str],
@@ -124,7 +124,7 @@ def guess_config(
 
 
 def audit(
-    table: Any,
+    table: TableSource,
     *,
     target: str,
     pred: str | Sequence[str],
@@ -170,7 +170,7 @@ def audit(
 
 
 def _read(
-    table: Any, encoding: str, named: Sequence[str]
+    table: TableSource, encoding: str, named: Sequence[str]
 ) -> tuple[dict[str, pl.Series], list[str], str]:
     """Return named columns and those of ids and units, texts for missing values, and the file."""
     opened = open_table(table, role="data", encoding=encoding)
@@ -184,7 +184,7 @@ def _read(
     return {n: one.set(one.is_in(none), None) for n, one in texts.items()}, missing, opened.name
 
 
-def _encoding(table: Any) -> str:
+def _encoding(table: TableSource) -> str:
     """Return the encoding of a text file: UTF-8 where it can be, else what Excel writes."""
     if not isinstance(table, str | os.PathLike) or not Path(table).is_file():
         return "utf-8"

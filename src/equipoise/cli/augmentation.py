@@ -12,6 +12,7 @@ from equipoise.audits.config_fields import FilePath, Name, Section, Table, only_
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED
 from equipoise.core import AuditResult, DataError, InputError, Progress
+from equipoise.core.types import FileFacts
 from equipoise.mitigate.augmentation.experiment import (
     augmentation_experiment,
     findings_of,
@@ -140,7 +141,7 @@ def read_set(
     given: SetConfig,
     config: AugmentConfig,
     base: Path,
-    inputs: dict[str, Mapping[str, Any]],
+    inputs: dict[str, FileFacts],
     progress: Progress | None = None,
 ) -> Faces:
     """Read one of the three sets.
@@ -241,7 +242,7 @@ def run_configured(config: AugmentConfig, base: Path, progress: Progress | None)
     """
     began = perf_counter()
     check_networks(config.networks, config.size)
-    inputs: dict[str, Mapping[str, Any]] = {}
+    inputs: dict[str, FileFacts] = {}
     faces = {
         name: read_set(name, given, config, base, inputs, progress) for name, given in config.images
     }

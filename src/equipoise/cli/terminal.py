@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from equipoise.core.types import Json
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -90,7 +92,7 @@ def say_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> 
 _MOST_ROWS = 60
 
 
-def say_values(values: Mapping[str, Any]) -> None:
+def say_values(values: Mapping[str, Json]) -> None:
     """Write named values: plain ones on a line each, lists of records as tables."""
     for name, value in values.items():
         title = name.replace("_", " ")
@@ -99,7 +101,7 @@ def say_values(values: Mapping[str, Any]) -> None:
             say_rows(value[:_MOST_ROWS])
             if len(value) > _MOST_ROWS:
                 say(f"… and {len(value) - _MOST_ROWS} more; all with --json")
-        elif name in ("notes", "warnings"):
+        elif name in ("notes", "warnings") and isinstance(value, Sequence):
             for text in value:
                 say(f"{name.removesuffix('s')}: {text}")
         else:

@@ -51,7 +51,7 @@ _SEAL = len(_MARK) + sha256().digest_size
 _END = 8
 
 
-def write_table(table: pa.Table, path: Path, **options: Any) -> None:
+def write_table(table: pa.Table, path: Path, **options: str | int) -> None:
     """Write a table as a Parquet file with checksums.
 
     Parameters
@@ -70,14 +70,14 @@ def write_table(table: pa.Table, path: Path, **options: Any) -> None:
         _write(table, file, options)
 
 
-def table_bytes(table: pa.Table, **options: Any) -> bytes:
+def table_bytes(table: pa.Table, **options: str | int) -> bytes:
     """Return the bytes that `write_table` writes."""
     file = io.BytesIO()
     _write(table, file, options)
     return file.getvalue()
 
 
-def _write(table: pa.Table, file: BinaryIO, options: dict[str, Any]) -> None:
+def _write(table: pa.Table, file: BinaryIO, options: dict[str, str | int]) -> None:
     pq.write_table(table, file, write_page_checksum=True, **options)
     start = footer_start(file)
     file.seek(start)

@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from equipoise.core.parts import Part
 
 
 class Verdict(StrEnum):
@@ -175,7 +178,7 @@ def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist([as_row(finding) for finding in findings], schema=SCHEMA)
 
 
-def as_row(one: Any) -> dict[str, Any]:
+def as_row(one: Finding | Part) -> dict[str, Any]:
     """Return a finding or part as a row; `asdict` takes ten times as long."""
     row: dict[str, Any] = dict(vars(one))
     row["by_group"] = [vars(group) for group in one.by_group]

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.core.finding import Finding
+from equipoise.core.types import FileFacts
 
 SCHEMA_VERSION = 1
 WORKSHEET = "worksheet"
@@ -47,7 +48,7 @@ class Manifest:
     versions: Mapping[str, str]
     commit: str
     dirty: bool
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
     seed: int
     started: str

@@ -1,11 +1,31 @@
 """Types of texts, mappings and callbacks that every room shares."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypedDict
 
 Strings = tuple[str, ...]
 Facts = Mapping[str, Any]
 Fields = dict[str, Any]
+
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | None"
+"""What a JSON file holds."""
+
+
+class FileFacts(TypedDict, total=False):
+    """What a manifest keeps of a file.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of its bytes.
+    bytes, rows : int
+        Its size.
+    """
+
+    sha256: str
+    bytes: int
+    rows: int
+
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from equipoise.counterfactuals.parts import Candidate
-from equipoise.models.generators import ControlledGenerator, Sampling
+from equipoise.models.generators import AttentionProcessor, ControlledGenerator, Sampling
 from equipoise.models.images import Image
 
 Tokens = tuple[int, ...]
@@ -84,7 +84,7 @@ class SharedAttention:
         """Go on to the next step."""
         self._step += 1
 
-    def processor(self, name: str, own: Any) -> Any:
+    def processor(self, name: str, own: AttentionProcessor) -> AttentionProcessor:
         """Return the processor of a layer: its own where it is of no transformer block."""
         shared = name.endswith(("attn1.processor", "attn2.processor"))
         return partial(self._attend, own) if shared else own

@@ -11,13 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from threading import Event
 from time import perf_counter
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
 from equipoise import __version__
 from equipoise.core import Fields, ModelError, Progress
 from equipoise.core.files import table_bytes
+from equipoise.core.types import Json
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.counterfactuals.control import generate_controlled
 from equipoise.counterfactuals.parts import (
@@ -47,7 +48,7 @@ from equipoise.evidence.store import (
     write_manifest,
 )
 from equipoise.evidence.working import copies, spread
-from equipoise.models.generators import ControlledGenerator, Sampling
+from equipoise.models.generators import ControlledGenerator, ImageGenerator, Sampling
 from equipoise.models.loading import load_generator
 
 
@@ -76,14 +77,24 @@ class Settings:
     progress: Progress | None = None
 
 
+class How(TypedDict, total=False):
+    """Keywords of a generation; see `Settings`."""
+
+    sampling: Sampling
+    options: RunOptions
+    part: int
+    max_failures: float
+    progress: Progress | None
+
+
 def generate_prompts(
     prompts: pa.Table,
-    model: Any,
+    model: str | ImageGenerator | Sequence[ImageGenerator],
     store: Path,
     *,
     images: int = 1,
     seed: int = 0,
-    **how: Any,
+    **how: Unpack[How],
 ) -> Generated:
     """Make images of prompts, each from a noise of its own.
 
@@ -124,14 +135,14 @@ def generate_prompts(
 
 def generate_sets(
     captions: CaptionSets | pa.Table,
-    model: Any,
+    model: str | ImageGenerator | Sequence[ImageGenerator],
     store: Path,
     *,
     candidates: int = 100,
     shared: Shares = (0.1, 0.9),
     shared_self: Shares | float | None = None,
     seed: int = 0,
-    **how: Any,
+    **how: Unpack[How],
 ) -> Generated:
     """Make candidates of caption sets: images that differ in what their captions differ in.
 
@@ -208,7 +219,7 @@ class Planned:
     folder: Path | None
 
 
-def plan(request: Request, model: str, store: Path, **how: Any) -> Planned:
+def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Planned:
     """Return counts of what `generate` would do; no model is loaded."""
     settings = Settings(**how)
     present, own, cost = 0, None, None
@@ -238,11 +249,18 @@ def plan(request: Request, model: str, store: Path, **how: Any) -> Planned:
     )
 
 
-def generate(request: Request, model: Any, store: Path, **how: Any) -> Generated:
+def generate(
+    request: Request,
+    model: str | ImageGenerator | Sequence[ImageGenerator],
+    store: Path,
+    **how: Unpack[How],
+) -> Generated:
     """Return the requested images: those in the store, and missing ones made anew."""
     settings = Settings(**how)
-    several = isinstance(model, Sequence) and not isinstance(model, str)
-    models = [*model] if several else copies(model, settings.options, _load)
+    if isinstance(model, Sequence) and not isinstance(model, str):
+        models = [*model]
+    else:
+        models = copies(model, settings.options, _load)
     first = models[0]
     if request.shared is not None:
         if not isinstance(first, ControlledGenerator):
@@ -257,7 +275,7 @@ def generate(request: Request, model: Any, store: Path, **how: Any) -> Generated
         first.check_prompts(texts, settings.sampling)
     facts = request.facts(first.info.key, settings.sampling, settings.part)
     folder = store / "generations" / key_of(facts)[:16]
-    about = {
+    about: dict[str, Json] = {
         "key": facts,
         "model": asdict(first.info),
         "id": request.id,
@@ -272,7 +290,7 @@ def generate(request: Request, model: Any, store: Path, **how: Any) -> Generated
         table = join_parts(read_rows(paths, COLUMNS.names), request.table, request.id)
         if writable:
             write(folder / TABLE, table_bytes(table, compression="zstd"))
-            counts = {
+            counts: dict[str, Json] = {
                 "states": Counter(table["state"].to_pylist()),
                 "parts": [path.name for path in paths],
             }
@@ -291,7 +309,7 @@ def _run(
     models: Sequence[Any],
     settings: Settings,
     folder: Path,
-    about: Fields,
+    about: dict[str, Json],
 ) -> int:
     """Make the parts that are missing or damaged; return how many images that were.
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from equipoise.core import DataError, Facts, Fields, InputError, Strings, record
 from equipoise.core.files import read_table, table_bytes
+from equipoise.core.types import FileFacts
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, rows_of
@@ -298,7 +299,7 @@ def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
     return values
 
 
-def part_bytes(piece: Piece, images: Sequence[Any]) -> bytes:
+def part_bytes(piece: Piece, images: Sequence[Image | str | None]) -> bytes:
     """Return the Parquet file of a part: the same bytes for the same images.
 
     Parameters
@@ -370,7 +371,7 @@ class Generated:
     table: pa.Table
     pictures: Pictures
     info: Facts
-    inputs: Mapping[str, Facts]
+    inputs: Mapping[str, FileFacts]
     computed: int = 0
 
 

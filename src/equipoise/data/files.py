@@ -12,6 +12,7 @@ from typing import Any
 
 from equipoise.core import DataError
 from equipoise.core.files import IrregularFileError, open_regular, read_regular
+from equipoise.core.types import FileFacts
 from equipoise.data.problems import nearest, show
 
 ROWS_EXPECTED = "a header and at least one row of data"
@@ -20,7 +21,7 @@ _MISSPELT = 0.8
 BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
-def hash_parts(parts: Iterable[bytes]) -> dict[str, Any]:
+def hash_parts(parts: Iterable[bytes]) -> FileFacts:
     """Return "sha256" and "bytes" of a content in parts."""
     hashed, size = hashlib.sha256(), 0
     for part in parts:
@@ -44,7 +45,7 @@ def read_whole(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> bytes
     return content
 
 
-def hash_file(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> dict[str, Any]:
+def hash_file(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> FileFacts:
     """Return "sha256" and "bytes" of a file without holding it, after the checks of `read_whole`.
 
     Raises
@@ -84,7 +85,7 @@ def translated(path: Path, formats: str) -> Iterator[None]:
 
 def read_text(
     path: Path | str, formats: str, expected: str, *, encoding: str = "utf-8"
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, FileFacts]:
     """Return the text of a file, without a byte order mark, and its digest.
 
     Raises

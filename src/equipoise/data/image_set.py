@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import Booleans, DataError, InputError, Integers, Objects, record
+from equipoise.core.types import FileFacts, Json
 from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.problems import listed, match, show
 
@@ -73,7 +74,7 @@ class ImageSet:
     labels: pl.DataFrame | None
     captions: pl.DataFrame | None
     boxes: pl.DataFrame | None
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
     steps: tuple[Step, ...] = ()
 
@@ -260,8 +261,8 @@ def image_set(
     *,
     name: str,
     format: str,  # noqa: A002 - the field has this name
-    inputs: Mapping[str, Mapping[str, Any]],
-    counts: Mapping[str, Any],
+    inputs: Mapping[str, FileFacts],
+    counts: Mapping[str, Json],
     steps: tuple[Step, ...] = (),
 ) -> ImageSet:
     """Return what was gathered in an order that does not depend on that of the file.

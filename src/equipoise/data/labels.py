@@ -13,6 +13,7 @@ import polars as pl
 
 from equipoise.core import AnyArray, DataError, Integers, Objects, encode, record
 from equipoise.core.labels import Encoded
+from equipoise.core.types import FileFacts
 from equipoise.data.problems import check_ids, listed, show
 from equipoise.data.tables import read_table
 
@@ -146,7 +147,7 @@ class Outputs:
     failed: Mapping[str, str] = field(default_factory=dict)
     on: str = "images"
     info: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inputs: Mapping[str, FileFacts] = field(default_factory=dict)
     identical: tuple[tuple[str, ...], ...] = ()
     pending: Mapping[str, Any] | None = None
     choices: Choices | None = None
@@ -262,7 +263,7 @@ class LabelRows:
     target: Coded
     attributes: Mapping[str, Coded]
     unit: Coded | None
-    digest: Mapping[str, Any]
+    digest: FileFacts
     counts: Mapping[str, Any]
 
 
@@ -336,7 +337,7 @@ class Items:
     id: str
     ids: Objects
     coded: Mapping[str, Coded]
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
 
     def __len__(self) -> int:

@@ -28,6 +28,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.files import Mapped
+from equipoise.core.types import FileFacts
 from equipoise.data.files import hash_file, read_text, unknown_extension
 from equipoise.data.labels import CsvOptions, Items, Outputs
 from equipoise.data.problems import (
@@ -135,7 +136,7 @@ class ArrayFile:
 
     path: Path
     names: tuple[str, ...]
-    digest: Mapping[str, Any]
+    digest: FileFacts
 
     @classmethod
     def open(cls, path: Path) -> ArrayFile:
@@ -232,7 +233,7 @@ class Opened:
     given: ArraySource
     name: str
     place: str
-    digest: Mapping[str, Any]
+    digest: FileFacts
     stored: AnyArray | OpenTable
     arrays: ArrayFile | None = None
     outputs: Outputs | None = None
@@ -243,7 +244,7 @@ class Opened:
         absent: Booleans,
         columns: Iterable[tuple[str, AnyArray]],
         max_unmatched: float,
-    ) -> tuple[Integers, dict[str, Any], Mapping[str, Mapping[str, Any]]]:
+    ) -> tuple[Integers, dict[str, Any], Mapping[str, FileFacts]]:
         """Match the rows with items.
 
         Parameters
@@ -299,7 +300,7 @@ class Opened:
         digest = self.digest or _digest_of(ids, columns)
         return rows, counts, {self.name: {**digest, "rows": len(absent)}, **inputs}
 
-    def _ids(self, items: Items) -> tuple[pl.Series | None, str, Mapping[str, Mapping[str, Any]]]:
+    def _ids(self, items: Items) -> tuple[pl.Series | None, str, Mapping[str, FileFacts]]:
         """Return the ids of the rows, the file they are in, and its digest if it is another.
 
         There are none where rows follow the items. A table that has a column named as the items'
@@ -390,7 +391,7 @@ def _in_memory(given: Any, what: str) -> AnyArray:
     return values
 
 
-def hash_array(values: AnyArray) -> dict[str, Any]:
+def hash_array(values: AnyArray) -> FileFacts:
     """Hash an array in blocks of rows; equal arrays hash equally whatever their strides."""
     hashed = hashlib.sha256(f"{values.dtype.str}\0{values.shape}\0".encode())
     step = max(1, HASHED_AT_ONCE // max(1, values[:1].nbytes))
@@ -399,7 +400,7 @@ def hash_array(values: AnyArray) -> dict[str, Any]:
     return {"sha256": hashed.hexdigest(), "bytes": values.nbytes}
 
 
-def _digest_of(ids: pl.Series | None, columns: Iterable[tuple[str, AnyArray]]) -> dict[str, Any]:
+def _digest_of(ids: pl.Series | None, columns: Iterable[tuple[str, AnyArray]]) -> FileFacts:
     """Hash what was read of a data frame."""
     hashed, size = hashlib.sha256(), 0
     for name, values in columns:
@@ -411,7 +412,7 @@ def _digest_of(ids: pl.Series | None, columns: Iterable[tuple[str, AnyArray]]) -
     return {"sha256": hashed.hexdigest(), "bytes": size + len(texts.encode())}
 
 
-def _ids_in_file(path: Path, encoding: str, delimiter: str) -> tuple[pl.Series, Mapping[str, Any]]:
+def _ids_in_file(path: Path, encoding: str, delimiter: str) -> tuple[pl.Series, FileFacts]:
     """Return ids that have a file of their own, and its digest.
 
     Raises
@@ -539,7 +540,7 @@ class ByItem:
     name: str
     ids: Objects
     rows: Integers
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
     made: bool = field(default=False, kw_only=True)
 
@@ -569,7 +570,7 @@ class Vectors(ByItem):
         return int(self.stored.shape[1])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """Type that the vectors are stored and taken in."""
         return self.stored.dtype.newbyteorder("=")
 

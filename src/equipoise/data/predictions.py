@@ -20,6 +20,7 @@ from equipoise.core import (
     Objects,
     record,
 )
+from equipoise.core.types import FileFacts
 from equipoise.data.labels import (
     Coded,
     CsvOptions,
@@ -207,7 +208,7 @@ class PredictionData:
     coded_attributes: Mapping[str, Coded]
     coded_unit: Coded | None
     models: Mapping[str, ModelPredictions]
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
 
     @property
@@ -347,7 +348,7 @@ def join_predictions(
     DataError
         When too large a share of ids has no partner, no row is answered, or a label is no class.
     """
-    inputs: dict[str, Mapping[str, Any]] = {rows.file: rows.digest}
+    inputs: dict[str, FileFacts] = {rows.file: rows.digest}
     joined, counts = {}, {}
     for name, (outputs, reading) in models.items():
         positions = match(outputs.ids, rows.ids)

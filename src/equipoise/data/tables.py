@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
+from narwhals.typing import IntoFrame
 
 from equipoise.core import AnyArray, Booleans, DataError, record
 from equipoise.core.files import footer_start
 from equipoise.core.labels import is_text
+from equipoise.core.types import FileFacts
 from equipoise.data.files import (
     RepeatedKeyError,
     hash_file,
@@ -306,7 +308,7 @@ class OpenTable:
     """
 
     name: str
-    digest: Mapping[str, Any]
+    digest: FileFacts
     names: tuple[str, ...]
     columns: Callable[[tuple[str, ...]], Columns]
     kinds: Mapping[str, pa.DataType]
@@ -349,8 +351,12 @@ def _valid(part: pa.RecordBatch) -> pa.Array:
     return part.column(0)
 
 
+TableSource: TypeAlias = str | os.PathLike[str] | IntoFrame | NamedFrame
+"""A file, or a data frame of pandas, polars, pyarrow or another library."""
+
+
 def open_table(
-    source: Any, *, role: str = "table", encoding: str = "utf-8", delimiter: str = ","
+    source: TableSource, *, role: str = "table", encoding: str = "utf-8", delimiter: str = ","
 ) -> OpenTable:
     """Open a file or data frame; see `read_table`.
 
@@ -377,7 +383,7 @@ def open_table(
     raise unknown_extension(path, FORMATS)
 
 
-def is_frame(source: Any) -> bool:
+def is_frame(source: TableSource) -> bool:
     """Whether something is a data frame of a library that narwhals knows."""
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
@@ -687,11 +693,11 @@ class Table:
     texts: Mapping[str, pl.Series]
     numbers: Mapping[str, pl.Series]
     rows: int
-    digest: Mapping[str, Any]
+    digest: FileFacts
 
 
 def read_table(
-    source: Any,
+    source: TableSource,
     *,
     texts: Iterable[str],
     numbers: Iterable[str] = (),

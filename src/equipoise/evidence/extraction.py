@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from equipoise import __version__
 from equipoise.core import DataError, InputError, ModelError, Progress, RunError, record
 from equipoise.core.files import table_bytes
+from equipoise.core.types import FileFacts, Json
 from equipoise.evidence.pictures import Decoding, Files, Pictures, quiet, same_pictures
 from equipoise.evidence.store import (
     Failure,
@@ -33,7 +34,17 @@ from equipoise.evidence.store import (
     write,
     write_manifest,
 )
-from equipoise.evidence.working import Cluster, Native, Request, RunOptions, asked, copies, telling
+from equipoise.evidence.working import (
+    Asked,
+    Cluster,
+    Native,
+    Request,
+    RunOptions,
+    asked,
+    copies,
+    telling,
+)
+from equipoise.models.protocols import Model
 
 ENGINES = ("native", "ray")
 # Answers take long.
@@ -71,7 +82,7 @@ class Extraction:
     names: tuple[str, ...]
     failures: pa.Table
     info: Mapping[str, Any]
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     computed: int
     identical: tuple[tuple[str, ...], ...] = ()
 
@@ -88,6 +99,17 @@ class Extraction:
             When a part has been damaged since.
         """
         return read_rows(self.parts)
+
+
+class How(TypedDict, total=False):
+    """Keywords of an extraction; see `Settings`."""
+
+    options: RunOptions
+    engine: str
+    part: int
+    max_failures: float
+    decoding: Decoding
+    progress: Progress | None
 
 
 @dataclass(frozen=True)
@@ -136,7 +158,12 @@ class Settings:
 
 
 def extract_embeddings(
-    pictures: Pictures, model: Any, store: Path, *, features: bool = False, **how: Any
+    pictures: Pictures,
+    model: str | Model | Asked,
+    store: Path,
+    *,
+    features: bool = False,
+    **how: Unpack[How],
 ) -> Extraction:
     """Embed images with a dual encoder, or with the features of a classifier.
 
@@ -177,7 +204,11 @@ def extract_embeddings(
 
 
 def extract_scores(
-    pictures: Pictures, texts: Sequence[str], model: Any, store: Path, **how: Any
+    pictures: Pictures,
+    texts: Sequence[str],
+    model: str | Model | Asked,
+    store: Path,
+    **how: Unpack[How],
 ) -> Extraction:
     """Score every image with every text by an image-text matching model.
 
@@ -201,7 +232,9 @@ def extract_scores(
     return extracted(request, pictures, model, store, Settings(**how))
 
 
-def extract_probabilities(pictures: Pictures, model: Any, store: Path, **how: Any) -> Extraction:
+def extract_probabilities(
+    pictures: Pictures, model: str | Model | Asked, store: Path, **how: Unpack[How]
+) -> Extraction:
     """Classify images.
 
     Parameters
@@ -222,7 +255,7 @@ def extract_probabilities(pictures: Pictures, model: Any, store: Path, **how: An
 
 
 def extract_answers(
-    pictures: Pictures, question: str, model: Any, store: Path, **how: Any
+    pictures: Pictures, question: str, model: str | Model | Asked, store: Path, **how: Unpack[How]
 ) -> Extraction:
     """Ask a question about every image.
 
@@ -243,7 +276,7 @@ def extract_answers(
     Extraction
         With `answer`, as the model wrote it.
     """
-    settings = Settings(**{"part": PART_OF_ANSWERS, **how})
+    settings = Settings(**How(part=PART_OF_ANSWERS) | how)
     return extracted(Request("answers", question=question), pictures, model, store, settings)
 
 
@@ -254,7 +287,11 @@ _FIRST = 20
 
 
 def extracted(
-    request: Request, pictures: Pictures, model: Any, store: Path, settings: Settings
+    request: Request,
+    pictures: Pictures,
+    model: str | Model | Asked,
+    store: Path,
+    settings: Settings,
 ) -> Extraction:
     """Return the evidence of a request: what lies there, and what is missing computed anew.
 
@@ -272,7 +309,12 @@ def extracted(
     info = asdict(engine.info)
     versions = {name: version(name) for name in ("pillow", "pyarrow")}
     versions["equipoise"] = __version__
-    about = {"key": facts, "model": info, "images": len(pictures), "versions": versions}
+    about: dict[str, Json] = {
+        "key": facts,
+        "model": info,
+        "images": len(pictures),
+        "versions": versions,
+    }
     ledger = Ledger(folder, pictures, settings.part)
     with held(folder) as writable, quiet():
         if writable:
@@ -285,7 +327,7 @@ def extracted(
             ledger.drop_others(done)
             _write_failures(folder, failures)
             stages = Counter(sorted(one.stage for one in failures))
-            counts: dict[str, Any] = {"rows": rows, "failures": stages}
+            counts: dict[str, Json] = {"rows": rows, "failures": stages}
             if identical:
                 shared = {"images": sum(map(len, identical)), "pictures": len(identical)}
                 counts["identical"] = shared | {"first": [[*ids] for ids in identical[:_FIRST]]}
@@ -298,7 +340,7 @@ def extracted(
     )
 
 
-def _engine(settings: Settings, model: Any, request: Request) -> Native | Cluster:
+def _engine(settings: Settings, model: str | Model | Asked, request: Request) -> Native | Cluster:
     """Return the engine that settings name, with a model that can be asked the request.
 
     Raises

@@ -35,6 +35,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.files import open_regular, read_regular
+from equipoise.core.types import Json
 from equipoise.data.formats.reading import row_files
 from equipoise.data.problems import check_columns, check_ids
 from equipoise.data.tables import as_text, open_parquet
@@ -545,7 +546,7 @@ class Decoding:
     version: ClassVar[int] = 2
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         """What stands in the key and the manifest."""
         return {"version": self.version, **asdict(self), "background": [*self.background]}
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from equipoise.core import MissingExtraError, RunError, record
 from equipoise.core.files import read_table
+from equipoise.core.types import FileFacts, Json
 from equipoise.evidence.pictures import Pictures
 from equipoise.models.info import one_digest, sha256_of
 
@@ -173,7 +174,7 @@ def write(path: Path, data: bytes) -> None:
             os.close(descriptor)
 
 
-def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
+def write_manifest(folder: Path, facts: Mapping[str, Json]) -> None:
     """Write `manifest.json`."""
     text = json.dumps(facts, indent=1, ensure_ascii=False, sort_keys=True)
     write(folder / "manifest.json", text.encode("utf-8", "backslashreplace"))
@@ -188,7 +189,7 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def key_of(facts: Any) -> str:
+def key_of(facts: Json) -> str:
     """Return the SHA-256 of facts that JSON holds; the order of their names does not matter."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -295,7 +296,7 @@ def read_rows(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa
     return pa.concat_tables([table for table in tables if table.num_rows] or tables[:1])
 
 
-def input_of(paths: Sequence[Path], rows: int) -> dict[str, Any]:
+def input_of(paths: Sequence[Path], rows: int) -> FileFacts:
     """Return parts as an input of an audit: `sha256`, `bytes`, `rows`."""
     return {
         "sha256": one_digest({path.name: sha256_of(path) for path in paths}),

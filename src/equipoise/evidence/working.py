@@ -41,6 +41,8 @@ from equipoise.evidence.pictures import (
 )
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
+from equipoise.models.images import Images
+from equipoise.models.protocols import Model
 
 COLUMNS: dict[str, str] = {
     "embeddings": "embedding",
@@ -78,7 +80,12 @@ class RunOptions:
         return load_model(name, **asdict(self))
 
 
-def copies(model: Any, options: RunOptions, load: Callable[[RunOptions, str], Any]) -> list[Any]:
+Loaded = TypeVar("Loaded", bound=Model)
+
+
+def copies(
+    model: str | Loaded, options: RunOptions, load: Callable[[RunOptions, str], Loaded]
+) -> list[Loaded]:
     """Return a loaded model, or one that is named, once on each device that it may use."""
     if not isinstance(model, str):
         return [model]
@@ -147,7 +154,7 @@ class Asked:
 
     info: ModelInfo
     names: tuple[str, ...]
-    call: Callable[[Sequence[str], Sequence[Any]], Any]
+    call: Callable[[Sequence[str], Images], Any]
     width: int | None
     table: str
     open: Callable[[], Any] = lambda: None
@@ -157,7 +164,7 @@ class Asked:
         """Most images given to the model at once: the same on every machine of this kind."""
         return 256 if self.info.device.startswith("cuda") else 32
 
-    def values(self, ids: Sequence[str], images: Sequence[Any]) -> Any:
+    def values(self, ids: Sequence[str], images: Images) -> Any:
         """Return what the model gives for images: a text or map each, or a row of a matrix.
 
         Raises
@@ -209,7 +216,7 @@ class FormError(ModelError):
     """A model gave something else than its kind promises: no image is to blame for it."""
 
 
-def asked(model: Any, request: Request) -> Asked:
+def asked(model: Model | Asked, request: Request) -> Asked:
     """Return a model with what it is asked; one that was asked already stays as it is.
 
     Raises
@@ -220,7 +227,7 @@ def asked(model: Any, request: Request) -> Asked:
     if isinstance(model, Asked):
         return model
     info, table = model.info, request.table
-    call: Callable[[Sequence[Any]], Any]
+    call: Callable[[Images], Any]
     names: tuple[str, ...] = ()
     width = None
     match table, model:
@@ -679,7 +686,7 @@ class Cluster:
     """
 
     def __init__(
-        self, model: Any, options: RunOptions, request: Request, decoding: Decoding
+        self, model: str | Model, options: RunOptions, request: Request, decoding: Decoding
     ) -> None:
         if not isinstance(model, str):
             raise RunError(

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from equipoise.core import Floats, Floats32, InputError, Integers, ModelError, Progress, record
 from equipoise.core.files import table_bytes
+from equipoise.core.types import FileFacts
 from equipoise.data import filled
 from equipoise.data import templates as named
 from equipoise.evidence.store import is_sound, key_of, read_rows, write
@@ -307,7 +308,7 @@ class Texts:
     texts: tuple[str, ...]
     vectors: Floats32
     info: Mapping[str, Any]
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     computed: int
 
 
@@ -379,7 +380,8 @@ def embed_texts(
     place = {text: row for row, text in enumerate(distinct)}
     every = np.concatenate(found)[[place[text] for text in asked]]
     data = every.astype("<f4", copy=False).tobytes()
-    facts = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "rows": len(asked)}
+    digest = hashlib.sha256(data).hexdigest()
+    facts: FileFacts = {"sha256": digest, "bytes": len(data), "rows": len(asked)}
     inputs = {f"evidence/texts/{_digest(model, asked)[:16]}": facts}
     return Texts(asked, every, asdict(model.info), inputs, computed)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,12 @@ import numpy.typing as npt
 from equipoise.core import Floats, Floats32, InputError, MissingExtraError, ModelError, record
 from equipoise.explain.scoring import Scoring, scoring
 from equipoise.models.edits import Insides
-from equipoise.models.images import as_rgb
+from equipoise.models.images import Images, as_rgb
 from equipoise.models.preprocessing import Recipe
+from equipoise.models.protocols import Model
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Tokens that stand before those of patches: a class token, registers.
 _MOST_PREFIX = 16
@@ -44,7 +48,7 @@ class Layer:
     grid: tuple[int, int]
     prefix: int = 0
 
-    def reshape(self, output: Any) -> Any:
+    def reshape(self, output: "Tensor") -> "Tensor":
         """Return what the layer gives as (n, d, h, w)."""
         if self.form == "tokens first":
             output = output.transpose(0, 1)
@@ -55,7 +59,7 @@ class Layer:
 
 def find_layer(
     inside: Insides,
-    run: Callable[[], Any],
+    run: Callable[[], "Tensor"],
     size: tuple[int, int],
     *,
     name: str | None = None,
@@ -248,8 +252,8 @@ def framed(boxes: Floats, frames: Floats) -> Floats:
 
 
 def activation_maps(
-    model: Any,
-    images: Sequence[Any],
+    model: Model,
+    images: Images,
     targets: str | Sequence[str],
     *,
     question: str = "",

@@ -4,7 +4,6 @@ import io
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ _STRENGTH, _QUALITY = 0.6, 82
 
 
 def overlay(
-    image: Any,
+    image: Bytes,
     map_: Floats32,
     frame: Sequence[float],
     boxes: Sequence[Sequence[float]] = (),

@@ -6,7 +6,7 @@ from typing import Any
 from equipoise.core import InputError, ModelError, record
 from equipoise.models.edits import Insides, insides
 from equipoise.models.hf import HfAnswerer, HfPairScorer
-from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
+from equipoise.models.protocols import Answerer, Classifier, DualEncoder, Model, PairScorer
 from equipoise.models.towers import TowerEncoder
 
 Tensors = dict[str, Any]
@@ -36,7 +36,7 @@ class Scoring:
     tower: str
 
 
-def scoring(model: Any, targets: Sequence[str], *, question: str = "") -> Scoring:
+def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scoring:
     """Say what is followed back to the pixels.
 
     Parameters

@@ -23,6 +23,7 @@ from equipoise.core import (
     no_ends,
 )
 from equipoise.core.parts import SCHEMA
+from equipoise.core.types import Json
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, Tested, make_estimate
@@ -327,7 +328,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     ends: Ends,
     held: Against | None = None,
     no_chance: str = "",
-    params: Mapping[str, Any] = MappingProxyType({}),
+    params: Mapping[str, Json] = MappingProxyType({}),
     by: pa.Table | Callable[[], pa.Table] | None = None,
     excluded: Mapping[str, int] | None = None,
     reason: str = "",

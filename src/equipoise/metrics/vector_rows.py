@@ -135,7 +135,7 @@ class ChosenRows:
         return len(self.rows), int(self.table.shape[1])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """Type of the numbers."""
         return self.table.dtype
 

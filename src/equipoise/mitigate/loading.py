@@ -8,6 +8,7 @@ import numpy as np
 
 from equipoise.audits.config_fields import located
 from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress, record
+from equipoise.core.types import FileFacts
 from equipoise.data import ItemSource, load_items, read_table
 from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table, prompts
 from equipoise.mitigate.config import Config, ImagesConfig
@@ -46,7 +47,7 @@ class Loaded:
     test: Test
     split: Split
     training: Training
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
 
 
@@ -68,7 +69,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         # A recipe itself tells whether a model that is there is the one it would write.
         if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):
             refuse_occupied(output / name)
-    inputs: dict[str, Mapping[str, Any]] = {}
+    inputs: dict[str, FileFacts] = {}
     about = config.images
     columns = (about.subject, about.set, about.caption)
     pictures, values = read_images(about, (*columns, *about.attributes), base, "images", inputs)
@@ -114,7 +115,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
 
 
 def _texts(
-    config: Config, images: ImageSets, base: Path, inputs: dict[str, Mapping[str, Any]]
+    config: Config, images: ImageSets, base: Path, inputs: dict[str, FileFacts]
 ) -> dict[str, SubjectTexts]:
     about = config.prompts
     table = read_table(
@@ -224,7 +225,7 @@ def read_images(
     columns: Sequence[str],
     base: Path,
     what: str,
-    inputs: dict[str, Mapping[str, Any]],
+    inputs: dict[str, FileFacts],
     *,
     optional: Sequence[str] = (),
 ) -> tuple[TableImages, list[Objects]]:

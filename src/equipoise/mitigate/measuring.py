@@ -24,6 +24,7 @@ from equipoise.core.wording import number
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.statistics import recall_hits
 from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
+from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.chance import benjamini_hochberg, sign_flips
@@ -38,7 +39,7 @@ RANKS = (1, 5, 10)
 _PART = 256
 
 
-def embed_images(model: DualEncoder, images: Any, progress: Progress | None = None) -> Floats32:
+def embed_images(model: DualEncoder, images: Images, progress: Progress | None = None) -> Floats32:
     """Return vectors of images, (n, dimension), not normalised.
 
     Raises
@@ -51,7 +52,7 @@ def embed_images(model: DualEncoder, images: Any, progress: Progress | None = No
 
 def image_rows(
     model: DualEncoder,
-    images: Any,
+    images: Images,
     function: Callable[[Floats32], AnyArray],
     progress: Progress | None = None,
 ) -> AnyArray:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,12 @@ from equipoise.core import (
     Booleans,
     Floats,
     Floats32,
+    GroupLabels,
     Groups,
     InputError,
     Integers,
     Integers32,
+    Labels,
     ModelError,
     encode,
     record,
@@ -33,6 +35,8 @@ from equipoise.models.edits import (
     insides,
     runs_images,
 )
+from equipoise.models.images import Images
+from equipoise.models.protocols import DualEncoder, Model
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream
 
@@ -67,9 +71,7 @@ class Recording:
     axes: Mapping[str, int]
 
 
-def record_units(
-    model: Any, images: Sequence[Any], *, layers: Sequence[str] | None = None
-) -> Recording:
+def record_units(model: Model, images: Images, *, layers: Sequence[str] | None = None) -> Recording:
     """Run a model over images and record the activations of its units.
 
     Parameters
@@ -168,7 +170,9 @@ class Selectivity:
         return [*zip(order.tolist(), lean.argmax(axis=0)[order].tolist(), strict=True)]
 
 
-def selectivity(activations: npt.ArrayLike, groups: Any, *, within: Any = None) -> Selectivity:
+def selectivity(
+    activations: npt.ArrayLike, groups: GroupLabels, *, within: Labels | None = None
+) -> Selectivity:
     """Measure how well each unit tells groups apart.
 
     Parameters
@@ -306,12 +310,12 @@ class Found:
 
 
 def find_units(
-    model: Any,
-    images: Sequence[Any],
-    groups: Any,
+    model: Model,
+    images: Images,
+    groups: GroupLabels,
     *,
     layers: Sequence[str] | None = None,
-    within: Any = None,
+    within: Labels | None = None,
 ) -> Found:
     """Find the units of an image encoder that respond to a group.
 
@@ -474,7 +478,7 @@ def sweep_units(
             edit = random_units(found, units, mode=mode, seed=seed + number)
             edits[f"random {number + 1}"] = edit
         for chosen, edit in edits.items():
-            after = trial.draws(edited(found.model, edit), replicates, seed)
+            after = trial.draws(cast("DualEncoder", edited(found.model, edit)), replicates, seed)
             rows += [
                 {"units": len(edit), "chosen": chosen} | row for row in change_rows(before, after)
             ]

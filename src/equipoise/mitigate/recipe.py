@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pydantic import PositiveInt
@@ -17,11 +18,13 @@ from pydantic import PositiveInt
 from equipoise import __version__
 from equipoise.audits.config_fields import Dtype, Name, Section, Some
 from equipoise.core import AnyArray, ModelError, Progress, RunError
+from equipoise.core.types import Json
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
 from equipoise.mitigate.trainable import RECORD, Trainable, trainable
 from equipoise.models import load_model, runtimes
+from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 
@@ -127,9 +130,9 @@ def record_of(
     recipe: Recipe,
     base: DualEncoder,
     seed: int,
-    inputs: Mapping[str, Any],
-    torch: Any = None,
-) -> dict[str, Any]:
+    inputs: Mapping[str, Json],
+    torch: "ModuleType | None" = None,
+) -> dict[str, Json]:
     """Return everything that decides a model; nothing of when or where it was made."""
     versions = {"equipoise": __version__}
     if torch is not None:
@@ -155,7 +158,7 @@ def digest_of_texts(texts: Sequence[SubjectTexts]) -> str:
     )
 
 
-def digest_of_images(images: Any, *columns: AnyArray) -> str:
+def digest_of_images(images: Images, *columns: AnyArray) -> str:
     """Return a SHA-256 of images and of their columns."""
     digest = sha256()
     for column in columns:
@@ -165,7 +168,7 @@ def digest_of_images(images: Any, *columns: AnyArray) -> str:
     return digest.hexdigest()
 
 
-def has_model(out: Path, record: Mapping[str, Any]) -> bool:
+def has_model(out: Path, record: Mapping[str, Json]) -> bool:
     """Whether a folder holds the whole model of this record already."""
     trained = out / RECORD
     try:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError, Progress
+from equipoise.core.types import Json
 from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import Loaded, check_images, load
 from equipoise.mitigate.measuring import (
@@ -201,7 +201,7 @@ def _opened(config: Config, base: Path) -> DualEncoder:
     return model
 
 
-def plan(config: Config, *, base: Path = Path()) -> dict[str, Any]:
+def plan(config: Config, *, base: Path = Path()) -> dict[str, Json]:
     """Return counts of what `run` would do; no model is loaded and no image is opened.
 
     Returns

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.core import Floats, InputError, Objects, Positions, record
+from equipoise.models.images import Images
 from equipoise.stats.streams import stream
 
 VALIDATION = 0.2
@@ -128,7 +129,7 @@ class Lookup:
         return content_of(*self.places[place])
 
 
-def content_of(images: Any, place: int) -> bytes:
+def content_of(images: Images, place: int) -> bytes:
     """Return the bytes of an image: of its file where there is one, or of its pixels."""
     if hasattr(images, "content"):
         return bytes(images.content(place))

@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal
 
 from equipoise.core import ModelError, record
+from equipoise.core.types import Json
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
+from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, write_settings
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import open_clip, quiet, transformers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
 
 RECORD = "mitigation.json"
 """File beside the weights of a trained model."""
@@ -41,31 +48,33 @@ class Trainable:
     computes: str
 
     @property
-    def torch(self) -> Any:
+    def torch(self) -> ModuleType:
         """The library."""
-        return self.encoder.placement.torch
+        library: ModuleType = self.encoder.placement.torch
+        return library
 
     @property
-    def model(self) -> Any:
+    def model(self) -> "PreTrainedModel":
         """The module to train."""
-        return self.encoder.model
+        model: PreTrainedModel = self.encoder.model
+        return model
 
     @property
     def prefix(self) -> str:
         """Prefix of the name that loads a folder that `save` wrote."""
         return "hf" if isinstance(self.encoder, HfDualEncoder) else "open_clip"
 
-    def images(self, images: Sequence[Any]) -> Any:
+    def images(self, images: Images) -> "Tensor":
         """Return a tensor of vectors of images, (n, dimension) in float32, not normalised."""
         placement, tower = replace(self.encoder.placement, dtype="float32"), self.encoder.tower
         inputs = placement.put(tower.prepare(images))
         return tower.call(self.model, inputs)[0].float()
 
-    def texts(self, texts: Sequence[str]) -> Any:
+    def texts(self, texts: Sequence[str]) -> "Tensor":
         """Return a tensor of vectors of texts, (n, dimension) in float32, not normalised."""
         return self.encoder.encode(texts).float()
 
-    def weights(self, towers: Towers) -> dict[str, Any]:
+    def weights(self, towers: Towers) -> dict[str, "Tensor"]:
         """Return the parameters to train, by name; the others are frozen."""
         chosen = {}
         for name, weight in self.model.named_parameters():
@@ -76,17 +85,17 @@ class Trainable:
                 chosen[name] = weight
         return chosen
 
-    def autocast(self) -> AbstractContextManager[Any]:
+    def autocast(self) -> AbstractContextManager[None]:
         """Return the context in which the towers run."""
         if self.computes == "float32":
             return nullcontext()
-        context: AbstractContextManager[Any] = self.torch.autocast(
+        context: AbstractContextManager[None] = self.torch.autocast(
             self.encoder.placement.device.partition(":")[0],
             dtype=getattr(self.torch, self.computes),
         )
         return context
 
-    def save(self, folder: Path, record: Mapping[str, Any]) -> None:
+    def save(self, folder: Path, record: Mapping[str, Json]) -> None:
         """Write a folder that `load_model` opens, with the record of the model."""
         _write_settings(self.encoder.info, folder)
         if isinstance(self.encoder, OpenClipEncoder):

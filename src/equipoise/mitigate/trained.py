@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -12,6 +13,9 @@ from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, Training
 from equipoise.mitigate.trainable import Towers, Trainable
 from equipoise.stats.streams import stream
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Contrastive(TrainedRecipe):
@@ -115,8 +119,13 @@ def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
 
 
 def contrastive_loss(
-    torch: Any, images: Any, texts: Any, own: Integers, scale: Any, bias: Any
-) -> Any:
+    torch: ModuleType,
+    images: "Tensor",
+    texts: "Tensor",
+    own: Integers,
+    scale: "Tensor",
+    bias: "Tensor | None",
+) -> "Tensor":
     """Return the loss with which such models are trained, of images and distinct texts.
 
     A text that several images share is a match for each of them, and no mismatch: the softmax of

@@ -70,7 +70,7 @@ class Trial:
     def _present(self) -> list[int]:
         return np.flatnonzero(self.grouped.counts > 0).tolist()
 
-    def draws(self, model: Any, replicates: int, seed: int) -> dict[str, Floats]:
+    def draws(self, model: DualEncoder, replicates: int, seed: int) -> dict[str, Floats]:
         """Return each measure of a model: observed, then in each replicate.
 
         Replicates are paired: the same images are drawn for every model.
@@ -155,8 +155,8 @@ def _mean(values: Floats, weights: Floats) -> Floats:
 
 
 def compare_models(
-    before: Any,
-    after: Any,
+    before: DualEncoder,
+    after: DualEncoder,
     trial: Trial,
     *,
     replicates: int = 1000,
@@ -186,11 +186,13 @@ def compare_models(
     return pa.Table.from_pylist(change_rows(first, second))
 
 
-def change_rows(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> list[dict[str, Any]]:
+def change_rows(
+    before: Mapping[str, Floats], after: Mapping[str, Floats]
+) -> list[dict[str, str | float]]:
     """Return each measure of `Trial.draws` before, after and their difference, with intervals."""
     rows = []
     for name, first in before.items():
-        row: dict[str, Any] = {"measure": name}
+        row: dict[str, str | float] = {"measure": name}
         second = after[name]
         for what, draws in (("before", first), ("after", second), ("difference", second - first)):
             low, high = percentile(draws[1:], 0.95)

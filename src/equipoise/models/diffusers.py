@@ -8,18 +8,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.core import EquipoiseError, ModelError
-from equipoise.models.generators import Sampling
+from equipoise.models.generators import Attention, Sampling
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.registry import Options, adapter
 from equipoise.models.runtimes import Batches, Placement, diffusers, place, quiet, transformers
 from equipoise.models.towers import tower_info
+
+if TYPE_CHECKING:
+    from diffusers import DiffusionPipeline
 
 INDEX = "model_index.json"
 _WEIGHTS = ("model", "diffusion_pytorch_model")
@@ -98,7 +101,7 @@ _TOKENIZERS = ("tokenizer", "tokenizer_2", "tokenizer_3")
 _NO_LIMIT = 1_000_000
 
 
-def check_lengths(pipeline: Any, prompts: Sequence[object], name: str) -> None:
+def check_lengths(pipeline: "DiffusionPipeline", prompts: Sequence[object], name: str) -> None:
     """Refuse texts that are longer than a pipeline reads.
 
     Where a pipeline has several tokenizers, a text is read whole if one of them takes it whole.
@@ -242,7 +245,7 @@ class DiffusersGenerator:
         *,
         seeds: Sequence[int],
         sampling: Sampling,
-        attention: Any,
+        attention: Attention,
     ) -> list[Image | None]:
         """Make images in one batch, with attention under control.
 

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import TypeAdapter
 
@@ -16,7 +17,7 @@ from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
 from equipoise.models.preprocessing import Recipe, of_transformers
-from equipoise.models.protocols import Classifier, DualEncoder
+from equipoise.models.protocols import Classifier, DualEncoder, Model
 from equipoise.models.registry import (
     Options,
     absolute,
@@ -28,6 +29,10 @@ from equipoise.models.registry import (
 from equipoise.models.runtimes import Placement
 from equipoise.models.runtimes import torch as imported_torch
 from equipoise.models.towers import torch_only
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 Mode = Literal["clamp", "balance"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -59,7 +64,9 @@ class LayerEdit:
     means: tuple[float, ...]
     spreads: tuple[float, ...]
 
-    def hook(self, mode: Mode, torch: Any) -> Any:
+    def hook(
+        self, mode: Mode, torch: ModuleType
+    ) -> Callable[["Module", tuple["Tensor", ...], "Tensor"], "Tensor"]:
         """Return what replaces the output of the layer."""
 
         def changed(_module: Any, _inputs: Any, output: Any) -> Any:
@@ -118,14 +125,14 @@ class Insides:
         """The model's name, for messages."""
         return str(self.model.info.name)
 
-    def inputs(self, images: Images) -> dict[str, Any]:
+    def inputs(self, images: Images) -> dict[str, "Tensor"]:
         """Return what the module takes for images, on its device."""
         given = self.prepared(as_rgb(images))
         weight = next(iter(self.module.parameters()))
         placement = Placement(str(weight.device), str(weight.dtype).partition(".")[2], self.torch)
         return placement.put(given)
 
-    def layer(self, name: str) -> Any:
+    def layer(self, name: str) -> "Module":
         """Return a layer by its name.
 
         Raises
@@ -156,7 +163,7 @@ class Insides:
             )
 
 
-def runs_images(model: Any) -> Callable[[Images], Floats32]:
+def runs_images(model: Model) -> Callable[[Images], Floats32]:
     """Return the method that runs a model over images.
 
     Raises
@@ -174,7 +181,7 @@ def runs_images(model: Any) -> Callable[[Images], Floats32]:
     )
 
 
-def insides(model: Any) -> Insides:
+def insides(model: Model) -> Insides:
     """Return the torch module inside a model.
 
     Parameters
@@ -192,7 +199,7 @@ def insides(model: Any) -> Insides:
     """
     torch = imported_torch("hf")
     module = getattr(model, "model", None)
-    if hasattr(module, "info"):  # a model that is loaded when it has to run
+    if isinstance(module, Model):  # a model that is loaded when it has to run
         return insides(module)
     prepare = getattr(model, "prepare", None)
     recipe = getattr(prepare, "recipe", None)
@@ -343,7 +350,7 @@ class EditedClassifier(Edited):
 
 
 def edited(
-    model: Any, edit: UnitEdit, *, name: str | None = None
+    model: Model, edit: UnitEdit, *, name: str | None = None
 ) -> EditedEncoder | EditedClassifier:
     """Return a model whose units are changed while it runs; the model itself stays as it is.
 
@@ -378,7 +385,7 @@ def edited(
 
 
 @adapter("edited")
-def load(target: str, options: Options) -> Any:
+def load(target: str, options: Options) -> Model:
     """Load a model with the units changed that a file names.
 
     Parameters

@@ -1,13 +1,16 @@
 """Models that make images from texts: what they must offer."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from equipoise.core import InputError
 from equipoise.models.images import Image
 from equipoise.models.protocols import Model
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,23 @@ class ImageGenerator(Model, Protocol):
         ...
 
 
+AttentionProcessor = Callable[..., "Tensor"]
+"""What computes an attention layer, as diffusers calls it."""
+
+
+class Attention(Protocol):
+    """Stands in for the attention layers of a denoiser; see `ControlledGenerator`."""
+
+    def begin(self, steps: int) -> None:
+        """Start with a batch, for which the denoiser runs so many times."""
+
+    def processor(self, name: str, own: AttentionProcessor) -> AttentionProcessor:
+        """Return what computes a layer in place of its own processor."""
+
+    def advance(self) -> None:
+        """Follow a run of the denoiser."""
+
+
 @runtime_checkable
 class ControlledGenerator(ImageGenerator, Protocol):
     """A model that makes images from texts, and lets its attention be changed on the way."""
@@ -101,12 +121,10 @@ class ControlledGenerator(ImageGenerator, Protocol):
         *,
         seeds: Sequence[int],
         sampling: Sampling,
-        attention: Any,
+        attention: Attention,
     ) -> list[Image | None]:
         """Make images as `generate` does, in one batch whatever its size, under control.
 
-        `attention` stands in for the attention layers of the denoiser: `begin(steps)` tells how
-        many times the denoiser is going to run, `processor(name, own)` returns what computes a
-        layer in place of its own processor, and `advance()` follows each run of the denoiser.
+        `attention` stands in for the attention layers of the denoiser.
         """
         ...

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from equipoise.core import Floats32, MissingExtraError, ModelError
+from equipoise.core.types import Json
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
 from equipoise.models.images import Images, pillow_images
 from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.preprocessing import Preparation, of_transformers, preparation
+from equipoise.models.protocols import Model
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Batches, Placement, place, quiet, transformers
 from equipoise.models.towers import (
@@ -28,6 +30,14 @@ from equipoise.models.towers import (
     tower_info,
     with_backend,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
+    from transformers.utils import ModelOutput
+
+    Part: TypeAlias = PreTrainedTokenizerBase | ProcessorMixin
+
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
@@ -70,7 +80,7 @@ class Checkpoint:
         read = settings_in(self.folder, code=self.options.trust_remote_code)
         return digests(read, self.folder) | digests(self.weights)
 
-    def model(self, loader: str) -> Any:
+    def model(self, loader: str) -> "PreTrainedModel":
         """Load the weights, ready for inference.
 
         Parameters
@@ -100,7 +110,7 @@ class Checkpoint:
             )
         return model.to(self.placement.device).eval()
 
-    def part(self, loader: str) -> Any:
+    def part(self, loader: str) -> "Part":
         """Load what travels with the weights: a tokenizer, an image processor, or both.
 
         Parameters
@@ -131,7 +141,7 @@ class Checkpoint:
                 self.folder, local_files_only=True, trust_remote_code=code, **settings
             )
 
-    def preparation(self, processor: Any) -> Preparation:
+    def preparation(self, processor: "Part") -> Preparation:
         """Choose how images are prepared: as an image processor of transformers does."""
         settings = json.loads(processor.to_json_string())
         # Code that came with a checkpoint may do what no setting says.
@@ -287,7 +297,7 @@ class EncoderFamily(NamedTuple):
     longest: int = 10_000
     lowercase: bool = False
 
-    def vector(self, output: Any) -> Any:
+    def vector(self, output: "ModelOutput") -> "Tensor":
         """Return the vectors in the output of `get_image_features` or `get_text_features`."""
         pooled = output.pooler_output
         # FLAVA projects every token; its contrastive loss sees the first.
@@ -310,7 +320,7 @@ class HfDualEncoder(TowerEncoder):
     text_settings: dict[str, Any]
     family: EncoderFamily
 
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Sequence[str]) -> "Tensor":
         """Return a tensor of vectors of texts, (n, dimension)."""
         inputs = self.tokenizer(self._cased(texts), return_tensors="pt", **self.text_settings)
         output = self.model.get_text_features(**self.placement.put(inputs))
@@ -420,7 +430,7 @@ class HfPairScorer:
         # The image's own tower does not depend on the text, so it runs once for all texts.
         return {"seen": self.model.vision_model(inputs["pixel_values"]).last_hidden_state}
 
-    def match(self, seen: Tensors, tokens: Tensors) -> Any:
+    def match(self, seen: Tensors, tokens: Tensors) -> "Tensor":
         """Return two logits of each image with its own text: no match, match."""
         if "seen" not in seen:
             return self.model(**seen, **tokens).logits
@@ -626,7 +636,7 @@ def _preview(target: str) -> Preview:
     return Preview("answerer" if architecture in ANSWERERS else None)
 
 
-def _identify(target: str, options: Options) -> dict[str, Any]:
+def _identify(target: str, options: Options) -> Mapping[str, Json]:
     placement = place(options.device, options.dtype, "hf")
     checkpoint = find_checkpoint(target, options, placement)
     facts = {"files": checkpoint.digests, "revision": commit(checkpoint.folder)}
@@ -634,7 +644,7 @@ def _identify(target: str, options: Options) -> dict[str, Any]:
 
 
 @adapter("hf", preview=_preview, identify=_identify, backends=True)
-def load(target: str, options: Options) -> Any:
+def load(target: str, options: Options) -> Model:
     """Load a checkpoint of transformers.
 
     Parameters
@@ -663,7 +673,8 @@ def load(target: str, options: Options) -> Any:
         checkpoint = replace(checkpoint, placement=placement)
     else:
         torch_only(options, f"a {checkpoint.architecture}")
-    return loader(checkpoint)
+    model: Model = loader(checkpoint)
+    return model
 
 
 def _loader(architecture: str, library: Any) -> Callable[[Checkpoint], Any]:

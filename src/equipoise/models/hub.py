@@ -1,13 +1,14 @@
 """Files of a hub's repository: from the local cache, or fetched."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from equipoise.core import MissingExtraError, ModelError
+from equipoise.core.types import Json
 from equipoise.models.info import digests, settings_in
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import place
@@ -171,7 +172,7 @@ class LibraryWeights:
         """The SHA-256 of the weights and of every file beside them that may be read."""
         return self.digest | digests(settings_in(self.settings.parent) if self.settings else [])
 
-    def identity(self, library: str, options: Options) -> dict[str, Any]:
+    def identity(self, library: str, options: Options) -> Mapping[str, Json]:
         """Return the facts that decide which model it is; see `Adapter.identify`."""
         facts = {"files": self.files, "architecture": self.own_name, "revision": self.revision}
         return facts | place(options.device, options.dtype, library).identity

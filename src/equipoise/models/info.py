@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from equipoise.core.types import Json
+
 WEIGHTS = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth", ".safetensors"}
 )
@@ -74,7 +76,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_settings(path: Path, settings: Mapping[str, Any]) -> None:
+def write_settings(path: Path, settings: Mapping[str, Json]) -> None:
     """Write settings as JSON: the same bytes for the same settings."""
     text = json.dumps(settings, indent=1, sort_keys=True)
     path.write_text(f"{text}\n", encoding="utf-8")

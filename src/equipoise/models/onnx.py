@@ -1,6 +1,6 @@
 """Classifiers stored as ONNX graphs, run by onnxruntime; the prefix ``onnx:``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 
 from equipoise.core import Bytes, Floats32, ModelError
 from equipoise.core.files import read_regular
+from equipoise.core.types import Json
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb
 from equipoise.models.info import ModelInfo, digests, one_digest
@@ -133,7 +134,7 @@ def _preview(target: str) -> Preview:
     return Preview("classifier", tuple(name for line in lines if (name := line.strip())))
 
 
-def _identify(target: str, _: Options) -> dict[str, Any] | None:
+def _identify(target: str, _: Options) -> Mapping[str, Json] | None:
     path = Path(target)
     if not path.is_file() or not labels_path(path).is_file():
         return None

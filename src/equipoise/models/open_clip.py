@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equipoise.core import ModelError
+from equipoise.core.types import Json
 from equipoise.models.hub import (
     LibraryWeights,
     checked,
@@ -26,6 +27,9 @@ from equipoise.models.towers import (
     with_backend,
 )
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 SETTINGS = "open_clip_config.json"
 WEIGHTS = (
     "open_clip_model.safetensors",
@@ -44,7 +48,7 @@ PREPARED = {
 class OpenClipEncoder(TowerEncoder):
     """A dual encoder of open_clip."""
 
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Sequence[str]) -> "Tensor":
         """Return a tensor of vectors of texts, (n, dimension)."""
         return self.model.encode_text(self.tokenizer(list(texts)).to(self.placement.device))
 
@@ -56,14 +60,14 @@ class OpenClipEncoder(TowerEncoder):
         return sum(len(self.tokenizer.encode(text)) + 2 > most for text in texts), most
 
 
-def _identify(target: str, options: Options) -> dict[str, Any] | None:
+def _identify(target: str, options: Options) -> Mapping[str, Json] | None:
     found = _find(open_clip(), target, options)
     # An architecture can be one that the user added.
     config = None if found.settings else open_clip().get_model_config(found.architecture)
     named = config and config.get("text_cfg", {}).get("hf_tokenizer_name")
     if named or (config and "siglip" in found.architecture.lower()):
         return None  # its tokenizer lies elsewhere
-    return found.identity("open_clip", options) | {"config": config}
+    return {**found.identity("open_clip", options), "config": config}
 
 
 @adapter("open_clip", preview=lambda _: Preview("encoder"), identify=_identify, backends=True)

@@ -5,17 +5,22 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.core import Floats32
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
 TELEMETRY = "openvino_telemetry"
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
 
-def library() -> Any:
+def library() -> ModuleType:
     """Return the module openvino, imported without the package that reports its use.
 
     That package sends an event when openvino is imported, unless a file in the home folder says no.
@@ -34,7 +39,7 @@ def library() -> Any:
 
 
 def compiled(
-    torch: Any, module: Any, example: Any, dtype: str
+    torch: ModuleType, module: "Module", example: "Tensor", dtype: str
 ) -> Callable[[Floats32], tuple[Floats32, ...]]:
     """Convert a module of torch and compile it for this CPU.
 

@@ -5,12 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, ParamSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
 from equipoise.core import Floats32, InputError
 from equipoise.models.images import Image, Images, as_rgb, pillow_images
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Sides = tuple[int, int]
 """Height and width."""
@@ -214,7 +218,7 @@ class Pixels:
     recipe: Recipe
     torch: Any
 
-    def __call__(self, images: Sequence[Image]) -> Any:
+    def __call__(self, images: Sequence[Image]) -> "Tensor":
         """Return a tensor of float32, (n, 3, height, width).
 
         Parameters
@@ -290,7 +294,7 @@ class Preparation:
         """Which of the two runs."""
         return {"prepared_by": "library" if self.fast is None else VERSION}
 
-    def __call__(self, images: Images) -> Mapping[str, Any]:
+    def __call__(self, images: Images) -> Mapping[str, "Tensor"]:
         """Return tensors by name.
 
         Parameters
@@ -328,7 +332,7 @@ class Preparation:
         )
 
 
-def stacked(transform: Callable[[Any], Any], torch: Any) -> Library:
+def stacked(transform: Callable[[Any], Any], torch: ModuleType) -> Library:
     """Return the library's own call, of one that takes an image at a time."""
     return lambda images: {"pixel_values": torch.stack([transform(image) for image in images])}
 
@@ -337,7 +341,7 @@ def preparation(
     name: str,
     library: Library,
     recipe: Recipe | None,
-    torch: Any,
+    torch: ModuleType,
 ) -> Preparation:
     """Choose how images are prepared, once for a loaded model.
 

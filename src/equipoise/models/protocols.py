@@ -1,7 +1,7 @@
 """What a model must offer to be audited: one of four small protocols."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from equipoise.core import Floats32
 from equipoise.models.images import Images
@@ -113,6 +113,6 @@ DESCRIPTIONS: Mapping[Offer, str] = {
 }
 
 
-def offer_of(model: Any) -> Offer | None:
+def offer_of(model: Model) -> Offer | None:
     """Return what a model can do, None of an object that is no model."""
     return next((name for name, kind in PROTOCOLS.items() if isinstance(model, kind)), None)

@@ -15,7 +15,7 @@ from typing import Any
 from equipoise.core import EquipoiseError, ModelError
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.info import ModelInfo, sha256_of
-from equipoise.models.protocols import PROTOCOLS
+from equipoise.models.protocols import PROTOCOLS, Model
 from equipoise.models.registry import Options, adapter
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -109,7 +109,7 @@ def _around(name: str) -> list[str]:
 
 
 @adapter("python", runs_code=True)
-def load(target: str, options: Options) -> Any:
+def load(target: str, options: Options) -> Model:
     """Make a model by a factory of the user's.
 
     Parameters
@@ -135,7 +135,8 @@ def load(target: str, options: Options) -> Any:
         "cannot be audited. Expected info and the methods of one protocol in equipoise.models: "
         f"{', '.join(kind.__name__ for kind in kinds)}"
     )
-    return _made(target, options, kinds, expected)
+    model: Model = _made(target, options, kinds, expected)
+    return model
 
 
 @adapter("python", runs_code=True, makes_images=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equipoise.core import InputError, ModelError
+from equipoise.core.types import Json
 from equipoise.models.protocols import Offer
 
 
@@ -39,7 +40,7 @@ class Options:
 
 
 Load = Callable[[str, Options], Any]
-Identify = Callable[[str, Options], dict[str, Any] | None]
+Identify = Callable[[str, Options], Mapping[str, Json] | None]
 LoadT = TypeVar("LoadT", bound=Load)
 
 

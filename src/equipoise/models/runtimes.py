@@ -1,16 +1,22 @@
 """The libraries that run models: imported when the first model is loaded, and not before."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from equipoise.core import MissingExtraError, ModelError
+from equipoise.core import Bytes, MissingExtraError, ModelError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch import dtype as TorchDtype  # noqa: N812
+
+Items = TypeVar("Items", bound=Sequence[Any] | Bytes)
 Result = TypeVar("Result")
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -20,7 +26,7 @@ CPU_BATCH, CUDA_BATCH = 32, 256
 EXHAUSTED = ("out of memory", "can't allocate memory", "bad_alloc", "bad allocation")
 
 
-def torch(extra: str) -> Any:
+def torch(extra: str) -> ModuleType:
     """Return the module torch, or say which extra installs it."""
     return imported("torch", extra)
 
@@ -31,7 +37,7 @@ def gpus() -> int:
     return int(library.cuda.device_count()) if library.cuda.is_available() else 0
 
 
-def imported(name: str, extra: str, *needed: str) -> Any:
+def imported(name: str, extra: str, *needed: str) -> ModuleType:
     """Return a module, or say which extra installs it and the modules that it needs."""
     try:
         for each in ("torch", *needed):
@@ -41,22 +47,22 @@ def imported(name: str, extra: str, *needed: str) -> Any:
         raise MissingExtraError(error.name or name, extra) from error
 
 
-def transformers() -> Any:
+def transformers() -> ModuleType:
     """Return the module transformers."""
     return imported("transformers", "hf", "PIL.Image")
 
 
-def diffusers() -> Any:
+def diffusers() -> ModuleType:
     """Return the module diffusers."""
     return imported("diffusers", "diffusers", "transformers")
 
 
-def open_clip() -> Any:
+def open_clip() -> ModuleType:
     """Return the module open_clip."""
     return imported("open_clip", "open_clip")
 
 
-def timm() -> Any:
+def timm() -> ModuleType:
     """Return the module timm."""
     return imported("timm", "timm")
 
@@ -80,7 +86,7 @@ class Batches:
     exhausted: Callable[[Exception], bool]
     free: Callable[[], object] = lambda: None
 
-    def map(self, function: Callable[[Any], Result], items: Any) -> list[Result]:
+    def map(self, function: Callable[[Items], Result], items: Items) -> list[Result]:
         """Call a function on batches of the items, in order.
 
         Parameters
@@ -103,7 +109,7 @@ class Batches:
         results: list[Result] = []
         start = 0
         while start < len(items):
-            batch = items[start : start + self.size]
+            batch = cast("Items", items[start : start + self.size])
             try:
                 results.append(function(batch))
             except Exception as error:
@@ -146,16 +152,18 @@ class Placement:
     backend: str = "torch"
 
     @property
-    def torch_dtype(self) -> Any:
+    def torch_dtype(self) -> "TorchDtype":
         """What torch computes with: another backend is given float32, and makes its own of it."""
-        return getattr(self.torch, self.dtype if self.backend == "torch" else "float32")
+        name = self.dtype if self.backend == "torch" else "float32"
+        found: TorchDtype = getattr(self.torch, name)
+        return found
 
     @property
     def identity(self) -> dict[str, str]:
         """What of it is part of a model's key: not the number of a device such as cuda:1."""
         return {"device": self.device.partition(":")[0], "dtype": self.dtype}
 
-    def put(self, inputs: Any) -> dict[str, Any]:
+    def put(self, inputs: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
         """Return tensors by name on the device, floats in the model's data type."""
         return {
             # Some processors add lists of sizes.
@@ -239,7 +247,7 @@ def has_bfloat16() -> bool:
 
 
 @contextmanager
-def quiet(library: Any) -> Iterator[None]:
+def quiet(library: ModuleType) -> Iterator[None]:
     """Keep the library's own progress bars and reports away; ours speak for it."""
     logging = library.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core import ModelError
+from equipoise.core.types import Json
 from equipoise.models.hub import LibraryWeights, checked, without_revision
 from equipoise.models.preprocessing import of_timm, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter
@@ -22,7 +23,7 @@ def _outputs(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     return model.forward_head(seen), model.forward_head(seen, pre_logits=True)
 
 
-def _identify(target: str, options: Options) -> dict[str, Any]:
+def _identify(target: str, options: Options) -> Mapping[str, Json]:
     return _find(timm(), target, options).identity("timm", options)
 
 

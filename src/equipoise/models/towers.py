@@ -10,7 +10,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from equipoise.models.info import ModelInfo, one_digest
 from equipoise.models.preprocessing import Preparation
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import Batches, Placement, has_bfloat16
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Linear, Module
 
 Outputs = tuple[Any, ...]
 Call = Callable[[Any, Mapping[str, Any]], Outputs]
@@ -87,7 +92,7 @@ def torch_only(options: Options, what: str) -> None:
         )
 
 
-def last_linear(torch: Any, head: Any) -> Any:
+def last_linear(torch: ModuleType, head: "Module | None") -> "Linear | None":
     """Return the last linear layer of a classifier's head, None where there is none."""
     if head is None:
         return None
@@ -95,7 +100,10 @@ def last_linear(torch: Any, head: Any) -> Any:
     return layers[-1] if layers else None
 
 
-def seen_by(layer: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
+Returned = TypeVar("Returned")
+
+
+def seen_by(layer: "Module", call: Callable[[], Returned]) -> tuple[Returned, "Tensor"]:
     """Return what a call of a model returns, and what a layer is given in it: (n, dimension)."""
     seen: list[Any] = []
     hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
@@ -129,7 +137,11 @@ class Tower:
 
 
 def build_tower(
-    placement: Placement, options: Options, model: Any, call: Call, prepare: Preparation
+    placement: Placement,
+    options: Options,
+    model: "Module",
+    call: Call,
+    prepare: Preparation,
 ) -> Tower:
     """Make the tower of a model on the backend that was chosen for it.
 
@@ -230,7 +242,7 @@ def tower_info(
     files: Mapping[str, str],
     weights: Mapping[str, str],
     placement: Placement,
-    library: Any,
+    library: ModuleType,
     **facts: Any,
 ) -> ModelInfo:
     """Gather the facts about a model of a torch library.
@@ -264,7 +276,7 @@ def tower_info(
     )
 
 
-def logit_line(model: Any) -> dict[str, float]:
+def logit_line(model: "Module") -> dict[str, float]:
     """Return what a dual encoder makes of a cosine: `scale` and `bias` of `ModelInfo`."""
     bias = getattr(model, "logit_bias", None)
     scale = math.exp(model.logit_scale.item())
@@ -295,7 +307,7 @@ class TowerModel:
         return self.placement.batches()
 
     def over_images(
-        self, function: Callable[[Outputs], Any], images: Images, width: int | None
+        self, function: Callable[[Outputs], "Tensor"], images: Images, width: int | None
     ) -> Floats32:
         """Return rows of what a function makes of the tower's outputs, (n, width)."""
         parts = self.batches.map(lambda some: function(self.tower.run(self.prepare(some))), images)
@@ -314,7 +326,7 @@ class TowerEncoder(TowerModel, ABC):
         return self.placement.batches()
 
     @abstractmethod
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Sequence[str]) -> "Tensor":
         """Return a tensor of vectors of texts, (n, dimension)."""
 
     @abstractmethod

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import TypeAdapter
 
 from equipoise.core import Floats, Floats32, ModelError, Positions, record
+from equipoise.core.types import Json
 from equipoise.models.hub import without_revision
+from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options, absolute, adapter, load_nested, relative
@@ -127,7 +130,7 @@ class Wrapping:
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         """All that decides an output but the numbers of the matching, as JSON takes it."""
         return {
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
@@ -143,7 +146,7 @@ class WrappedEncoder:
     base: DualEncoder
     wrapping: Wrapping
 
-    def embed_images(self, images: Sequence[Any]) -> Floats32:
+    def embed_images(self, images: Images) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised."""
         found, matching = self.base.embed_images(images), self.wrapping.matching
         return found if matching is None else matching.images(found)
@@ -355,7 +358,7 @@ class Matching:
         return matching
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         """All but the numbers of the gate, as JSON takes it."""
         return asdict(_Facts(self.attributes, self.weights))
 
@@ -488,7 +491,7 @@ class Matching:
         return naming([said.value for each in self.attributes for said in each.values])
 
 
-def unit_vectors(vectors: Any) -> Floats:
+def unit_vectors(vectors: npt.ArrayLike) -> Floats:
     """Return vectors at length 1 in float64; one of zeros stays, and is similar to nothing."""
     wide = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)

@@ -5,9 +5,9 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from equipoise.core import AuditResult, Family
+from equipoise.core.types import FileFacts
 from equipoise.metrics.spec import corrected_with
 from equipoise.report.blocks import (
     Block,
@@ -192,9 +192,7 @@ def provenance(result: AuditResult) -> Section:
 _MODEL = ("name", "family", "revision", "dtype", "device", "backend", "weights_sha256")
 
 
-def _records(
-    caption: str, records: Mapping[str, Mapping[str, Any]], keys: Sequence[str]
-) -> Table | None:
+def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]) -> Table | None:
     cells = [
         (name, *(str(about.get(key) or "–") for key in keys)) for name, about in records.items()
     ]

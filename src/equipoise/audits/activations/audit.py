@@ -37,6 +37,7 @@ from equipoise.evidence.pictures import decode
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Asked, Request
 from equipoise.metrics.values.activation import Regions, activation_share, activation_share_gap
+from equipoise.models.images import Images
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config, ModelConfig, RegionConfig
@@ -366,7 +367,7 @@ def _maps(
     """
     from equipoise.explain.maps import activation_maps
 
-    def call(ids: Sequence[str], images: Sequence[Any]) -> list[Fields]:
+    def call(ids: Sequence[str], images: Images) -> list[Fields]:
         maps = activation_maps(
             model,
             images,

@@ -53,6 +53,7 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.types import FileFacts
 from equipoise.core.wording import shortened
 from equipoise.data import (
     ItemSource,
@@ -108,7 +109,7 @@ class AnswersData:
     rows: PredictionData
     asked: Mapping[str, tuple[str, str]]
     figures: Mapping[str, Mapping[str, float]]
-    inputs: Mapping[str, Facts]
+    inputs: Mapping[str, FileFacts]
     counts: Facts
 
     @property

@@ -33,6 +33,7 @@ from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.images import Known
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Family, Integers, table_of
+from equipoise.core.types import Json
 from equipoise.data import (
     ArraySource,
     Items,
@@ -200,7 +201,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         data: AssociationData,
         designs: Sequence[Question],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Json]:
         """Return sets and measurements, and the smallest effects to be seen.
 
         Per WEAT: the smallest p-value that its sizes allow, and about the smallest effect size

@@ -26,6 +26,7 @@ from equipoise.core import (
     Strings,
     record,
 )
+from equipoise.core.types import FileFacts
 from equipoise.data import (
     Coded,
     Items,
@@ -69,7 +70,7 @@ class Labels:
     known: Strings
     read: Callable[[str], Booleans]
     without: Booleans
-    inputs: Mapping[str, Facts]
+    inputs: Mapping[str, FileFacts]
     counts: Facts
 
     def by_image(self, concepts: Sequence[str], name: str | None) -> Booleans:
@@ -188,7 +189,7 @@ def load(config: Config, models: Models) -> ConceptData:
     scores = {
         name: _scores(config, name, matrix, labels, concepts) for name, matrix in matrices.items()
     }
-    inputs: dict[str, Facts] = {**images.inputs, **labels.inputs}
+    inputs: dict[str, FileFacts] = {**images.inputs, **labels.inputs}
     for matrix in matrices.values():
         inputs |= matrix.inputs
     counts = {
@@ -207,8 +208,8 @@ def _open_labels(config: Config, images: Known, items: Items, models: Models) ->
     """Open the labels: a column per concept, or a row for each concept that an image shows."""
     section = config.data.labels
     if section.file is None:
-        table = NamedFrame(labels_of(images), images.name)
-        return _listed_labels(config, table, ID, "label", items)
+        own = NamedFrame(labels_of(images), images.name)
+        return _listed_labels(config, own, ID, "label", items)
     if section.concept is not None:
         table = located(section.file, models.base)
         return _listed_labels(config, table, section.id or items.id, section.concept, items)

@@ -1,7 +1,6 @@
 """The audit of counterfactual sets: rankings by subject."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -11,6 +10,7 @@ from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
 from equipoise.audits.engines.rankings.config import QueriesConfig
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.core import ConfigError, InputError
+from equipoise.core.types import Json
 from equipoise.data import Items
 
 
@@ -53,9 +53,11 @@ class Counterfactuals(Rankings[Config]):
         data: RankingData,
         designs: Sequence[RankingDesign],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Json]:
         """Add subjects and sets of each choice of groups, and sets that lack a combination."""
-        sets = [{"groups": each.name, **count_sets(each)} for each in _by_groups(designs)]
+        sets: list[Json] = [
+            {"groups": each.name, **count_sets(each)} for each in _by_groups(designs)
+        ]
         return {**super().details(config, data, designs, tests), "sets": sets}
 
     def notes(

@@ -34,6 +34,7 @@ from equipoise.core import (
     Integers,
     record,
 )
+from equipoise.core.types import FileFacts
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (
@@ -232,7 +233,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         embedded = {
             name: _embedded(name, config, models) for name in ("images", *config.references)
         }
-        inputs: dict[str, Facts] = {}
+        inputs: dict[str, FileFacts] = {}
         for items, vectors in embedded.values():
             inputs |= items.inputs
             for each in vectors.values():

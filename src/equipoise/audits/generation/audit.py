@@ -222,7 +222,7 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
                 findings.append(_of_check(part, name))
             elif metric.endswith(AGAINST_REST):
                 findings.append(_of_check(leaf(part, estimate.metric), name))
-        shares = [
+        shares: list[dict[str, str | float | None]] = [
             {"stage": design.stage.name, "check": check.name, "attributes": part.subject,
              "groups": group_name(design.groups.attributes), "group": part.by_group[0].group,
              "images": part.by_group[0].n, "share": part.value, "low": part.low, "high": part.high,

@@ -31,6 +31,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.groups import CountedGroups
+from equipoise.core.types import FileFacts
 from equipoise.counterfactuals.candidates import IMAGE, Candidates, candidates_of
 from equipoise.counterfactuals.captions import agreeing
 from equipoise.counterfactuals.filters import (
@@ -89,7 +90,7 @@ class GenerationData:
     learned: Mapping[tuple[str, str], Learned]
     pictures: Pictures | None
     store: Path
-    inputs: Mapping[str, Facts]
+    inputs: Mapping[str, FileFacts]
     counts: Facts
     copies: int | None = None
 
@@ -137,7 +138,7 @@ class Images:
 
     table: pa.Table
     pictures: Pictures | None
-    inputs: Mapping[str, Facts]
+    inputs: Mapping[str, FileFacts]
     file: str = ""
     copies: int | None = None
 

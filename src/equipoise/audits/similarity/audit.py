@@ -17,6 +17,7 @@ from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
 from equipoise.core import Estimate, Family, GroupValue, Part, record
+from equipoise.core.types import Json
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.stats import Resampling
@@ -99,7 +100,7 @@ class Design(ScoreDesign):
         return min((pool for pool in pools if len(pool) > 1), default=[])
 
     @property
-    def planned(self) -> dict[str, Any]:
+    def planned(self) -> dict[str, Json]:
         """The design's row in a plan."""
         smallest = self.smallest
         gap = _DETECTABLE * math.sqrt(sum(1 / n for n in smallest)) if smallest else None
@@ -285,7 +286,7 @@ class Similarity(ByQuery[Config, Design]):
         data: RankingData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Json]:
         """Return images, each model's concepts and images, and each design.
 
         Per design: concepts, groups, images of the two smallest groups of the smallest concept,

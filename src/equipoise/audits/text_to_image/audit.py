@@ -16,6 +16,7 @@ from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
+from equipoise.core.types import Json
 from equipoise.stats import Resampling
 
 Design = SpaceDesign | ShareDesign
@@ -98,7 +99,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         data: TextToImageData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Json]:
         """Return images by generator, and labelled images of the rarest class."""
         images = [
             {

@@ -26,6 +26,7 @@ from equipoise.audits.text_to_image.config import (
     SharesConfig,
 )
 from equipoise.core import DataError, Floats, Integers, Objects, record
+from equipoise.core.types import FileFacts
 from equipoise.data import (
     ArraySource,
     Items,
@@ -155,7 +156,7 @@ class Judged:
 
     outcomes: Mapping[str, Objects]
     confusion: Confusion | None
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
 
 
 @record
@@ -173,7 +174,7 @@ class ExternalShares:
 
     name: str
     by_target: Mapping[str, Mapping[str, float]]
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inputs: Mapping[str, FileFacts] = field(default_factory=dict)
 
 
 @record
@@ -198,7 +199,7 @@ class TextToImageData:
     encoders: Mapping[str, Encoder]
     judged: Mapping[str, Judged]
     external: Mapping[str, ExternalShares]
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
 
     @property

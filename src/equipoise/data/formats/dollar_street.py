@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
+from equipoise.core.types import Json
 from equipoise.data.formats.reading import Rows, data_format, read_rows
 from equipoise.data.image_set import ImageSet, Step, image_set
 
@@ -82,7 +83,7 @@ def read_dollar_street(
     )
     first_file = dict(sorted(own_files, reverse=True))
     gathered.columns["file"] = [first_file.get(image) for image in gathered.ids]
-    counts = {
+    counts: dict[str, Json] = {
         "rows": len(owner),
         "images": len(gathered.ids),
         "pairs": gathered.counted()["pairs"],

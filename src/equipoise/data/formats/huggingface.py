@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from equipoise.core import DataError
 from equipoise.core.labels import is_text
+from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format, row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
@@ -74,11 +75,11 @@ def read_huggingface(
     # The column that names the images here has this name already.
     columns = {f"{one} (data)" if one == ID else one: texts[one].to_list() for one in texts}
     gathered = Gathered(ids, columns)
-    inputs = {
+    inputs: dict[str, FileFacts] = {
         str(file): {**hash_file(file, _FORMATS), "rows": len(table)}
         for file, table in zip(files, tables, strict=True)
     }
-    counts = {
+    counts: dict[str, Json] = {
         "images": len(ids),
         "missing": gathered.missing(),
         "columns_left_out": sorted(read[0][1] - {image}),

@@ -9,6 +9,7 @@ is a list of scenes with `short` (the scene), `long`, and captions under `pos` a
 from pathlib import Path
 
 from equipoise.core import DataError
+from equipoise.core.types import FileFacts
 from equipoise.data.files import read_text
 from equipoise.data.formats.reading import data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
@@ -62,5 +63,5 @@ def read_pata(path: Path | str) -> ImageSet:
     gathered = Gathered(
         [*found], {name: [own[place] for own in cells] for place, name in enumerate(_COLUMNS)}
     )
-    inputs = {file: {**digest, "rows": len(lines)}}
+    inputs: dict[str, FileFacts] = {file: {**digest, "rows": len(lines)}}
     return image_set(gathered, name=file, format="PATA", inputs=inputs, counts=counts)

@@ -27,10 +27,11 @@ from pydantic import (
 )
 
 from equipoise.core import DataError, InputError
+from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import RepeatedKeyError, parse_json, read_text
 from equipoise.data.image_set import ClassMapping, Gathered, ImageSet, image_set
 from equipoise.data.problems import check_ids, nearest, show
-from equipoise.data.tables import read_table
+from equipoise.data.tables import TableSource, read_table
 
 _BESIDE = ("id", "collapse")
 R = TypeVar("R", bound=Callable[..., ImageSet])
@@ -194,10 +195,10 @@ class Rows:
 
     name: str
     cells: Mapping[str, Cells]
-    digest: Mapping[str, Any]
+    digest: FileFacts
 
     @property
-    def inputs(self) -> dict[str, Mapping[str, Any]]:
+    def inputs(self) -> dict[str, FileFacts]:
         """What was read, for the record."""
         return {self.name: self.digest}
 
@@ -271,7 +272,7 @@ class Rows:
 
 
 def read_rows(
-    path: Path | str | Any,
+    path: TableSource,
     columns: Sequence[str],
     *,
     id: str | None = None,  # noqa: A002 - the field has this name
@@ -336,7 +337,7 @@ def row_files(path: Path) -> list[Path]:
 
 
 def read_plain(
-    table: Path | str | Any,
+    table: TableSource,
     *,
     id: str,  # noqa: A002 - as in ItemSource
     columns: Sequence[str] = (),
@@ -382,7 +383,11 @@ def read_plain(
     ids = rows.filled(id)
     labels = [[] if one is None else [one] for one in rows.cells[label]] if label else None
     gathered = rows.collapsed(ids, {name: name for name in columns}, labels)
-    counts = {"rows": len(ids), "images": len(gathered.ids), "missing": gathered.missing()}
+    counts: dict[str, Json] = {
+        "rows": len(ids),
+        "images": len(gathered.ids),
+        "missing": gathered.missing(),
+    }
     if labels is not None:
         counts["pairs"] = gathered.counted()["pairs"]
         counts["rows_without_label"] = labels.count([])
@@ -432,7 +437,7 @@ Records = Annotated[list[T], FailFast(), Field(min_length=1)]
 """At least one record; the first that is wrong is an error."""
 
 
-def read_json(path: Path | str, form: TypeAdapter[T]) -> tuple[T, dict[str, Any]]:
+def read_json(path: Path | str, form: TypeAdapter[T]) -> tuple[T, FileFacts]:
     """Read a JSON file of a declared form.
 
     Returns

@@ -5,13 +5,13 @@ Source: visualgenome.org, "API object model", and the data set's card in hugging
 `synsets`; `image_data.json` is a list of `image_id`, `width`, `height` and `coco_id`.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, TypeAdapter
 
 from equipoise.core import InputError
+from equipoise.core.types import FileFacts
 from equipoise.data.formats.reading import Id, Number, Records, Text, data_format, read_json
 from equipoise.data.image_set import ID, Gathered, ImageSet, Places, image_set
 from equipoise.data.tables import number_texts
@@ -95,7 +95,7 @@ def read_visual_genome(
     gathered = Gathered(images, labels=labels_of, boxes=boxes)
     without = gathered.counted()["images_without_labels"]
     counts |= {"images": len(images), "images_without_labels": without}
-    inputs: dict[str, Mapping[str, Any]] = {file: {**digest, "rows": len(images)}}
+    inputs: dict[str, FileFacts] = {file: {**digest, "rows": len(images)}}
     if image_data is not None:
         sizes = read_visual_genome_images(image_data)
         rows = Places(file, f"image in {sizes.name}", sizes.ids, "")

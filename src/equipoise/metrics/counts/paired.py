@@ -179,7 +179,7 @@ class Pair:
 
 def join(
     y_true: Labels,
-    predictions: Mapping[str, Any],
+    predictions: Mapping[str, Labels],
     groups: GroupLabels,
     *,
     units: Labels | None = None,

@@ -8,7 +8,7 @@ Independent rows with one label each are counted without a number for each row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import combinations_with_replacement
@@ -563,7 +563,7 @@ class Counts:
         """Outcomes whose predicted label is the true class."""
         return np.flatnonzero(self.truth == self.prediction)
 
-    def once(self, tables: Floats, make: Callable[..., Made], *arguments: Any) -> Made:
+    def once(self, tables: Floats, make: Callable[..., Made], *arguments: Hashable) -> Made:
         """Return what `make` makes of tables, made once while they are the same object.
 
         Measures that share draws share what they sum; that of the observed table is kept.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -306,7 +306,7 @@ def _dealt(rng: np.random.Generator, left: Integers, size: int) -> Integers:
 
 
 @compiled("boolean(int32[:, ::1], int64[::1], int64[::1], uint32[::1])")
-def shuffle(state: Integers32, first: Integers, size: Integers, random: Words32) -> Any:
+def shuffle(state: Integers32, first: Integers, size: Integers, random: Words32) -> bool:
     """Shuffle each stratum of each row in place, as numpy's `Generator.permuted` does.
 
     Parameters

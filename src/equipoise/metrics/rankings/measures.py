@@ -868,7 +868,7 @@ def _curve(metric: str, query: str, queries: int, columns: Mapping[str, Floats])
     return pa.table({**named, **numbers, **columns, "queries": [queries] * many})
 
 
-def query_distribution(estimate: Estimate) -> dict[str, Any]:
+def query_distribution(estimate: Estimate) -> dict[str, float | tuple[str, ...]]:
     """Distribution over queries of a retrieval metric, from the parts of its estimate.
 
     Returns

@@ -17,7 +17,9 @@ _DRAWS = 128
 
 
 @compiled("Tuple((uint32[::1], int64))(float64[::1], boolean[::1], uint8[::1], int32[::1])")
-def pack(scores: Floats, labels: Booleans, measured: Bytes, rows: Integers32) -> Any:
+def pack(
+    scores: Floats, labels: Booleans, measured: Bytes, rows: Integers32
+) -> tuple[Words32, int]:
     """Return cells with the bits of `measured` of some rows, and how many thresholds there are.
 
     Thresholds are the distinct scores of positives, falling. Cell 3 u holds the negatives above

@@ -958,7 +958,7 @@ def concept_hit_rate(
     groups: GroupLabels,
     *,
     k: int = 5,
-    others: Iterable[Any] = (),
+    others: Iterable[npt.ArrayLike] = (),
     units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,

@@ -32,6 +32,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
+from equipoise.core.types import Json
 from equipoise.metrics.building import (
     Against,
     against_chance,
@@ -661,7 +662,7 @@ class Concepts:
         *,
         tested: Draws | None = None,
         n: Mapping[str, int],
-        params: Mapping[str, Any],
+        params: Mapping[str, Json],
         excluded: Mapping[str, int],
         over: str,
         shows: str = "",

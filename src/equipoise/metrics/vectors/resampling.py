@@ -33,6 +33,7 @@ from equipoise.core import (
     parts_to_table,
     record,
 )
+from equipoise.core.types import Json
 from equipoise.metrics.building import NOTHING, STUDENT, Against, against, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
 from equipoise.metrics.spec import make_estimate
@@ -768,7 +769,7 @@ class Space:
         ends: Ends | None = None,
         corrected: float = math.nan,
         kind: str = "",
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, Json] | None = None,
         pairs: Sequence[tuple[str, str]] = (),
         reason: str = "",
         harm: Harm | None = None,

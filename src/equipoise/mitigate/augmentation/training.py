@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -20,12 +20,15 @@ from equipoise.models import runtimes
 from equipoise.models.towers import last_linear, seen_by
 from equipoise.stats.streams import stream
 
+if TYPE_CHECKING:
+    from torch.nn import Module
+
 # Patches of a ViT beside one another, and their side where these do not divide an image.
 _ACROSS, _PATCH = 8, 5
 _AT_ONCE = 256
 
 
-def network(name: str, classes: int, size: int, *, seed: int) -> Any:
+def network(name: str, classes: int, size: int, *, seed: int) -> "Module":
     """Return an untrained classifier.
 
     Parameters
@@ -160,7 +163,7 @@ def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def train(job: Job, data: PlainFaces, checkpoint: Path) -> Any:
+def train(job: Job, data: PlainFaces, checkpoint: Path) -> "Module":
     """Return a trained network; an existing checkpoint is resumed.
 
     Parameters
@@ -236,7 +239,7 @@ def _logits(module: Any, images: Sequence[Bytes]) -> Any:
     return getattr(output, "logits", output)
 
 
-def predict(module: Any, images: Sequence[Bytes]) -> tuple[Integers, Floats32]:
+def predict(module: "Module", images: Sequence[Bytes]) -> tuple[Integers, Floats32]:
     """Run a trained network over images of one size.
 
     Returns

@@ -13,6 +13,7 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
+    Value,
     distinct,
     has,
     panels,
@@ -56,7 +57,7 @@ def by_place(table: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     return [(where(own[0]), own) for own in panels(table, *PLACE).values()]
 
 
-def tabled(chart: Chart, columns: Mapping[str, Any], found: Iterable[Any], source: str) -> Chart:
+def tabled(chart: Chart, columns: Mapping[str, Value], found: Iterable[Any], source: str) -> Chart:
     """Return a chart with the table of its numbers."""
     return replace(chart, table=Table.of(chart.title, columns, found, source=source))
 
@@ -96,7 +97,7 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
         title=name,
         series=distinct(shown, "version"),
     )  # fmt: skip
-    columns = {
+    columns: dict[str, Value] = {
         "Target": "subject",
         **COMPARED,
         "#Value": "value",

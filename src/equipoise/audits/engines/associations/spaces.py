@@ -33,7 +33,9 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.types import FileFacts
 from equipoise.data import Items, Matrix, Vectors
+from equipoise.metrics.measure import Drawing
 from equipoise.metrics.vector_rows import Table
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats import Resampling
@@ -80,7 +82,7 @@ class AssociationData:
     vectors: Mapping[str, Mapping[str, Vectors]]
     pairs: Mapping[str, Mapping[tuple[str, str], Matrix]]
     outside: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inputs: Mapping[str, FileFacts] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -425,7 +427,7 @@ class Question:
         return _SECONDS_PER_CASE * len(cases) + _SECONDS_PER_MEMBER * draws * members
 
     @property
-    def drawn(self) -> dict[str, Any]:
+    def drawn(self) -> Drawing:
         """The arguments that every metric takes."""
         return {"resampling": self.resampling, "rng": self.seed}
 

@@ -29,6 +29,7 @@ from equipoise.core import (
     Objects,
     record,
 )
+from equipoise.core.types import Json
 from equipoise.data import Items
 from equipoise.data.problems import listed
 from equipoise.metrics.rankings.measures import (
@@ -280,7 +281,7 @@ class RankingDesign(ScoreDesign):
         return (None, None) if len(self.compared) == 2 else None
 
     @property
-    def planned(self) -> dict[str, Any]:
+    def planned(self) -> dict[str, Json]:
         """Return the design's row in a plan, with the MaxSkew that random order gives."""
         groups, pool, k = int((self.groups.counts > 0).sum()), self.smallest_pool, self.ks[0]
         each = pool // groups if groups else 0
@@ -577,7 +578,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         data: RankingData,
         designs: Sequence[RankingDesign],
         tests: Mapping[str, int],
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Json]:
         """Return images, each model's queries and ranked images, and each design.
 
         Per design: groups, smallest pool, K, prefixes, and the MaxSkew@K that random order alone

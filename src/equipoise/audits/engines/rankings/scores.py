@@ -20,6 +20,7 @@ from equipoise.audits.engines.rankings.config import (
 from equipoise.audits.engines.rankings.preferences import Hypothesis
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Floats, Integers, Objects, record
+from equipoise.core.types import FileFacts
 from equipoise.data import (
     ArraySource,
     Items,
@@ -191,7 +192,7 @@ class Scored:
     used: Integers
     counts: Mapping[str, int]
     lost: tuple[str, ...]
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, FileFacts]
     matched: Mapping[str, Any]
     failed: str = ""
     rescaled: bool = False
