@@ -38,6 +38,7 @@ from equipoise.core import (
     Part,
     record,
 )
+from equipoise.core.types import FileFacts
 from equipoise.core.wording import percent, shortened
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
 from equipoise.data.tables import ROW_NUMBER
@@ -294,7 +295,7 @@ def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
 
 def _reference(
     config: Config, models: Models
-) -> tuple[dict[str, Groups | Mapping[str, float]], dict[str, Facts]]:
+) -> tuple[dict[str, Groups | Mapping[str, float]], dict[str, FileFacts]]:
     """Return the reference of each choice of groups that has one, and the files read."""
     reference, choices = config.reference, config.data.groups
     if reference is None:
