@@ -53,6 +53,7 @@ from equipoise.data.tables import (
     read_table,
     spells_numbers,
 )
+from equipoise.stats.threads import each
 
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
@@ -692,18 +693,20 @@ def _look_over(stored: AnyArray, rows: Integers) -> tuple[Booleans, Booleans, bo
     not_finite, zero = (np.zeros(len(stored), dtype=bool) for _ in range(2))
     off = np.zeros(len(stored), dtype=bool)
     step, mapped = max(1, NUMBERS_AT_ONCE // stored.shape[1]), Mapped(stored)
-    for start in range(0, len(stored), step):
+
+    def look(start: int) -> None:
         here = slice(start, start + step)
         mapped.run(step)
         values = np.asarray(stored[here], np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", values, values)
         # Squares overflow and underflow before the numbers themselves do.
-        odd = ~np.isfinite(squares)
+        odd, small = ~np.isfinite(squares), squares == 0
         not_finite[here][odd] = ~np.isfinite(values[odd]).all(axis=1)
-        small = squares == 0
         zero[here][small] = (values[small] == 0).all(axis=1)
         off[here] = ~(np.abs(np.sqrt(squares) - 1) <= NORM_TOLERANCE)
+
+    each(look, range(0, len(stored), step))
     mapped.give_back()
     found = rows >= 0
     at = np.where(found, rows, 0)

@@ -7,7 +7,7 @@ import io
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,6 +34,7 @@ from equipoise.data.files import (
     unknown_extension,
 )
 from equipoise.data.problems import check_columns, is_whole, show
+from equipoise.stats.threads import each
 
 EXACT_INTEGERS = 2.0**53
 # Answers in words: a column of them is one of labels, which the user has to write as 1 and 0.
@@ -205,59 +206,80 @@ def number_texts(values: Iterable[float | None]) -> list[str | None]:
     return float_texts(pl.Series([*values], dtype=pl.Float64)).to_list()
 
 
-def stack(chunks: Iterable[pa.Array], rows: int, file: str, name: str) -> tuple[AnyArray, Booleans]:
-    """Return the vectors, shape (rows, d), and which rows have none (their values are 0).
+class Stack:
+    """Vectors of a column of lists, whose parts may come in threads once one has set their length.
 
     Parameters
     ----------
-    chunks : iterable of pyarrow.Array
-        Parts of the column in order, so that a file need not be held beside the result.
     rows : int
         Rows of all parts.
+    file, name : str
+        The file and the column, for errors.
 
-    Raises
-    ------
-    DataError
-        When cells are no lists of floats, differ in length, or hold null.
+    Attributes
+    ----------
+    values : ndarray, shape (rows, d)
+        d is 0 before the first vector.
+    absent : ndarray of bool, shape (rows,)
+        Rows without a vector; their values are 0.
     """
 
-    def wrong(problem: str, row: int | None = None) -> DataError:
+    def __init__(self, rows: int, file: str, name: str) -> None:
+        self.values: AnyArray = np.zeros((rows, 0))
+        self.absent: Booleans = np.ones(rows, dtype=bool)
+        self._place = {"file": file, "column": name}
+
+    def add(self, part: pa.Array, start: int) -> None:
+        """Add a part of the column that begins at a row.
+
+        Raises
+        ------
+        DataError
+            When cells are no lists of floats, differ in length, or hold null.
+        """
+        lists = getattr(part, "storage", part)
+        if not is_list(lists.type) or not pa.types.is_floating(lists.type.value_type):
+            raise self._wrong(f"the column holds {lists.type}")
+        present = start + np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))
+        if not len(present):
+            return
+        lists = lists.drop_null()
+        lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+        width = self.values.shape[1] or int(lengths[0])
+        if len(odd := np.flatnonzero((lengths != width) | (lengths == 0))):
+            raise self._wrong(f"the vector has the length {lengths[odd[0]]}", int(present[odd[0]]))
+        flat = lists.flatten()
+        if flat.null_count:
+            hole = int(flat.is_null().to_numpy(zero_copy_only=False).argmax())
+            raise self._wrong("the vector holds null", int(present[hole // width]))
+        numbers = flat.to_numpy(zero_copy_only=False)
+        if not self.values.shape[1]:
+            self.values = np.zeros((len(self.values), width), numbers.dtype)
+        whole = len(present) == len(part)
+        here = slice(start, start + len(part)) if whole else present
+        self.values[here] = numbers.reshape(-1, width)
+        self.absent[here] = False
+
+    def whole(self) -> tuple[AnyArray, Booleans]:
+        """Return the vectors, shape (rows, d), and which rows have none.
+
+        Raises
+        ------
+        DataError
+            When no row has a vector.
+        """
+        if not self.values.shape[1]:
+            raise self._wrong("every cell is empty")
+        return self.values, self.absent
+
+    def _wrong(self, problem: str, row: int | None = None) -> DataError:
         return DataError(
             problem,
-            file=file,
-            column=name,
+            **self._place,
             row=None if row is None else row + 1,
             expected="lists of as many floats in every row, or an empty cell (null)",
             fix="embed all items with one model and save float32, or name another column",
         )
-
-    values: AnyArray = np.zeros((rows, 0))
-    absent, start = np.ones(rows, dtype=bool), 0
-    for part in chunks:
-        lists = getattr(part, "storage", part)
-        if not is_list(lists.type) or not pa.types.is_floating(lists.type.value_type):
-            raise wrong(f"the column holds {lists.type}")
-        present = start + np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))
-        start += len(lists)
-        if not len(present):
-            continue
-        lists = lists.drop_null()
-        lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-        width = values.shape[1] or int(lengths[0])
-        if len(odd := np.flatnonzero((lengths != width) | (lengths == 0))):
-            raise wrong(f"the vector has the length {lengths[odd[0]]}", int(present[odd[0]]))
-        flat = lists.flatten()
-        if flat.null_count:
-            hole = int(flat.is_null().to_numpy(zero_copy_only=False).argmax())
-            raise wrong("the vector holds null", int(present[hole // width]))
-        numbers = flat.to_numpy(zero_copy_only=False)
-        if not values.shape[1]:
-            values = np.zeros((rows, width), numbers.dtype)
-        values[present] = numbers.reshape(-1, width)
-        absent[present] = False
-    if not values.shape[1]:
-        raise wrong("every cell is empty")
-    return values, absent
 
 
 Columns = dict[str, pa.ChunkedArray]
@@ -268,6 +290,8 @@ FRAME = " (data frame)"
 
 FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl or .ndjson"
 ROWS_AT_ONCE = 1 << 14
+# Parts of a file that threads read.
+_PARTS = 64
 SCALARS = (str, bool, int, float, decimal.Decimal, dt.date, dt.time, np.generic)
 
 
@@ -335,14 +359,39 @@ class OpenTable:
         check_columns(self.names, (column,), self.name)
         if not self.kinds:
             cells = self.columns((column,))[column]
-            return stack(cells.chunks, len(cells), self.name, column)
-        # Before version 26 pyarrow reads no list of a fixed size of which one is null.
-        with open_parquet(Path(self.name), stored_types=True) as parquet:
-            parts = parquet.iter_batches(ROWS_AT_ONCE, columns=[column])
-            found = stack(map(_valid, parts), parquet.metadata.num_rows, self.name, column)
+            found, start = Stack(len(cells), self.name, column), 0
+            for part in cells.chunks:
+                found.add(part, start)
+                start += len(part)
+            return found.whole()
+        with self._parquet() as parquet:
+            groups = range(parquet.num_row_groups)
+            rows = [parquet.metadata.row_group(group).num_rows for group in groups]
+        found, starts = Stack(sum(rows), self.name, column), np.cumsum([0, *rows]).tolist()
+
+        def read(some: range) -> None:
+            start = starts[some.start]
+            with self._parquet() as parquet:
+                for part in parquet.iter_batches(
+                    ROWS_AT_ONCE, row_groups=[*some], columns=[column], use_threads=False
+                ):
+                    found.add(_valid(part), start)
+                    start += part.num_rows
+
+        # The first vectors set the length that errors hold others against.
+        begun = 0
+        while begun < len(groups) and not found.values.shape[1]:
+            read(groups[begun : begun + 1])
+            begun += 1
+        step = max(1, -(-(len(groups) - begun) // _PARTS))
+        each(read, [groups[place : place + step] for place in range(begun, len(groups), step)])
         # What decoding took would be kept for the next table.
         pa.default_memory_pool().release_unused()
-        return found
+        return found.whole()
+
+    def _parquet(self) -> AbstractContextManager[pq.ParquetFile]:
+        # Before version 26 pyarrow reads no list of a fixed size of which one is null.
+        return open_parquet(Path(self.name), stored_types=True)
 
 
 def _valid(part: pa.RecordBatch) -> pa.Array:
