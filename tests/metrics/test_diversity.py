@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import cosine_distances
 from equipoise.core import InputError
 from equipoise.metrics import iss_cross, iss_difference, iss_intra, mean_distances
 from equipoise.metrics.vectors import diversity
-from equipoise.metrics.vectors.diversity import exchanged, principal_components
+from equipoise.metrics.vectors.diversity import Sets, exchanged, principal_components
 from equipoise.stats import Permutation
 from equipoise.stats.streams import keys, shuffle
 from goldens import Golden
@@ -237,3 +237,43 @@ def test_exchanges_are_those_of_the_labels(d, monkeypatch):
     monkeypatch.setenv("EQUIPOISE_THREADS", "2")
     assert (exchanged(sets, counts, 10, 7) == found).all()
     assert (exchanged(sets, counts, 4, 7) == found[:4]).all()
+
+
+def large_sets():
+    """Sets of unequal sizes whose rows are skewed, one of them with rows of zeros."""
+    rng = np.random.default_rng(8)
+    sets = [rng.gamma(4.0, size=(n, 5)) + np.arange(5) for n in (4_200, 5_000, 12_000)]
+    sets[0][[3, 77]] = 0.0
+    return {name: rows.astype(np.float16) for name, rows in zip("abc", sets, strict=True)}
+
+
+def test_exchanges_of_large_sets_are_drawn_from_moments(monkeypatch):
+    sets = large_sets()
+    found = Sets.of(sets, Permutation())
+    drawn, text = found.exchanges(4_000, 1)
+    assert text == "4000 exchanges drawn from the moments of the images"
+    rows = exchanged(list(sets.values()), [4_198, 5_000, 12_000], 2_000, 1)
+    assert stats.ks_2samp(drawn, rows).pvalue > 0.01
+    assert drawn.std() == pytest.approx(rows.std(), rel=0.1)
+    for quantile in (0.025, 0.5, 0.975):
+        ends = stats.mstats.mquantiles(rows, [max(quantile - 0.01, 0.0), quantile + 0.01])
+        assert ends[0] < np.quantile(drawn, quantile) < ends[1]
+    monkeypatch.setenv("EQUIPOISE_THREADS", "1")
+    assert (Sets.of(sets, Permutation()).exchanges(1_000, 1)[0] == drawn[:1_000]).all()
+    assert "permutations" in Sets.of({**sets, "few": sets["a"][:100]}, None).exchanges(9, 1)[1]
+
+
+def test_sets_that_were_summed_give_what_their_arrays_give():
+    sets = {name: cloud(seed, 20 + seed) for seed, name in enumerate("abc")}
+    found = Sets.of(sets, Permutation())
+    some = {name: sets[name] for name in "ca"}
+
+    def numbers(one):
+        return repr((one.value, one.interval(), one.chance, one.p_value, one.parts, one.excluded))
+
+    for metric in (iss_cross, iss_difference):
+        assert numbers(metric(found.only("ca"))) == numbers(metric(some))
+    assert numbers(iss_intra(found.only("b"))) == numbers(iss_intra(sets["b"]))
+    assert mean_distances(found) == mean_distances(sets)
+    with pytest.raises(InputError, match="sets: 1;"):
+        iss_cross(found.only("a"))

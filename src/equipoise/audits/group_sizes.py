@@ -133,7 +133,7 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
         "gender missing", "race and gender missing": each row once.
     """
     missing = np.stack([each < 0 for each in codes.values()], axis=1)
-    kinds, counts = np.unique(missing, axis=0, return_counts=True)
+    kinds, counts = np.unique(missing[missing.any(axis=1)], axis=0, return_counts=True)
     found = [
         (tuple(compress(codes, kind)), n)
         for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True)
@@ -141,7 +141,6 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
     return {
         f"{' and '.join(names)} missing": n
         for names, n in sorted(found, key=lambda one: (len(one[0]), one[0]))
-        if names
     }
 
 

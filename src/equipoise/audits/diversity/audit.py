@@ -39,6 +39,7 @@ from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.vectors.diversity import (
     REFERENCE,
+    Sets,
     iss_cross,
     iss_difference,
     iss_intra,
@@ -53,9 +54,6 @@ if TYPE_CHECKING:
     from equipoise.metrics.vector_rows import Table
 
 
-Sets = Mapping[str, "Table"]
-
-
 def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
     """Add the number of components, which metrics of projections don't know."""
     parameters = json.loads(each.finding.parameters) | {"components": components}
@@ -63,13 +61,15 @@ def _with_components(each: UncorrectedFinding, components: int | None) -> Uncorr
 
 
 def _within(
-    design: Design, sets: Sets, config: Config, place: Place
+    design: Design, every: Sets, config: Config, place: Place
 ) -> Iterator[UncorrectedFinding]:
     """Describe each set: a single one has no groups to exchange."""
     options, resampling = config.metrics, resampling_of(config, 1)
     estimates = {
-        name: iss_intra(images, include_self=options.include_self, resampling=resampling)
-        for name, images in sets.items()
+        name: iss_intra(
+            every.only([name]), include_self=options.include_self, resampling=resampling
+        )
+        for name in design.sets
     }
     reason = f"fewer than {config.data.min_set_size} images with an embedding"
     estimates |= {
@@ -81,11 +81,12 @@ def _within(
 
 
 def _between(
-    design: Design, sets: Sets, config: Config, place: Place, resampling: Resampling | None
+    design: Design, every: Sets, config: Config, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Test whether sets lie apart, and whether they are equally diverse."""
-    if len(sets) < 2:
+    if len(design.sets) < 2:
         return
+    sets = every.only(design.sets)
     cross = iss_cross(sets, resampling=resampling, rng=config.resampling.seed)
     family = Family.LEAF if design.within else Family.COMPOSITE
     together = whole(cross, place, family, by_group=_diversities(cross))
@@ -116,7 +117,7 @@ def _to_references(
     design: Design, every: Sets, config: Config, place: Place
 ) -> Iterator[UncorrectedFinding]:
     """Describe how far each set lies from each reference data set."""
-    references = [name for name in every if name not in design.sets]
+    references = [name for name in every.names if name not in design.sets]
     if not references or not design.sets:
         return
     # One permutation, whose p-value is not used: the intervals are closed forms.
@@ -317,23 +318,23 @@ class Diversity(Audit["Config", DiversityData, Design]):
         """Measure each set, every pair, all sets together, and their distance to references."""
         level, options = config.resampling.level, config.metrics
         place = Place(self.name, design.model, design.groups.name, "default", level)
-        references: Sets = {
+        references = {
             reference_name(name): each.take(np.flatnonzero(each.usable))
             for name, models in data.references.items()
             if (each := models.get(design.model)) is not None
         }
         # One projection, so that every number is of one space.
-        every: Sets = {**design.sets, **references}
+        tables: Mapping[str, Table] = {**design.sets, **references}
         if options.components is not None and design.sets:
-            every = principal_components(every, options.components)
-        sets = {name: every[name] for name in design.sets}
+            tables = principal_components(tables, options.components)
+        every = Sets.of(tables, resampling_of(config, 1)) if tables else Sets((), (), (), bare=True)
         findings = (
-            *_within(design, sets, config, place),
-            *_between(design, sets, config, place, resampling),
+            *_within(design, every, config, place),
+            *_between(design, every, config, place, resampling),
             *_to_references(design, every, config, place),
         )
         where = {"model": design.model, "groups": design.groups.name, "within": design.within}
-        distances = placed(mean_distances(every, level=level), where) if every else None
+        distances = placed(mean_distances(every, level=level), where) if tables else None
         return Measured(
             tuple(_with_components(each, options.components) for each in findings),
             {} if distances is None else {"distances": distances},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations, product
@@ -20,6 +20,7 @@ from equipoise.core import (
     Estimate,
     Excluded,
     Floats,
+    Floats32,
     GroupValue,
     InputError,
     Integers,
@@ -33,6 +34,7 @@ from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, project
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
+from equipoise.stats.moments import Moments
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed, keys, shuffle
 from equipoise.stats.threads import each
@@ -49,6 +51,9 @@ _TOGETHER, _LABELS, _CELLS, _LEAST = 64, 1 << 26, 1 << 22, 32
 _MOST = 1 << 16
 # Columns of a tile in the kernel.
 _WIDTH = 64
+# Rows of the smallest set, and numbers of a vector, up to which sums are drawn from moments; and
+# products of these numbers that are held at once.
+_LARGE, _WIDEST, _PRODUCTS = 4096, 2048, 1 << 24
 
 _SCATTER = float_rows(
     "void(rows, float64[::1], int64[::1], uint16[:, ::1], int64, float64[:, :, :, ::1])"
@@ -108,6 +113,15 @@ def scatter(
                     to = np.uint64(labels[line, begin + i])
                     for j in range(np.uint64(64)):
                         totals[column, line, to, j] += tile[i, j]
+
+
+@compiled(*float_rows("void(rows, float64[::1], float32[:, ::1])"))
+def scaled(rows: AnyArray, scale: Floats, found: Floats32) -> None:
+    """Write the rows, each times its scale."""
+    n, d = rows.shape
+    for i in range(n):
+        for j in range(d):
+            found[i, j] = np.float64(rows[i, j]) * scale[i]
 
 
 @record
@@ -230,13 +244,35 @@ def exchanged(
                 scatter(rows, scale, used, labels, first, totals)
                 first += len(used)
         sums = np.concatenate(list(totals), axis=2)[:, :, :d]
-        means = sums / np.asarray(counts, dtype=np.float64)[:, None]
-        whole = means.sum(axis=1)
-        # Σ_{a<b} m_a·m_b from the sum of all means.
-        cosines = np.einsum("rd,rd->r", whole, whole) - np.einsum("rsd,rsd->r", means, means)
-        return np.asarray(1.0 - cosines / 2.0 / (many * (many - 1) / 2.0))
+        return _mean_between(sums, counts)
 
     return np.concatenate(each(cross, range(0, permutations, step)))
+
+
+def _mean_between(sums: Floats, counts: Sequence[int]) -> Floats:
+    """Return ISS_cross from sums of unit vectors, shape (permutations, sets, d)."""
+    means, many = sums / np.asarray(counts, dtype=np.float64)[:, None], len(counts)
+    whole = means.sum(axis=1)
+    # Σ_{a<b} m_a·m_b from the sum of all means.
+    cosines = np.einsum("rd,rd->r", whole, whole) - np.einsum("rsd,rsd->r", means, means)
+    return np.asarray(1.0 - cosines / 2.0 / (many * (many - 1) / 2.0))
+
+
+def _moments(sets: Sequence[Table], sums: Sequence[UnitSums]) -> Moments:
+    """Return the moments of the unit vectors of all sets together."""
+    d, rows = sets[0].shape[1], sum(one.count for one in sums)
+
+    def read(work: tuple[int, range]) -> Iterator[Floats32]:
+        index, span = work
+        for vectors, scale in blocks(sets[index], "embeddings", span):
+            found = np.empty(vectors.shape, np.float32)
+            scaled(vectors, scale, found)
+            yield found if scale.all() else found[scale > 0]
+
+    # Every span has sums of d² products, which are held together.
+    few = -(-sum(map(len, sets)) // max(1, _PRODUCTS // d**2))
+    mean = np.add.reduce([one.total for one in sums]) / rows
+    return Moments.around(mean, rows, read, _spans(sets, max(few, _CHUNK // d)))
 
 
 def blocks(array: Table, name: str, span: range) -> Iterator[tuple[AnyArray, Floats]]:
@@ -272,17 +308,20 @@ def _accumulated(
             add(index, rows, scale, total)
         return total
 
-    # Spans do not depend on the number of threads.
-    step = max(1, _CHUNK // sets[0].shape[1])
-    works = [
-        (index, range(start, min(start + step, len(one))))
-        for index, one in enumerate(sets)
-        for start in range(0, len(one), step)
-    ]
+    works = _spans(sets, max(1, _CHUNK // sets[0].shape[1]))
     totals = [np.zeros(shape) for _ in sets]
     for (index, _), total in zip(works, each(over, works), strict=True):
         totals[index] += total
     return totals
+
+
+def _spans(sets: Sequence[Table], step: int) -> list[tuple[int, range]]:
+    """Cut sets into spans, which do not depend on the number of threads."""
+    return [
+        (index, range(start, min(start + step, len(one))))
+        for index, one in enumerate(sets)
+        for start in range(0, len(one), step)
+    ]
 
 
 REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
@@ -330,17 +369,31 @@ class Spread:
 
 @record
 class Sets:
-    """Named sets of embeddings of one space, with the sums of their unit vectors."""
+    """Named sets of embeddings of one space, with the sums of their unit vectors.
+
+    Metrics take them in place of arrays, and then read the arrays no further than they must.
+
+    Attributes
+    ----------
+    names : tuple of str
+    arrays : sequence of ndarray, shape (n_s, d)
+    sums : sequence of UnitSums
+    bare : bool
+        Without spreads.
+    whole : tuple of (Sets, list of int), or None
+        The sets that these are some of, and their places there.
+    """
 
     names: tuple[str, ...]
     arrays: Sequence[Table]
     sums: Sequence[UnitSums]
     bare: bool
+    whole: tuple[Sets, list[int]] | None = None
 
     @classmethod
     def of(
         cls,
-        sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
+        sets: Given,
         resampling: Resampling | None,
         least: int = 1,
     ) -> Sets:
@@ -352,14 +405,26 @@ class Sets:
             When there are too few sets, dimensions differ, or a set is not (n, d) real finite
             numbers.
         """
-        if not isinstance(sets, Mapping):
+        bare = resampling is None
+        if not isinstance(sets, Mapping | Sets):
             sets = {str(index): one for index, one in enumerate(sets)}
-        if len(sets) < least:
-            raise InputError(f"sets: {len(sets)}; expected {least} or more sets of embeddings")
+        many = len(sets.names if isinstance(sets, Sets) else sets)
+        if many < least:
+            raise InputError(f"sets: {many}; expected {least} or more sets of embeddings")
+        if isinstance(sets, Sets):
+            return sets if sets.bare == bare else replace(sets, bare=bare)
         whats = [f"sets[{str(name)!r}]" for name in sets]
         tables = [embedding_table(x, name) for x, name in zip(sets.values(), whats, strict=True)]
-        sums = unit_sums(tables, whats)
-        return cls(tuple(map(str, sets)), tables, sums, resampling is None)
+        return cls(tuple(map(str, sets)), tables, unit_sums(tables, whats), bare)
+
+    def only(self, names: Iterable[str]) -> Sets:
+        """Return some of the sets."""
+        places = [self.names.index(name) for name in names]
+        chosen = tuple(self.names[one] for one in places)
+        if chosen == self.names:
+            return self
+        arrays, sums = [self.arrays[one] for one in places], [self.sums[one] for one in places]
+        return Sets(chosen, arrays, sums, self.bare, (self, places))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -384,7 +449,26 @@ class Sets:
     @cached_property
     def scatters(self) -> list[Floats]:
         """Of each set, sums of squares and products of projections on all sets' means."""
-        return scatters(self.arrays, self.means)
+        if self.whole is None:
+            return scatters(self.arrays, self.means)
+        every, places = self.whole
+        return [every.scatters[one][np.ix_(places, places)] for one in places]
+
+    def exchanges(self, permutations: int, seed: Seed) -> tuple[Floats, str]:
+        """Return ISS_cross of sets whose images are exchanged at random, and how it was drawn.
+
+        Sums of large sets are drawn from the moments of all unit vectors.
+        """
+        counts, d = [one.count for one in self.sums], self.arrays[0].shape[1]
+        # Few exchanges take less time than the moments.
+        if min(counts) >= _LARGE and d <= min(_WIDEST, 16 * permutations):
+            moments = _moments(self.arrays, self.sums)
+            if moments.normal(min(counts), moments.rows):
+                text = f"{permutations} exchanges drawn from the moments of the images"
+                cross, sizes = partial(_mean_between, counts=counts), np.array(counts)
+                drawn = moments.exchanged_sums(cross, sizes, permutations, seed, "sets")
+                return np.concatenate(drawn), text
+        return exchanged(self.arrays, counts, permutations, seed), f"{permutations} permutations"
 
     def within(self, a: int, *, include_self: bool = False) -> Spread:
         """Return the mean distance within a set.
@@ -446,6 +530,9 @@ class Sets:
         )
 
 
+Given = Sets | Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+
+
 def principal_components(sets: Mapping[str, npt.ArrayLike], components: int) -> dict[str, AnyArray]:
     """Project sets on the principal components of all their rows together.
 
@@ -473,7 +560,7 @@ def principal_components(sets: Mapping[str, npt.ArrayLike], components: int) -> 
 
 
 def iss_intra(
-    embeddings: npt.ArrayLike,
+    embeddings: npt.ArrayLike | Sets,
     *,
     include_self: bool = False,
     resampling: Resampling | None = DEFAULT,
@@ -482,7 +569,7 @@ def iss_intra(
 
     Parameters
     ----------
-    embeddings : array-like, shape (n, d)
+    embeddings : array-like, shape (n, d), or Sets
         One row per image; rows need not be normalised. Rows of zeros have no direction: they
         are left out and counted in `.excluded`.
     include_self : bool
@@ -506,7 +593,8 @@ def iss_intra(
     ----------
     Mandal 2024, chapter 3; Efron & Stein 1981, Annals of Statistics 9, 586-596.
     """
-    sets = Sets.of({"images": embeddings}, resampling)
+    one = embeddings if isinstance(embeddings, Sets) else {"images": embeddings}
+    sets = Sets.of(one, resampling)
     found = sets.within(0, include_self=include_self)
     return make_estimate(
         "iss_intra",
@@ -523,7 +611,7 @@ def iss_intra(
 
 
 def iss_cross(
-    sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
+    sets: Given,
     *,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -532,7 +620,7 @@ def iss_cross(
 
     Parameters
     ----------
-    sets : sequence or mapping of name to array-like (n_s, d)
+    sets : sequence or mapping of name to array-like (n_s, d), or Sets
         Two or more sets of one dimension, of any sizes. Zero rows as in `iss_intra`.
     resampling : Bootstrap, Permutation or None
         Permutations for the chance level; intervals are closed forms. None: the value alone.
@@ -563,9 +651,8 @@ def iss_cross(
     spread = found.between(range(many), weights, value)
     none, held = math.isnan(value), NOTHING
     if resampling is not None and not none:
-        draws = resampling.permutations
-        null = exchanged(found.arrays, [one.count for one in found.sums], draws, rng)
-        text = f"images are exchangeable between sets; {draws} permutations"
+        null, drawn = found.exchanges(resampling.permutations, rng)
+        text = f"images are exchangeable between sets; {drawn}"
         held = against(null, value, "higher", text, resolution=resampling.resolution, scale=1.0)
         if held.chance:
             total = np.add.reduce([one.total for one in found.sums])
@@ -595,7 +682,7 @@ def iss_cross(
 
 
 def mean_distances(
-    sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
+    sets: Given,
     *,
     level: float = 0.95,
 ) -> pa.Table:
@@ -625,7 +712,7 @@ def mean_distances(
 
 
 def iss_difference(
-    sets: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
+    sets: Given,
     *,
     resampling: Resampling | None = DEFAULT,
 ) -> Estimate:
@@ -633,7 +720,7 @@ def iss_difference(
 
     Parameters
     ----------
-    sets : sequence or mapping of name to array-like (n_s, d)
+    sets : sequence or mapping of name to array-like (n_s, d), or Sets
         Two or more sets of independent images in one space, of any sizes.
     resampling : Bootstrap, Permutation or None
         None gives values alone. Otherwise intervals and tests are closed forms.
