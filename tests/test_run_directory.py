@@ -41,8 +41,22 @@ def tables():
             "resampling": {"replicates": 20, "permutations": 20},
         }
     )
+    scored = frame.with_columns(
+        target=pl.col("target").replace("c", "b"), score=pl.Series(rng.random(200))
+    )
+    values = {
+        "audit": "predictions",
+        "data": {"table": scored, "id": "id", "target": "target", "positive": "a",
+                 "groups": ["group"]},
+        "models": {"three": {"table": scored, "score": "score"}},
+        "resampling": {"replicates": 20, "permutations": 20},
+    }  # fmt: skip
     data = prepare(config).data
-    found = dict(run(config).tables) | dict(compare({"": (config, data)}).tables)
+    found = (
+        dict(run(parse_config(values)).tables)
+        | dict(run(config).tables)
+        | dict(compare({"": (config, data)}).tables)
+    )
     planted = {
         "planted": _PLANTED,
         "planted_scenes": PLANTED,

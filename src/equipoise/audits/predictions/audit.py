@@ -15,7 +15,7 @@ from scipy.special import stdtr
 
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import Row, placed
+from equipoise.audits.columns import Row, placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
 from equipoise.audits.engines.labels import (
@@ -41,6 +41,13 @@ from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
 from equipoise.audits.predictions.parity import beside_labels
+from equipoise.audits.predictions.scores import (
+    Scored,
+    curves,
+    note_of,
+    read_scores,
+    verdict_ranges,
+)
 from equipoise.core import (
     AnyArray,
     AuditResult,
@@ -89,11 +96,26 @@ _COLUMNS = {
         "#demographic_parity #equalized_odds"
     ),
     "confusions": "class group prediction +count +n",
+    "threshold_curves": "model groups group metric #threshold #value #low #high +n",
+    "threshold_verdicts": "model groups metric verdict #threshold #low #high #least #most",
     "correlations": (
         "x y +classes #pearson #pearson_low #pearson_high #spearman #spearman_p reason"
     ),
 }
 _STATES = "model state +count"
+
+
+@record
+class ScoredData(PredictionData):
+    """Labels and predictions, with the scores that predictions were made of.
+
+    Attributes
+    ----------
+    scores : mapping of str to Scored
+        By model.
+    """
+
+    scores: Mapping[str, Scored]
 
 
 @record
@@ -125,17 +147,21 @@ class Design(LabelDesign):
 
 
 @audit_kind("predictions")
-class Predictions(Audit[Config, PredictionData, Design]):
+class Predictions(Audit[Config, ScoredData, Design]):
     """Audits of predictions."""
 
-    def load(self, config: Config, models: Models) -> PredictionData:
+    def load(self, config: Config, models: Models) -> ScoredData:
         """Read the labels, read or run each model, and join them by id."""
         data = config.data
         images = models.read_images(data.pictures, data.columns)
         labels = data.labels(images.source(models.base))
+        truth = models.once("labels", lambda: read_labels(labels))
         outputs: dict[str, tuple[Outputs, Reading]] = {}
+        scores: dict[str, Scored] = {}
         for name, section in config.models.items():
-            if section.model is None:
+            if section.score is not None:
+                read, scores[name] = read_scores(name, section, truth, data.positive, models.base)
+            elif section.model is None:
                 source = section.source(
                     models.base, prediction=section.prediction, top=section.top,
                     probabilities=section.probabilities,
@@ -150,20 +176,20 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 read,
                 section.reading(name, models.base, open_vocabulary=free, maps=section.every_map),
             )
-        truth = models.once("labels", lambda: read_labels(labels))
         classes = truth.target.vocabulary
         if data.positive is not None and (data.positive not in classes or len(classes) > 2):
             raise ConfigError(
                 f"data.positive: given {data.positive!r}; expected one of two classes, and "
                 f"{data.target} has {listed(classes, _LISTED)}"
             )
-        return join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
+        joined = join_predictions(truth, outputs, max_unmatched=data.max_unmatched)
+        return ScoredData(**vars(joined), scores=scores)
 
-    def groups(self, config: Config, data: PredictionData) -> list[Groups]:
+    def groups(self, config: Config, data: ScoredData) -> list[Groups]:
         """Return the groups of all labelled images."""
         return groups_of(config.data, data)
 
-    def designs(self, config: Config, data: PredictionData) -> list[Design]:
+    def designs(self, config: Config, data: ScoredData) -> list[Design]:
         """Return every combination of model, version and groups."""
         first = group_name(config.data.groups[0])
         return [
@@ -174,7 +200,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
     def measure(
         self,
         config: Config,
-        data: PredictionData,
+        data: ScoredData,
         design: Design,
         resampling: Resampling | None,
     ) -> Measured:
@@ -224,12 +250,10 @@ class Predictions(Audit[Config, PredictionData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        shown = _tables_of(design, parts, config)
+        shown = _tables_of(design, parts, config) | _over_thresholds(design, data, config, place)
         return Measured(tuple(findings), shown | worksheet_of(design))
 
-    def combine(
-        self, config: Config, data: PredictionData, measured: Sequence[Measured]
-    ) -> Measured:
+    def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
         """Count the states of all rows beside what all designs gave."""
         states = Measured(tables={"states": _states_of(data)})
         return Measured.together([states, *measured])
@@ -237,7 +261,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
     def details(
         self,
         config: Config,
-        data: PredictionData,
+        data: ScoredData,
         designs: Sequence[Design],
         tests: Mapping[str, int],
     ) -> Facts:
@@ -268,14 +292,14 @@ class Predictions(Audit[Config, PredictionData, Design]):
             ],
         }
 
-    def notes(
-        self, config: Config, data: PredictionData, designs: Sequence[Design]
-    ) -> Iterable[str]:
+    def notes(self, config: Config, data: ScoredData, designs: Sequence[Design]) -> Iterable[str]:
         """Return the notes on the data and on how groups and classes go together."""
         yield from notes_of_rows(data.models)
         yield from notes_of_targets(designs)
         yield from notes_of_texts(data.models)
         yield from _unused(data)
+        for name, one in data.scores.items():
+            yield note_of(name, one, str(config.data.positive))
         for design in designs:
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
@@ -288,7 +312,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 )
 
     def warnings(
-        self, config: Config, data: PredictionData, designs: Sequence[Design]
+        self, config: Config, data: ScoredData, designs: Sequence[Design]
     ) -> Iterable[str]:
         """Return models that are constant, at chance, or fail in one group."""
         yield from broken(designs)
@@ -299,7 +323,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
                 classes = len({*data.classes, *top.vocabulary})
                 yield from trivial_hits(one.model, min(rate.k, top.codes.shape[1]), classes)
 
-    def save(self, folder: Path, data: PredictionData) -> None:
+    def save(self, folder: Path, data: ScoredData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""
         from equipoise.evidence import write_predictions
 
@@ -332,6 +356,23 @@ def _wording(design: Design, config: Config, place: Place) -> Measured:
     why = "wording: what is tested is the content of the texts"
     shown = (without_verdict(one, why) for one in found if not one.finding.subject)
     return Measured(tuple(shown), _tables_of(design, parts, config))
+
+
+def _over_thresholds(
+    design: Design, data: ScoredData, config: Config, place: Place
+) -> dict[str, pa.Table]:
+    """Return the rates of each group over thresholds, and where verdicts hold; none of labels."""
+    one = data.scores.get(design.model)
+    if one is None:
+        return {}
+    positive, costs = str(config.data.positive), config.models[design.model].costs
+    rows: dict[str, Iterable[Row]] = {
+        "threshold_curves": curves(design, one, positive, costs, place.level),
+        "threshold_verdicts": verdict_ranges(
+            design, one, positive, config.testing, place, config.resampling.seed
+        ),
+    }
+    return tables_of(rows, _COLUMNS)
 
 
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:

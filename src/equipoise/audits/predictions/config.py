@@ -22,6 +22,7 @@ from equipoise.audits.config_fields import (
     Section,
     Switch,
     Templates,
+    given_keys,
 )
 
 
@@ -40,6 +41,16 @@ class DataConfig(LabelledImagesConfig):
     positive: Label | None = None
 
 
+class CostConfig(Section):
+    """What an error costs: a wrong positive, and a missed one."""
+
+    false_positive: NonNegativeFloat = 1.0
+    false_negative: NonNegativeFloat = 1.0
+
+
+Rule = Literal["balanced_accuracy", "prevalence", "cost"]
+
+
 class ModelConfig(LabelModelConfig):
     """One model: a table of its predictions, or how to run it.
 
@@ -50,6 +61,13 @@ class ModelConfig(LabelModelConfig):
     prediction, top, probabilities
         One of: the column of the predicted class; the columns of rank 1, 2, ...; class to the
         column of its probability. Probabilities may stand beside `prediction`.
+    score : str
+        In their place: the column of a score of `data.positive`, higher for more likely.
+    threshold : float or str
+        Scores from it on count as positive; or the rule that chooses it: the largest balanced
+        accuracy, as many positive rows as there are (`prevalence`), or the smallest `cost`.
+    costs : mapping
+        What errors cost, for that rule and the curve of the cost.
     id : str, optional
         Column that names the image; `data.id` unless given.
     vocabulary : list or mapping
@@ -74,11 +92,14 @@ class ModelConfig(LabelModelConfig):
     """
 
     of_run = ("vocabulary", "templates", "k", "question")
-    of_files = ("table", "prediction", "top", "probabilities", "id", "encoding")
+    of_files = ("table", "prediction", "top", "probabilities", "score", "id", "encoding")
     needed = ("table",)
     prediction: Name | None = None
     top: Names = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
+    score: Name | None = None
+    threshold: Annotated[float, Field(strict=False)] | Rule = "balanced_accuracy"
+    costs: CostConfig = CostConfig()
     vocabulary: Vocabulary | None = None
     templates: Templates = "plain"
     k: PositiveInt = 5
@@ -94,8 +115,12 @@ class ModelConfig(LabelModelConfig):
             "answers, or a vocabulary for one that compares images and texts": self.question
             and self.vocabulary,
             "no prediction. To do: name its column under 'prediction', the columns of rank 1, 2, "
-            "... under 'top', or class to column under 'probabilities'": read
-            and not (self.prediction or self.top or self.probabilities),
+            "... under 'top', class to column under 'probabilities', or a 'score'": read
+            and not (self.prediction or self.top or self.probabilities or self.score),
+            "'score' is given beside predicted labels; expected one of them": self.score
+            and (self.prediction or self.top or self.probabilities or self.map or self.maps),
+            "'threshold' and 'costs' go with 'score'": not self.score
+            and given_keys(self, ("threshold", "costs")),
             "'prediction' and 'top' are both given; expected one of them": self.prediction
             and self.top,
             "'map' and 'maps' are both given; expected one of them": self.map and self.maps,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Verdict
 from equipoise.report.blocks import (
     Chart,
     Page,
@@ -19,9 +19,10 @@ from equipoise.report.blocks import (
     rows,
     scope,
     scope_of,
+    title_of,
 )
-from equipoise.report.plots import Axis, intervals, labelled_points, scatter
-from equipoise.report.text import number
+from equipoise.report.plots import Axis, curves, intervals, labelled_points, scatter
+from equipoise.report.text import number, percent, verdict_title
 
 MOST_CLASSES, MOST_PANELS = 30, 24
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))
@@ -158,6 +159,53 @@ def hidden(result: AuditResult) -> Section | None:
     return Section.of("hidden", "Disparities behind a good average", text, table)
 
 
+MOST_LINES = 8
+_TITLES = {"selection_rate": "Selection rate", "true_positive_rate": "True positive rate",
+           "false_positive_rate": "False positive rate", "precision": "Precision",
+           "cost": "Cost of an average row"}  # fmt: skip
+
+
+def thresholds(result: AuditResult) -> Section | None:
+    """Return the rates of each group over thresholds, and where verdicts hold."""
+    found = rows(result, "threshold_curves")
+    if not found:
+        return None
+    text = (
+        "Scores from the threshold on count as positive. Each curve is a rate of one group at "
+        "every threshold. The table says how far the threshold can move before a verdict changes."
+    )
+    shown = panels(found, "model", "groups")
+    charts = [
+        _curve(own, _TITLES[metric], f"{model}, {groups}")
+        for (model, groups), every in [*shown.items()][:MOST_PANELS]
+        for (metric,), own in panels(every, "metric").items()
+    ]
+    columns = {
+        "Metric": title_of, "Verdict": lambda row: verdict_title(Verdict(row["verdict"])),
+        "#Threshold": "threshold", "#Verdict holds": "low high", "#Scores": "least most",
+        "Model": "model", "Attributes": "groups",
+    }  # fmt: skip
+    verdicts = rows(result, "threshold_verdicts")
+    table = Table.of("Thresholds at which verdicts hold", columns, verdicts,
+                     source="threshold_verdicts")  # fmt: skip
+    return Section.of("thresholds", "Results over thresholds", text, charts, table)
+
+
+def _curve(found: Sequence[Row], name: str, where: str) -> Chart:
+    groups, share = distinct(found, "group")[:MOST_LINES], not name.startswith("Cost")
+    marks = [
+        {"x": row["threshold"], "value": row["value"], "series": row["group"],
+         "tip": f"{row['group']}: {(percent if share else number)(row['value'])} from "
+         f"{number(row['threshold'])} on, n = {row['n']}"}
+        for row in found
+        if row["group"] in groups and has(row["value"])
+    ]  # fmt: skip
+    title = f"{name}: {where}"
+    up = Axis(name.lower(), percent=share, domain=(0.0, 1.0) if share else None)
+    label = f"{name} of each group over the threshold: {where}"
+    return curves(marks, label, Axis("threshold"), up, title=title, series=groups, marks=False)
+
+
 planted = TableSection(
     name="planted",
     heading="Ground truth against audit results",
@@ -187,6 +235,6 @@ PAGE = Page(
     ),
     subjects="classes",
     apart="repeat differences of the labels",
-    sections=(planted, class_effects, accuracy_and_effect, hidden),
+    sections=(planted, thresholds, class_effects, accuracy_and_effect, hidden),
     facts=facts,
 )  # fmt: skip
