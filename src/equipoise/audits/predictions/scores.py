@@ -10,7 +10,6 @@ import numpy as np
 
 from equipoise.audits.columns import Row
 from equipoise.audits.config import TestingConfig
-from equipoise.audits.config_fields import located
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import Place, conclude, parts
 from equipoise.audits.predictions.config import CostConfig, ModelConfig
@@ -74,10 +73,11 @@ def read_scores(
             f"models.{name}.score: a score is of the positive one of two classes, and "
             f"{truth.column} has {listed(classes, 5)}. To do: name it under data.positive"
         )
-    id_, column = section.id or truth.ids.name, str(section.score)
+    source, column = section.source(base, prediction=section.score), str(section.score)
+    id_ = source.id or truth.ids.name
     table = read_table(
-        located(section.table, base), texts=(id_,), numbers=(column,),
-        role=f"predictions of {name}", encoding=section.encoding, delimiter=section.delimiter,
+        source.table, texts=(id_,), numbers=(column,), role=f"predictions of {name}",
+        encoding=source.encoding, delimiter=source.delimiter,
     )  # fmt: skip
     ids = table.texts[id_]
     check_ids(ids, table.name)
