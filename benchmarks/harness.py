@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import subprocess
 import sys
 import traceback
 from dataclasses import asdict, dataclass
@@ -45,7 +46,8 @@ class Row:
     peer_seconds, seconds : float
         Medians of wall time of the peer and of equipoise.
     goal : float or None
-        The ratio to reach; None where the row only shows growth.
+        The ratio to reach, or the largest it may be where `over` is given; None where the row only
+        shows growth.
     limit_seconds : float or None
         What the machine allows at best, estimated as `limit` says.
     memory_mb : float or None
@@ -54,6 +56,10 @@ class Row:
         Such as how a peer's time was extrapolated.
     n : float or None
         The number that grows between rows of one workload, what and peer.
+    over : str
+        What our time is a multiple of, such as "one pass", where no peer does as much.
+    most_seconds : float or None
+        What our time may be at most.
     """
 
     workload: str
@@ -68,16 +74,27 @@ class Row:
     memory_mb: float | None = None
     note: str = ""
     n: float | None = None
+    over: str = ""
+    most_seconds: float | None = None
 
     @property
     def ratio(self):
-        """How many times longer the peer takes."""
-        return self.peer_seconds / self.seconds
+        """How many times longer the peer takes; where `over` is given, how many times we do."""
+        ratio = self.peer_seconds / self.seconds
+        return 1.0 / ratio if self.over else ratio
+
+    @property
+    def has_goal(self):
+        """Whether there is something to reach."""
+        return not self.goal is self.most_seconds is None
 
     @property
     def reached(self):
-        """Whether the goal is reached; None where there is none."""
-        return None if self.goal is None else self.ratio >= self.goal
+        """Whether every goal is reached."""
+        in_time = self.most_seconds is None or self.seconds <= self.most_seconds
+        if self.goal is None:
+            return in_time
+        return in_time and (self.ratio <= self.goal if self.over else self.ratio >= self.goal)
 
 
 def quick():
@@ -131,6 +148,19 @@ def compared(ours, peers, check, *, repeats=5, blas_threads=1, memory=True, **ab
         check(expected, call())
         mine, theirs = alternate(ours, call, repeats=repeats, blas_threads=blas_threads)
         yield Row(peer=peer, peer_seconds=theirs, seconds=mine, goal=goal, memory_mb=peak, **about)
+
+
+def python(*arguments):
+    """Run Python to its end in a process of its own, which may keep its bytecode."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, *map(str, arguments)]
+    subprocess.run(command, check=True, env=kept, stdout=subprocess.DEVNULL)  # noqa: S603
+
+
+def audit(folder):
+    """Run the command on the config `audit.yaml` of a folder, over its earlier run."""
+    run = ("--out", folder / "run", "--overwrite")
+    python("-m", "equipoise.cli", "audit", folder / "audit.yaml", *run)
 
 
 def predictions(rows, classes, groups):
@@ -295,11 +325,11 @@ def main(rows):
 
 def line(row):
     """Return a row as a line for a terminal."""
-    goal = "" if row.goal is None else f"(goal {row.goal:,g}: {'yes' if row.reached else 'NO'})"
+    goal = f"(goal {goal_of(row)}: {'yes' if row.reached else 'NO'})" if row.has_goal else ""
     limit = "" if not row.limit_seconds else f"{row.seconds / row.limit_seconds:.1f}× limit"
     memory = "" if row.memory_mb is None else f"{row.memory_mb:,.0f} MB"
     what = f"{row.workload} {row.what}, {row.size}"
-    times = f"{seconds(row.seconds):>8} {seconds(row.peer_seconds):>8} {times_of(row.ratio):>8}"
+    times = f"{seconds(row.seconds):>8} {seconds(row.peer_seconds):>8} {ratio_of(row):>8}"
     return (
         f"{what:<72} {row.peer:<34} {times} {goal:<20} {limit:<12} {memory:<9} {row.note}".strip()
     )
@@ -311,6 +341,18 @@ def seconds(value):
         if value >= size:
             return f"{_three(value / size)} {unit}"
     return f"{_three(value / 1e-9)} ns"
+
+
+def ratio_of(row):
+    """Return a row's ratio, and what it is a multiple of."""
+    return f"{times_of(row.ratio)} {row.over}".strip()
+
+
+def goal_of(row):
+    """Return what a row is to reach, such as "20×", "≤ 1.6×" or "≤ 5 s"."""
+    sign = "≤ " if row.over else ""
+    ratio = [] if row.goal is None else [f"{sign}{row.goal:,g}×"]
+    return ", ".join(ratio + [f"≤ {most:g} s" for most in [row.most_seconds] if most is not None])
 
 
 def times_of(ratio):

@@ -1,15 +1,21 @@
 """The record of the benchmarks keeps what was not measured anew, and its pages say where and when.
 
-Nothing is timed here.
+No time is judged here.
 """
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
+import yaml
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in no archive of sources")
-from benchmarks import pages, record, scale, scale_page
+from benchmarks import pages, record, scale, scale_page, w8, w9
 from benchmarks.harness import Row
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,3 +60,65 @@ def test_the_pages_that_ship_are_those_of_the_record(monkeypatch):
     readme = (ROOT / "README.md").read_text("utf-8")
     assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == pages.page(found)
     assert readme == pages.with_block(readme, pages.short(found))
+
+
+def test_a_whole_audit_is_a_multiple_of_something_smaller():
+    one = replace(row("W9", seconds=6.0, goal=None), over="one pass", most_seconds=7.0)
+    assert (one.ratio, one.reached, one.has_goal) == (1.5, True, True)
+    assert not replace(one, most_seconds=5.0).reached
+    assert not replace(one, goal=1.4).reached
+    peer = row("W1", seconds=2.0, goal=2.0)
+    assert (peer.ratio, peer.reached) == (2.0, True)
+    assert not replace(peer, goal=3.0).reached
+    assert not replace(peer, goal=None).has_goal
+
+
+def test_readme_shows_five_rows_and_one_whole_audit():
+    shown = [key for key in pages.SHORT if key[0] == "W9"]
+    assert (len(pages.SHORT), len(shown)) == (5, 1)
+
+
+def test_the_small_table_has_the_config_of_the_example(tmp_path):
+    w8.write_evidence(tmp_path, 100)
+    written, example = (
+        yaml.safe_load(path.read_text("utf-8")) for path in (tmp_path / "audit.yaml", w8.EXAMPLE)
+    )
+    for config in (written, example):
+        for section in (config["data"], *config["models"].values()):
+            section.pop("table")
+    assert written == example
+    assert len(pl.read_csv(tmp_path / "labels.csv")) == 100
+
+
+@pytest.mark.parametrize("world", w9.AUDITS)
+def test_one_pass_reads_every_row(tmp_path, world):
+    w9.write_evidence(world, tmp_path, 500)
+    found = [*w9.AUDITS[world][1](tmp_path)]
+    totals = {
+        "predictions": lambda: 500,
+        "concepts": lambda: (array("labels") * array("scores")).sum(axis=0),
+        "diversity": lambda: vectors().sum(axis=0),
+        "associations": lambda: (vectors() @ array("words").T).sum(axis=0),
+        "similarity": lambda: (array("images") @ array("queries").T).sum(axis=0),
+    }
+
+    def array(name):
+        return np.load(tmp_path / f"{name}.npy").astype(np.float64)
+
+    def vectors():
+        column = pl.read_parquet(tmp_path / "vectors.parquet")["embedding"]
+        return np.array(column.to_list(), np.float64)
+
+    expected = totals["similarity" if world == "retrieval" else world]()
+    for groups in found:
+        np.testing.assert_allclose(groups.sum(axis=0), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", ["w8", "w9"])
+def test_whole_audits_run_at_small_size(workload):
+    command = [sys.executable, "-m", f"benchmarks.{workload}", "--quick", "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    found = [Row(**json.loads(line)) for line in done.stdout.splitlines()]
+    assert len(found) == (1 if workload == "w8" else len(w9.AUDITS))
+    assert all(one.over and one.ratio > 0 and one.has_goal for one in found)

@@ -1,0 +1,115 @@
+"""W9: whole audits of a million rows, beside one pass over the same files.
+
+An audit reads the evidence of `scale_worlds`, measures with every interval, chance level and
+verdict, and writes its run with the report. The pass is what a script does at least: it reads the
+files, and makes one matrix product or one count, without any interval. Both sides are processes,
+from start to end, with every core; compiled kernels lie in their cache.
+"""
+
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+
+from benchmarks import harness, scale_worlds
+from benchmarks.harness import Row, alternate, audit, python, quick, write
+
+BLOCK, DIMENSION = 1 << 16, 256
+
+
+def count_predictions(folder):
+    """Count each model's labels of each true class, by sex and region."""
+    images = pl.read_parquet(folder / "labels.parquet")
+    for model in ("first", "second"):
+        answers = pl.read_parquet(folder / f"{model}.parquet")
+        joined = images.join(answers, on="image_id")
+        yield joined.group_by("target", "sex", "region", "label").len()["len"].to_numpy()
+
+
+def sum_concepts(folder):
+    """Sum the scores of each concept, over the images of each sex that show it."""
+    shown, scores = (np.load(folder / f"{name}.npy") for name in ("labels", "scores"))
+    yield members(folder, "sex").T @ (shown * scores)
+
+
+def sum_vectors(folder):
+    """Sum the vectors of each region: one matrix product."""
+    yield sum(member.T @ vectors for vectors, member in column_blocks(folder, "region"))
+
+
+def sum_similarities_of_words(folder):
+    """Sum each word's similarities to the vectors of each sex, which are a column of Parquet."""
+    words = np.load(folder / "words.npy").astype(np.float32)
+    yield sum(member.T @ (block @ words.T) for block, member in column_blocks(folder, "sex"))
+
+
+def sum_similarities_of_queries(folder):
+    """Sum each query's similarities to the images of each sex, which are an array of numpy."""
+    queries = np.load(folder / "queries.npy").astype(np.float32)
+    images, member = np.load(folder / "images.npy", mmap_mode="r"), members(folder, "sex")
+    yield sum(
+        member[start : start + BLOCK].T
+        @ (images[start : start + BLOCK].astype(np.float32) @ queries.T)
+        for start in range(0, len(images), BLOCK)
+    )
+
+
+def members(folder, attribute):
+    """Return a column of zeros and ones for each group of an attribute."""
+    groups = pl.read_parquet(folder / "images.parquet", columns=[attribute])[attribute]
+    return groups.to_dummies().to_numpy().astype(np.float32)
+
+
+def column_blocks(folder, attribute):
+    """Yield blocks of vectors in float32, and the groups of their rows."""
+    member, start = members(folder, attribute), 0
+    batches = pq.ParquetFile(folder / "vectors.parquet").iter_batches(BLOCK, columns=["embedding"])
+    for batch in batches:
+        vectors = batch["embedding"].flatten().to_numpy().reshape(len(batch), -1)
+        yield vectors.astype(np.float32), member[start : start + len(batch)]
+        start += len(batch)
+
+
+# Each audit's evidence beside its rows, its pass, and the seconds that it may take.
+AUDITS = {
+    "predictions": ("40 classes, two attributes and both together, two models",
+                    count_predictions, 5.0),
+    "concepts": ("20 concepts", sum_concepts, 5.0),
+    "diversity": (f"{DIMENSION} float16, six sets", sum_vectors, 5.0),
+    "associations": (f"{DIMENSION} float16, two sets, twenty words",
+                     sum_similarities_of_words, 6.0),
+    "similarity": (f"{DIMENSION} float16, twenty queries", sum_similarities_of_queries, 8.0),
+    "retrieval": (f"{DIMENSION} float16, twenty queries", sum_similarities_of_queries, 8.0),
+}  # fmt: skip
+
+
+def write_evidence(world, folder, rows):
+    """Write the evidence of a kind of audit, and its config."""
+    own = [] if world in ("predictions", "concepts") else [DIMENSION]
+    getattr(scale_worlds, world)(folder, rows, *own)
+
+
+def rows():
+    """Yield a row for each kind of audit."""
+    many = 2_000 if quick() else 1_000_000
+    for world, (what, one_pass, most) in AUDITS.items():
+        with tempfile.TemporaryDirectory() as made:
+            write_evidence(world, Path(made), many)
+            peer = partial(python, "-m", "benchmarks.w9", "--pass", world, made)
+            ours, theirs = alternate(partial(audit, Path(made)), peer, repeats=3)
+        yield Row(
+            "W9", f"a whole audit of {world}", f"{many:,} rows, {what}", "one pass", theirs, ours,
+            over="one pass", most_seconds=most, note=one_pass.__doc__.rstrip("."),
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--pass"]:
+        for found in AUDITS[sys.argv[2]][1](Path(sys.argv[3])):
+            write(repr(found))
+    else:
+        harness.main(rows)
