@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from equipoise.core import Estimate, Floats, GroupLabels, Labels, no_ends, record
 from equipoise.metrics.counts import Counts, Null, count
+from equipoise.stats.draws import Blocks
 from equipoise.stats.resampling import (
     Bootstrap,
     Resampling,
@@ -41,6 +42,8 @@ class Rows(Drawing, total=False):
 
 # Cells that permutations beyond those asked for may draw: a second or two of work for each null.
 MAX_DRAWN_CELLS = 8_000_000
+# Cells whose numbers are computed at once: with what is made of them they fit in a cache.
+_CELLS_AT_ONCE = 1 << 16
 
 NO_INTERVAL = "none: resampling=None gives the value alone"
 
@@ -148,9 +151,10 @@ def measure(
             for place, one in enumerate(measures)
             if one.resamples or (one.resamples is None and not counts.independent)
         ]
-        blocks = counts.sampler.bootstrap(resampling.replicates, rng) if wanted else ()
-        for place, values in _numbers(counts, measures, wanted, blocks):
-            drawn[place] = replace(drawn[place], boot=values)
+        if wanted:
+            blocks = counts.sampler.bootstrap(resampling.replicates, rng)
+            for place, values in _numbers(counts, measures, wanted, blocks):
+                drawn[place] = replace(drawn[place], boot=values)
     for null, text in NULLS.items():
         wanted = [place for place, one in enumerate(measures) if one.null == null]
         if resampling is None or not wanted:
@@ -184,9 +188,15 @@ def measured(
 
 
 def _numbers(
-    counts: Counts, measures: Sequence[Measure], wanted: Sequence[int], blocks: Iterable[Floats]
+    counts: Counts, measures: Sequence[Measure], wanted: Sequence[int], blocks: Blocks
 ) -> Iterator[tuple[int, Floats]]:
-    """Yield the place and the numbers of each measure that is wanted."""
-    values = [[measures[place](counts, tables) for place in wanted] for tables in blocks]
-    for place, some in zip(wanted, zip(*values, strict=True), strict=False):
+    """Yield the place and the numbers of each measure that is wanted, drawing blocks in threads."""
+    size = max(1, _CELLS_AT_ONCE // counts.table.size)
+
+    def numbers(tables: Floats) -> list[list[Floats]]:
+        some = (tables[start : start + size] for start in range(0, len(tables), size))
+        return [[measures[place](counts, one) for place in wanted] for one in some]
+
+    values = [one for block in blocks.each(numbers) for one in block]
+    for place, some in zip(wanted, zip(*values, strict=True), strict=True):
         yield place, np.concatenate(some)

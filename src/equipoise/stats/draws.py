@@ -14,16 +14,24 @@ each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
 from equipoise.core import AnyArray, Booleans, Floats, Integers, Words, record, unwarned
 from equipoise.stats.streams import Seed, stream, unit_counts
+from equipoise.stats.threads import each
+
+Result = TypeVar("Result")
 
 # Variance from which on counts are drawn as normal numbers, and what rounding adds to it.
 _NORMAL, _ROUNDED = 20.0, 1.0 / 12.0
+# Replicates whose mean tells the moments of a column.
+_SEEN = 1 << 6
+# Whole numbers below are exact with 32 bits.
+_FLOAT32 = 1 << 24
 # Fewer counts are drawn exactly: that is quicker.
 _WORTH = 1 << 7
 # Measured costs in nanoseconds: of drawing a cell, of shuffling one count of a row, of each
@@ -35,6 +43,8 @@ def fixed_margins(
     table: Integers, strata: Integers
 ) -> Callable[[np.random.Generator, int], Integers]:
     """Return a function that draws tables like one, groups exchanged within strata of outcomes.
+
+    It draws `size` tables of the shape (groups, outcomes, size).
 
     Parameters
     ----------
@@ -56,11 +66,12 @@ def fixed_margins(
 
     def draw(rng: np.random.Generator, size: int) -> Integers:
         every = cellwise(rows, kinds, rng, size)
-        drawn = np.empty((size, *table.shape), dtype=np.int64)
+        drawn = np.empty((*table.shape[::-1], size), dtype=every.dtype)
         drawn[:, large] = every[:, : len(large)]
         if len(small):
-            for replicate, pools in zip(drawn, every[:, len(large) :], strict=True):
-                replicate[small] = deal(pools, rng)
+            pools = np.ascontiguousarray(every[:, len(large) :].transpose(2, 1, 0))
+            for replicate, some in enumerate(pools):
+                drawn[:, small, replicate] = deal(some, rng).T
         return drawn
 
     return draw
@@ -92,44 +103,43 @@ def _dealing(
 
 
 def cellwise(table: Integers, strata: Integers, rng: np.random.Generator, size: int) -> Integers:
-    """Draw tables (size, outcomes, groups) with the sums of `table` in each stratum.
+    """Draw tables (groups, outcomes, size) with the sums of `table` in each stratum.
 
     The outcomes of each stratum are halved until each is alone, and all halves of a step are drawn
     at once: the rows of each group in the first half, without replacement, group after group.
     """
     totals = table.sum(axis=1)
+    kind = np.int32 if totals.sum() < _FLOAT32 else np.int64
     order = np.lexsort((totals, strata))
-    before = np.append(0, np.cumsum(totals[order]))
+    before = np.append(0, np.cumsum(totals[order])).astype(kind)
     stop = np.cumsum(np.bincount(strata))
     start = np.append(0, stop[:-1])
-    sums = _sums(table, strata).T[:, None]
-    counts = np.broadcast_to(sums, (table.shape[1], size, sums.shape[2]))
+    sums = _sums(table, strata).T.astype(kind)
+    counts = np.broadcast_to(sums[..., None], (*sums.shape, size))
     while (wide := stop - start > 1).any():
         middle = np.where(wide, (start + stop + 1) // 2, stop)
         wanted = (before[middle] - before[start])[wide]
-        first = _split(counts.compress(wide, axis=2), wanted, rng)
+        first = _split(counts.compress(wide, axis=1), wanted, rng)
         parts = np.arange(len(wide)).repeat(1 + wide)
         second = np.append(False, parts[1:] == parts[:-1])
         halves = np.flatnonzero(second)
-        counts = counts.take(parts, axis=2)
-        counts[..., halves] -= first
-        counts[..., halves - 1] = first
+        counts = counts.take(parts, axis=1)
+        counts[:, halves] -= first
+        counts[:, halves - 1] = first
         start, stop = (
             np.where(second, middle[parts], start[parts]),
             np.where(second, stop[parts], middle[parts]),
         )
-    drawn = np.empty((size, *table.shape), dtype=np.int64)
-    drawn[:, order] = counts.transpose(1, 2, 0)
-    return drawn
+    return counts.take(np.argsort(order), axis=1)
 
 
 def _split(counts: Integers, wanted: Integers, rng: np.random.Generator) -> Integers:
-    """Draw how many of `wanted` rows of each pool are of each group, (groups, size, pools)."""
-    others, taken = counts.sum(axis=0), np.empty_like(counts)
-    left = np.broadcast_to(wanted, others.shape).copy()
+    """Draw how many of `wanted` rows of each pool are of each group, (groups, pools, size)."""
+    others, taken = counts.sum(axis=0, dtype=counts.dtype), np.empty_like(counts)
+    left = np.broadcast_to(wanted[:, None], others.shape).copy()
     for group, here in enumerate(counts[:-1]):
         others -= here
-        taken[group] = hypergeometric(here, others, left, rng)
+        taken[group] = hypergeometric(here.T, others.T, left.T, rng).T
         left -= taken[group]
     taken[-1] = left
     return taken
@@ -142,30 +152,60 @@ def hypergeometric(
 
     Where many are drawn, columns with a variance of about `_NORMAL` or more are rounded normal
     numbers with the distribution's mean, variance, skewness and kurtosis (Cornish and Fisher 1938),
-    several times as fast. Their tails of 1e-4 are within 5 % of the exact ones.
+    several times as fast. Their tails of 1e-4 are within 5 % of the exact ones. Numbers of 32 bits
+    are computed with as many; columns are quickest where each is contiguous.
     """
     if good.size < _WORTH:
         return rng.hypergeometric(good, bad, drawn)
-    spread, skew, peak = _moments(*(one.mean(axis=0) for one in (good, bad, drawn)))
+    every = [one.T for one in (good, bad, drawn)]
+    spread, skew, peak = _moments(*(one[:, :_SEEN].mean(axis=1) for one in every))
     large = spread >= _NORMAL
-    if not large.all():
-        taken = np.empty(good.shape, dtype=np.int64)
-        for some, draw in ((~large, rng.hypergeometric), (large, partial(hypergeometric, rng=rng))):
-            columns = np.flatnonzero(some)
-            taken[:, columns] = draw(*(one.take(columns, axis=1) for one in (good, bad, drawn)))
-        return taken
-    total = good + bad
-    middle = good * (drawn / total)
-    sd = middle * (bad / total) * ((total - drawn) / (total - 1))
-    sd = np.sqrt(np.maximum(sd - _ROUNDED, 0.0, out=sd), out=sd)
-    z = rng.standard_normal(good.shape)
-    square = z * z
+    if large.all():
+        return _rounded_normal(*every, skew, peak, rng).T
+    taken = np.empty_like(every[0])
+    for some, draw in ((~large, rng.hypergeometric), (large, partial(hypergeometric, rng=rng))):
+        columns = np.flatnonzero(some)
+        taken[columns] = draw(*(one.take(columns, axis=0).T for one in every)).T
+    return taken.T
+
+
+def _rounded_normal(
+    good: Integers,
+    bad: Integers,
+    drawn: Integers,
+    skew: Floats,
+    peak: Floats,
+    rng: np.random.Generator,
+) -> Integers:
+    """Draw counts (columns, size) with a skewness and an excess kurtosis per column."""
+    real = np.float32 if good.dtype == np.int32 else np.float64
+    line, cube, bend = (
+        one.astype(real)[:, None]
+        for one in (1.0 - peak / 8.0 + skew**2 / 7.2, peak / 24.0 - skew**2 / 18.0, skew / 6.0)
+    )
+    total = (good + bad).astype(real)
+    share = drawn.astype(real) / total
+    middle = share * good.astype(real)
+    total -= 1.0
+    sd = middle * bad.astype(real)
+    sd /= total
+    sd *= np.subtract(1.0, share, out=share)
+    sd -= real(_ROUNDED)
+    np.sqrt(np.maximum(sd, 0.0, out=sd), out=sd)
+    z = rng.standard_normal(good.shape, dtype=real)
+    square = np.multiply(z, z, out=total)
     # Both expansions by powers of z, gathered.
-    z *= square * (peak / 24.0 - skew**2 / 18.0) + (1.0 - peak / 8.0 + skew**2 / 7.2)
-    z += (square - 1.0) * (skew / 6.0)
+    z *= np.add(np.multiply(square, cube, out=share), line, out=share)
+    square -= 1.0
+    square *= bend
+    z += square
     z *= sd
     z += middle
-    return np.rint(z).astype(np.int64).clip(np.maximum(drawn - bad, 0), np.minimum(good, drawn))
+    taken = np.rint(z, out=z).astype(good.dtype)
+    np.maximum(taken, drawn - bad, out=taken)
+    np.maximum(taken, 0, out=taken)
+    np.minimum(taken, good, out=taken)
+    return np.minimum(taken, drawn, out=taken)
 
 
 def _moments(good: Floats, bad: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:
@@ -288,12 +328,35 @@ _ROW_EFFORT = 25
 
 # Numbers that one block of drawn tables may hold: bounds the memory, fixed so that the same
 # data give the same blocks on every machine.
-_BLOCK_CELLS = 1_000_000
+_BLOCK_CELLS = 1 << 19
 _MAX_BLOCK = 1024
 
 # Measured costs in nanoseconds: of drawing one cell, of drawing one row, and of the calls that
 # draw the rows of a replicate.
 _CELL, _ROW, _CALLS = 50, 5, 20_000
+
+
+@record
+class Blocks:
+    """Tables to draw, in blocks of replicates that have streams of their own.
+
+    Attributes
+    ----------
+    sizes : sequence of (int, int)
+        Index of the first replicate, and how many replicates, of each block.
+    draw : callable
+        From both to tables of shape (replicates, outcomes, groups).
+    """
+
+    sizes: Sequence[tuple[int, int]]
+    draw: Callable[[int, int], Floats]
+
+    def __iter__(self) -> Iterator[Floats]:
+        return (self.draw(*block) for block in self.sizes)
+
+    def each(self, function: Callable[[Floats], Result]) -> list[Result]:
+        """Apply a function to the tables of each block, in threads."""
+        return each(lambda block: function(self.draw(*block)), self.sizes)
 
 
 @record
@@ -317,8 +380,8 @@ class TableSampler:
     def _order(self) -> Integers:
         return group_order(self.table)
 
-    def bootstrap(self, replicates: int, seed: Seed) -> Iterator[Floats]:
-        """Yield blocks (replicates, outcomes, groups) with the observed total."""
+    def bootstrap(self, replicates: int, seed: Seed) -> Blocks:
+        """Return blocks (replicates, outcomes, groups) with the observed total."""
         flat = self.table[:, self._order].ravel().astype(np.int64)
         few = (flat > 0) & (_ROW * flat < _CELL)
         # Cells are drawn as such, and of the small ones the rows, all together.
@@ -327,26 +390,39 @@ class TableSampler:
         large, small = np.flatnonzero((flat > 0) & ~few), np.flatnonzero(few)
         rows, total = np.repeat(np.arange(len(small)), flat[small]), flat.sum()
         shares = np.append(flat[large], len(rows)) / total
-        for start, size in block_sizes(replicates, self.table.size):
+
+        def draw(start: int, size: int) -> Floats:
             rng = stream(seed, "bootstrap", start)
-            draws = np.zeros((size, flat.size))
+            draws = np.zeros((flat.size, size))
             cells = rng.multinomial(total, shares, size=size)
-            draws[:, large] = cells[:, :-1]
+            draws[large] = cells[:, :-1].T
             if len(rows):
-                for replicate, many in zip(draws, cells[:, -1].tolist(), strict=True):
+                for replicate, many in zip(draws.T, cells[:, -1].tolist(), strict=True):
                     drawn = rows[rng.integers(0, len(rows), many)]
                     replicate[small] = np.bincount(drawn, minlength=len(small))
-            yield self._restore(draws.reshape(size, *self.table.shape))
+            return self._restore(draws.reshape(*self.table.shape, size).swapaxes(0, 1))
 
-    def permute(self, strata: Integers, replicates: int, seed: Seed) -> Iterator[Floats]:
-        """Yield blocks of hypergeometric draws with the margins of each stratum kept."""
-        draw = fixed_margins(self.table[:, self._order].astype(np.int64), strata)
-        for start, size in block_sizes(replicates, self.table.size):
-            rng = stream(seed, "permutation", start)
-            yield self._restore(draw(rng, size))
+        return Blocks(block_sizes(replicates, self.table.size), draw)
 
-    def _restore(self, draws: Floats | Integers) -> Floats:
-        return draws.take(np.argsort(self._order), axis=-1).astype(np.float64, copy=False)
+    def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
+        """Return blocks of hypergeometric draws with the margins of each stratum kept."""
+        tables = fixed_margins(self.table[:, self._order].astype(np.int64), strata)
+
+        def draw(start: int, size: int) -> Floats:
+            return self._restore(tables(stream(seed, "permutation", start), size))
+
+        return Blocks(block_sizes(replicates, self.table.size), draw)
+
+    def _restore(self, drawn: Floats | Integers) -> Floats:
+        """Return tables (groups, outcomes, replicates) as (replicates, outcomes, groups).
+
+        Replicates stay next to each other in memory: sums over outcomes or groups are of long
+        stretches.
+        """
+        tables = np.empty((*self.table.shape, drawn.shape[2]))
+        for place, group in enumerate(self._order.tolist()):
+            tables[:, group] = drawn[place]
+        return tables.transpose(2, 0, 1)
 
 
 def group_order(table: Floats) -> Integers:
@@ -389,15 +465,19 @@ class ItemSampler:
         """Observed weights, shape (outcomes, groups)."""
         return self._count(self.group, self.weight)
 
-    def bootstrap(self, replicates: int, seed: Seed) -> Iterator[Floats]:
-        """Yield blocks in which each unit counts a Poisson(1) number of times."""
-        for start, size in block_sizes(replicates, max(math.prod(self.shape), len(self.keys))):
-            times = unit_counts(seed, self.keys, range(start, start + size))
-            unit = self.unit[self.item]
-            yield np.stack([self._count(self.group, self.weight * row[unit]) for row in times])
+    def bootstrap(self, replicates: int, seed: Seed) -> Blocks:
+        """Return blocks in which each unit counts a Poisson(1) number of times."""
+        unit = self.unit[self.item]
 
-    def permute(self, strata: Integers, replicates: int, seed: Seed) -> Iterator[Floats]:
-        """Yield blocks with groups permuted between units, or within those that mix groups.
+        def draw(start: int, size: int) -> Floats:
+            times = unit_counts(seed, self.keys, range(start, start + size))
+            return np.stack([self._count(self.group, self.weight * row[unit]) for row in times])
+
+        cells = max(math.prod(self.shape), len(self.keys))
+        return Blocks(block_sizes(replicates, cells), draw)
+
+    def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
+        """Return blocks with groups permuted between units, or within those that mix groups.
 
         See `Exchange.of`. A row whose weight is spread over several strata belongs to the one
         of its largest weight.
@@ -406,11 +486,15 @@ class ItemSampler:
         order = np.lexsort((-np.arange(len(self.weight)), self.weight))
         main = np.empty(len(self.group), dtype=np.int64)
         main[self.item[order]] = strata[self.outcome[order]]
-        blocks = Exchange.of(self.group, self.unit, main)
-        for start, size in block_sizes(replicates, max(math.prod(self.shape), len(self.group))):
+        exchange = Exchange.of(self.group, self.unit, main)
+
+        def draw(start: int, size: int) -> Floats:
             rngs = (stream(seed, "permutation", start + step) for step in range(size))
-            groups = (blocks.shuffle(self.group, rng) for rng in rngs)
-            yield np.stack([self._count(group, self.weight) for group in groups])
+            groups = (exchange.shuffle(self.group, rng) for rng in rngs)
+            return np.stack([self._count(group, self.weight) for group in groups])
+
+        cells = max(math.prod(self.shape), len(self.group))
+        return Blocks(block_sizes(replicates, cells), draw)
 
     def _count(self, group: Integers, weight: Floats) -> Floats:
         flat = self.outcome * self.shape[1] + group[self.item]
@@ -422,8 +506,7 @@ Sampler = TableSampler | ItemSampler
 """Draws tables like an observed one."""
 
 
-def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and size of blocks of replicates that bound the memory of drawn tables."""
+def block_sizes(replicates: int, cells: int) -> list[tuple[int, int]]:
+    """Return the start and size of blocks of replicates that bound the memory of drawn tables."""
     size = max(1, min(_MAX_BLOCK, _BLOCK_CELLS // max(cells, 1)))
-    for start in range(0, replicates, size):
-        yield start, min(size, replicates - start)
+    return [(start, min(size, replicates - start)) for start in range(0, replicates, size)]

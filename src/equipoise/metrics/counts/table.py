@@ -12,11 +12,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import combinations_with_replacement
+from threading import get_ident
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from scipy.sparse import csr_array
 
 from equipoise.core import (
     MIN_SIZE,
@@ -554,9 +556,9 @@ class Counts:
 
     def hits(self, tables: Floats) -> Floats:
         """Weights of right predictions per class: (r, classes, groups)."""
-        out = np.zeros((len(tables), len(self.classes), tables.shape[2]))
-        out[:, self.truth[self.right]] = tables[:, self.right]
-        return out
+        out = np.zeros((len(self.classes), tables.shape[2], len(tables)))
+        out[self.truth[self.right]] = tables.transpose(1, 2, 0)[self.right]
+        return out.transpose(2, 0, 1)
 
     @cached_property
     def right(self) -> Integers:
@@ -568,7 +570,8 @@ class Counts:
 
         Measures that share draws share what they sum; that of the observed table is kept.
         """
-        key = (make, arguments, tables is self.observed)
+        # Draws are measured in threads.
+        key = (make, arguments, tables is self.observed or get_ident())
         if self._latest.get(key, (None,))[0] is not tables:
             self._latest[key] = (tables, make(self, tables, *arguments))
         shared: Made = self._latest[key][1]
@@ -581,13 +584,10 @@ class Counts:
 
 def sum_by(codes: Integers, size: int, tables: Floats) -> Floats:
     """Sum outcomes that share a code: tables (r, outcomes, groups) to (r, size, groups)."""
-    order = np.argsort(codes, kind="stable")
-    present, first = np.unique(codes[order], return_index=True)
-    out = np.zeros((len(tables), size, tables.shape[2]))
-    if len(present):
-        ordered = tables[:, order] if (np.diff(codes) < 0).any() else tables
-        out[:, present] = np.add.reduceat(ordered, first, axis=1)
-    return out
+    many = len(codes)
+    adder = csr_array((np.ones(many), (codes, np.arange(many))), shape=(size, many))
+    sums = adder @ tables.transpose(1, 2, 0).reshape(many, -1)
+    return sums.reshape(size, tables.shape[2], len(tables)).transpose(2, 0, 1)
 
 
 def count(
