@@ -351,16 +351,21 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     )
 
 
-def gaps(shares: Floats, usable: Booleans | slice = slice(None)) -> Floats:
+def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:
     """Largest minus smallest share over usable groups, (..., groups) to (...).
 
-    A group without a share (NaN) is left out; NaN where fewer than two remain.
+    `usable` may differ by class, (..., groups). A group without a share (NaN) is left out; NaN
+    where fewer than two remain.
     """
-    compared = shares[..., usable]
+    # Selected groups would lie apart in memory.
+    every = usable is None or usable.all()
+    compared = shares if every else np.where(usable, shares, np.nan)
     high = np.fmax.reduce(compared, axis=-1, initial=-np.inf)
     low = np.fmin.reduce(compared, axis=-1, initial=np.inf)
-    several = (~np.isnan(compared)).sum(axis=-1) >= 2
-    return np.where(several, high - low, np.nan)
+    known = ~np.isnan(compared)
+    if known.all() and shares.shape[-1] >= 2:
+        return np.asarray(high - low)
+    return np.where(known.sum(axis=-1) >= 2, high - low, np.nan)
 
 
 def moved_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:

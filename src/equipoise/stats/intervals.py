@@ -50,8 +50,11 @@ def studentized_range(level: float, groups: int) -> float:
 
 def divide(successes: AnyArray, totals: AnyArray) -> Floats:
     """Divide, NaN where the total is 0."""
+    known = totals > 0
+    if known.all():
+        return np.asarray(successes / totals)
     with unwarned():
-        return np.where(totals > 0, successes / totals, np.nan)
+        return np.where(known, successes / totals, np.nan)
 
 
 def where(known: Booleans, low: Floats, high: Floats) -> tuple[Floats, Floats]:

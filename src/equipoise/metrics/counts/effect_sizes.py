@@ -28,6 +28,7 @@ from typing import Any, Literal, Unpack, cast, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from scipy.sparse import csr_array
 from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.core import (
@@ -54,7 +55,7 @@ from equipoise.metrics.building import (
     parts_table,
     too_small,
 )
-from equipoise.metrics.counts.table import Counts, Null
+from equipoise.metrics.counts.table import Counts, Null, sum_along
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, register
 from equipoise.stats.association import Association, Plain, divisor
@@ -126,7 +127,10 @@ class Layout:
 
     def chunks(self, cells: Floats) -> Iterator[tuple[Layout, Floats]]:
         """Cut cells (r, columns, groups compared) between strata, each part with its layout."""
-        begins, many = self.begins, max(1, cells.size // _CHUNK)
+        begins, many = self.begins, cells.size // _CHUNK
+        if many < 2:
+            yield self, cells
+            return
         near = np.searchsorted(begins, np.linspace(0, len(self.column), many + 1))
         for first, last in pairwise(np.unique(near).tolist()):
             part, strata = slice(begins[first], begins[last]), slice(first, last)
@@ -140,7 +144,14 @@ class Layout:
 
     def sum(self, columns: Floats) -> Floats:
         """Sum columns (r, columns, ...) within strata: (r, strata, ...)."""
-        return np.add.reduceat(columns, self.stratum, axis=1)
+        return sum_along(self._adder, columns)
+
+    @cached_property
+    def _adder(self) -> csr_array:
+        """Adds columns within strata."""
+        ends = self.begins
+        ones, places = np.ones(ends[-1]), np.arange(ends[-1])
+        return csr_array((ones, places, ends), shape=(len(self.stratum), len(places)))
 
     def spread(self, strata: Floats) -> Floats:
         """Repeat numbers of strata (r, strata) for their columns: (r, columns)."""
@@ -169,6 +180,10 @@ PLAIN: Mapping[str, Plain] = {
 # Below this, chi-square / n is the rounding of sums that are 1 in exact arithmetic: effect sizes
 # under 4e-7 are 0, so that proportional tables give 0 however their groups are ordered.
 _ROUNDING = 1e-13
+
+
+# Weights are 0 or far above.
+_TINY = 1e-300
 
 
 @record
@@ -202,6 +217,16 @@ class ChiSquare:
         """Degrees of freedom of the chi-square distribution, (groups - 1)(labels - 1)."""
         df: Floats = (self.groups - 1.0).clip(0.0) * (self.labels - 1.0).clip(0.0)
         return df
+
+    def effect_sizes(self, statistic: Statistic) -> Floats:
+        """Return the effect sizes, made once for all that summarise them."""
+        if statistic not in self._made:
+            self._made[statistic] = self.effect_size(statistic)
+        return self._made[statistic]
+
+    @cached_property
+    def _made(self) -> dict[Statistic, Floats]:
+        return {}
 
     def effect_size(self, statistic: Statistic) -> Floats:
         """Return the effect size; NaN where a table has one row or one column.
@@ -240,16 +265,20 @@ def chi_square(
         Continuity correction of tables that are 2×2, as `scipy.stats.chi2_contingency`.
     formulation : "separation", "sufficiency" or "independence"
     """
-    layout = Layout.of(counts, formulation)
+    layout = counts.once(counts.observed, _layout, formulation)
     chunks = layout.chunks(layout.cells(tables))
     found = each(lambda some: _fields(*some, min_expected, yates), chunks)
     columns = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     return ChiSquare(layout, *columns)
 
 
+def _layout(counts: Counts, _: Floats, formulation: Formulation) -> Layout:
+    return Layout.of(counts, formulation)
+
+
 def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> tuple[Floats, ...]:
     """Return the fields of `ChiSquare` for the strata of some cells."""
-    labels, groups = np.einsum("rcg->rc", cells), layout.sum(cells)
+    labels, groups = cells.sum(axis=2), layout.sum(cells)
     n = groups.sum(axis=2)
     kept = _expected_enough(labels, groups, n, layout, min_expected)
     before = (_nonempty(groups), layout.sum((labels > 0).astype(np.float64)), n)
@@ -258,12 +287,11 @@ def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> 
         groups = layout.sum(cells)
         n = groups.sum(axis=2)
     # Chi-square / n is the sum of O² / (R·C) - 1.
-    inverse = np.divide(1.0, labels, out=np.zeros_like(labels), where=labels > 0)
     squares = cells * cells
-    squares *= inverse[:, :, None]
+    squares /= np.maximum(labels, _TINY)[:, :, None]
     squares = layout.sum(squares)
-    shares = np.divide(squares, groups, out=np.zeros_like(groups), where=groups > 0)
-    excess = shares.sum(axis=2) - 1.0
+    squares /= np.maximum(groups, _TINY)
+    excess = squares.sum(axis=2) - 1.0
     excess[excess < _ROUNDING] = 0.0
     rows, columns = _nonempty(groups), layout.sum(kept.astype(np.float64))
     if yates:
@@ -595,7 +623,7 @@ class EffectSizes(Measure):
         Where rows are not independent, then chi-square over its degrees of freedom, too.
         """
         found = self.chi_square(counts, tables)
-        values = found.effect_size(self.statistic)
+        values = found.effect_sizes(self.statistic)
         numbers = [self.aggregate(values)[:, None], values]
         if not counts.independent:
             numbers.append(divide(found.chi2, found.df))
@@ -864,7 +892,8 @@ def skewness(values: Floats) -> Floats:
         # Scaled, so that powers of small effect sizes keep their digits.
         widest = np.abs(apart).max(axis=1, initial=0.0)
         scaled = apart / widest[:, None]
-        second, third = (scaled**2).sum(axis=1) / many, (scaled**3).sum(axis=1) / many
+        square = scaled * scaled
+        second, third = square.sum(axis=1) / many, (square * scaled).sum(axis=1) / many
         g1 = third / second**1.5
     uneven = widest > _EQUAL * np.abs(filled).max(axis=1, initial=0.0)
     return np.where((many >= 3) & uneven, g1, np.nan)
@@ -930,7 +959,7 @@ def mev_sweep(
     for value in values:
         effects = EffectSizes(statistic, float(value), yates, formulation)
         found = effects.chi_square(counts, counts.observed)
-        sizes = found.effect_size(statistic)
+        sizes = found.effect_sizes(statistic)
         known = int((~np.isnan(sizes)).sum())
         rows.append(
             {

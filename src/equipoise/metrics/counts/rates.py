@@ -69,12 +69,12 @@ class Cells(dict[str, Floats]):
 
     `both` are rows of the class that are predicted as it, `truth` its rows, `prediction` rows
     predicted as it, and `total` all rows. What else rates need is made when it is first read.
-    `compared` are the groups large enough, shape (groups,).
+    `compared` are the groups large enough, shape (groups,); `whole`: all weights are whole numbers.
     """
 
-    def __init__(self, compared: Booleans, **cells: Floats) -> None:
+    def __init__(self, compared: Booleans, *, whole: bool = False, **cells: Floats) -> None:
         super().__init__(cells)
-        self.compared = compared
+        self.compared, self.whole = compared, whole
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Cells:
@@ -87,14 +87,23 @@ class Cells(dict[str, Floats]):
         total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
         usable, both = counts.groups.usable, counts.hits(tables)
         usable = usable if usable.any() else ~usable
-        return cls(usable, both=both, truth=truth, prediction=prediction, total=total)
+        return cls(
+            usable,
+            whole=counts.independent,
+            both=both,
+            truth=truth,
+            prediction=prediction,
+            total=total,
+        )
 
     def __missing__(self, name: str) -> Floats:
         if name == "right":
             found = self["both"] + self["neither"]
         else:
             whole, part = (self[one] for one in _RESTS[name])
-            found = np.where(whole - part > _ROUNDING * whole, whole - part, 0.0)
+            found = whole - part
+            if not self.whole:
+                found = np.where(found > _ROUNDING * whole, found, 0.0)
         self[name] = found
         return found
 
@@ -142,7 +151,7 @@ class Rate:
         """Return how many rows of compared groups can be wrong for one that can be right."""
         # Sums of groups, which some tables hold beside them, are no groups.
         wrong, right = (
-            np.compress(cells.compared, totals, axis=-1).sum(axis=-1, keepdims=True)
+            np.where(cells.compared, totals, 0.0).sum(axis=-1, keepdims=True)
             for _, totals in self.counts(cells)
         )
         return divide(wrong, right)
@@ -164,8 +173,16 @@ class Rate:
         A rate of a handful of rows is 0 or 1 by chance, and would be the largest or smallest of
         all groups; draws leave out what the observed table leaves out.
         """
-        least = counts.groups.min_size
-        return np.asarray((np.rint(self.fewest(counts)) >= least) | (least <= 1))
+        return counts.once(counts.observed, _large, self)
+
+    def gaps(self, counts: Counts, cells: Cells) -> Floats:
+        """Return the gap of every class between groups large enough, (r, classes)."""
+        one = _SAME_GAPS.get(self.name, self)
+        name = f"gap in {one.name}"
+        if name not in cells:
+            usable = counts.groups.usable & one.large(counts)
+            cells[name] = gaps(one.shares(cells), usable)
+        return cells[name]
 
     def scored(self, pairs: Sequence[Pair], level: float, cells: Cells) -> Scored:
         """Return the rate in one table with hybrid intervals from the counts of its terms."""
@@ -195,6 +212,11 @@ class Rate:
             design = design_effects(*pair, *sums, least=least)
             found.append((pair[0] / design, pair[1] / design))
         return found
+
+
+def _large(counts: Counts, _: Floats, rate: Rate) -> Booleans:
+    least = counts.groups.min_size
+    return np.asarray((np.rint(rate.fewest(counts)) >= least) | (least <= 1))
 
 
 def _parts_of(name: str) -> Floats:
@@ -232,6 +254,12 @@ RATES = (
     Rate("accuracy", "rows", (("right", "total", "rows"),)),
     Rate("average_odds", "class", (*TRUE_POSITIVE_RATE.terms, *FALSE_POSITIVE_RATE.terms)),
 )
+
+# Rates that are 1 minus another.
+_SAME_GAPS = {
+    "true_negative_rate": FALSE_POSITIVE_RATE,
+    "false_negative_rate": TRUE_POSITIVE_RATE,
+}
 
 
 def largest(values: Floats) -> Floats:
@@ -313,11 +341,9 @@ class RateGaps(Measure):
     def gaps(self, counts: Counts, tables: Floats) -> Floats:
         """Return the gaps (r, rates, classes)."""
         cells = Cells.of(counts, tables)
-        found = [
-            gaps(np.where(rate.large(counts), rate.shares(cells), np.nan), counts.groups.usable)
-            for rate in self.rates
-        ]
-        return np.stack(found, axis=1)
+        # Replicates stay next to each other in memory.
+        found = np.stack([rate.gaps(counts, cells).T for rate in self.rates])
+        return found.transpose(2, 0, 1)
 
 
 @record

@@ -548,11 +548,17 @@ class Counts:
 
     def by_truth(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups)."""
-        return sum_by(self.truth, len(self.classes), tables)
+        return sum_along(self._adders[0], tables)
 
     def by_prediction(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over true classes: (r, classes, groups)."""
-        return sum_by(self.prediction, len(self.classes), tables)
+        return sum_along(self._adders[1], tables)
+
+    @cached_property
+    def _adders(self) -> tuple[csr_array, csr_array]:
+        """Add outcomes by true class, and by predicted label."""
+        many = len(self.classes)
+        return adder(self.truth, many), adder(self.prediction, many)
 
     def hits(self, tables: Floats) -> Floats:
         """Weights of right predictions per class: (r, classes, groups)."""
@@ -584,10 +590,23 @@ class Counts:
 
 def sum_by(codes: Integers, size: int, tables: Floats) -> Floats:
     """Sum outcomes that share a code: tables (r, outcomes, groups) to (r, size, groups)."""
+    return sum_along(adder(codes, size), tables)
+
+
+def adder(codes: Integers, size: int) -> csr_array:
+    """Return the matrix that sums outcomes which share a code."""
     many = len(codes)
-    adder = csr_array((np.ones(many), (codes, np.arange(many))), shape=(size, many))
-    sums = adder @ tables.transpose(1, 2, 0).reshape(many, -1)
-    return sums.reshape(size, tables.shape[2], len(tables)).transpose(2, 0, 1)
+    return csr_array((np.ones(many), (codes, np.arange(many))), shape=(size, many))
+
+
+def sum_along(adder: csr_array, tables: Floats) -> Floats:
+    """Sum outcomes as the rows of a sparse matrix say: (r, outcomes, ...) to (r, sums, ...).
+
+    Replicates come out next to each other in memory.
+    """
+    outcomes = np.moveaxis(tables, 0, -1)
+    sums = adder @ outcomes.reshape(len(outcomes), -1)
+    return np.moveaxis(sums.reshape(-1, *outcomes.shape[1:]), -1, 0)
 
 
 def count(
