@@ -98,9 +98,10 @@ def rearranged(table, strata):
         ([2000, 12], [22_000, 30], [3000, 9]),
     ],
 )
-def test_counts_follow_the_hypergeometric_distribution(good, bad, drawn):
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_counts_follow_the_hypergeometric_distribution(good, bad, drawn, kind):
     shape = (400_000, 1)
-    given = [np.tile(one, shape) for one in (good, bad, drawn)]
+    given = [np.tile(np.array(one, kind), shape) for one in (good, bad, drawn)]
     found = draws.hypergeometric(*given, np.random.default_rng(0))
     exact = hypergeom(np.add(good, bad), good, drawn)
     for tail in (0.2, 0.01, 0.001):
@@ -134,6 +135,29 @@ def test_bootstrap_of_independent_rows_is_multinomial(row, monkeypatch):
     assert np.cov(found[:, 0, 0], found[:, 1, 1])[0, 1] == pytest.approx(
         -n * p[0, 0] * p[1, 1], abs=0.25
     )
+
+
+@pytest.mark.parametrize("total", [3e4, 1e8])
+def test_tables_of_many_rows_are_the_same_in_any_number_of_threads(total, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = rng.multinomial(int(total), rng.dirichlet(np.ones(600))).reshape(60, 10)
+    table = table.astype(np.float64)
+    strata = np.arange(60) // 4
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("EQUIPOISE_THREADS", threads)
+        sampler = TableSampler(table)
+        for blocks in (sampler.permute(strata, 2000, 5), sampler.bootstrap(2000, 5)):
+            found.append(whole(blocks.each(np.copy)))
+            assert len(blocks.sizes) > 1
+            assert (found[-1] == whole(blocks)).all()
+    permuted, resampled, *others = found
+    assert all((one == other).all() for one, other in zip(found[:2], others, strict=True))
+    assert (permuted >= 0).all()
+    assert (permuted.sum(axis=2) == table.sum(axis=1)).all()
+    by_stratum = permuted.reshape(2000, 15, 4, 10).sum(axis=2)
+    assert (by_stratum == table.reshape(15, 4, 10).sum(axis=1)).all()
+    assert (resampled.sum(axis=(1, 2)) == table.sum()).all()
 
 
 def test_split_weights_belong_to_the_stratum_of_the_largest():

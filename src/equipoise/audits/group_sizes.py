@@ -1,12 +1,12 @@
 """Groups: their sizes for table, plan and notes, and which of their images a run lost."""
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from equipoise.core import AnyArray, DataError, Groups, Labels, Objects, schema_of
@@ -196,7 +196,7 @@ Members = Mapping[str, Mapping[str, Collection[str]]]
 """Ids of the images of every group, by what makes the groups."""
 
 # Ids that end in a short part of their own after a name with a digit: person_01_a.jpg.
-_ID_OF_UNIT = re.compile(r"(.*\d\w*)[^a-zA-Z0-9.][a-zA-Z0-9]{1,3}(?:\.[a-zA-Z]{3,4})?")
+_ID_OF_UNIT = r"\A(.*\d\w*)[^a-zA-Z0-9.][a-zA-Z0-9]{1,3}(?:\.[a-zA-Z]{3,4})?\z"
 # Names of units that have to repeat, and the most images of one on average.
 _FEWEST_UNITS, _MOST_OF_UNIT = 10, 20
 
@@ -209,14 +209,14 @@ def repeated_units(ids: Objects, config: Mapping[str, Json]) -> Iterator[str]:
     text = json.dumps(config, default=str)
     if '"unit": null' not in text or '"unit": "' in text or '"sets": "' in text:
         return
-    found: dict[str, list[str]] = {}
-    for one in map(str, ids.tolist()):
-        if unit := _ID_OF_UNIT.fullmatch(one):
-            found.setdefault(unit[1], []).append(one)
-    several = [some for some in found.values() if len(some) > 1]
-    many = sum(map(len, several))
+    named = pl.DataFrame({"id": [*map(str, ids.tolist())]}).with_columns(
+        pl.col("id").str.extract(_ID_OF_UNIT).alias("unit")
+    )
+    units = named.drop_nulls().group_by("unit", maintain_order=True)
+    several = units.agg(pl.len(), pl.col("id").head(2)).filter(pl.col("len") > 1)
+    many = int(several["len"].sum())
     if len(several) >= _FEWEST_UNITS and len(ids) / 2 <= many <= _MOST_OF_UNIT * len(several):
-        first = " and ".join(map(repr, several[0][:2]))
+        first = " and ".join(map(repr, several["id"][0].to_list()))
         yield (
             f"Ids such as {first} look like several images of one unit. Name its column in "
             "`unit`: images of one person that count as independent make false alarms frequent."
