@@ -358,8 +358,9 @@ def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:
     where fewer than two remain.
     """
     # Selected groups would lie apart in memory.
-    every = usable is None or usable.all()
-    compared = shares if every else np.where(usable, shares, np.nan)
+    compared = shares
+    if usable is not None and not usable.all():
+        compared = np.where(usable, shares, np.nan)
     high = np.fmax.reduce(compared, axis=-1, initial=-np.inf)
     low = np.fmin.reduce(compared, axis=-1, initial=np.inf)
     known = ~np.isnan(compared)

@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from equipoise.core import AnyArray, Booleans, Floats, Integers, Words, record, unwarned
 from equipoise.stats.streams import Seed, stream, unit_counts
@@ -161,7 +162,7 @@ def hypergeometric(
     spread, skew, peak = _moments(*(one[:, :_SEEN].mean(axis=1) for one in every))
     large = spread >= _NORMAL
     if large.all():
-        return _rounded_normal(*every, skew, peak, rng).T
+        return _rounded_normal(every, skew, peak, rng).T
     taken = np.empty_like(every[0])
     for some, draw in ((~large, rng.hypergeometric), (large, partial(hypergeometric, rng=rng))):
         columns = np.flatnonzero(some)
@@ -170,29 +171,28 @@ def hypergeometric(
 
 
 def _rounded_normal(
-    good: Integers,
-    bad: Integers,
-    drawn: Integers,
-    skew: Floats,
-    peak: Floats,
-    rng: np.random.Generator,
-) -> Integers:
-    """Draw counts (columns, size) with a skewness and an excess kurtosis per column."""
-    real = np.float32 if good.dtype == np.int32 else np.float64
+    pools: Sequence[AnyArray], skew: Floats, peak: Floats, rng: np.random.Generator
+) -> AnyArray:
+    """Draw counts (columns, size) with a skewness and an excess kurtosis per column.
+
+    `pools` are the good, the bad and the drawn.
+    """
+    good, bad, drawn = pools
+    real: DTypeLike = np.float32 if good.dtype == np.int32 else np.float64
     line, cube, bend = (
         one.astype(real)[:, None]
         for one in (1.0 - peak / 8.0 + skew**2 / 7.2, peak / 24.0 - skew**2 / 18.0, skew / 6.0)
     )
-    total = (good + bad).astype(real)
+    total: AnyArray = (good + bad).astype(real)
     share = drawn.astype(real) / total
     middle = share * good.astype(real)
     total -= 1.0
     sd = middle * bad.astype(real)
     sd /= total
     sd *= np.subtract(1.0, share, out=share)
-    sd -= real(_ROUNDED)
+    sd -= _ROUNDED
     np.sqrt(np.maximum(sd, 0.0, out=sd), out=sd)
-    z = rng.standard_normal(good.shape, dtype=real)
+    z: AnyArray = rng.standard_normal(good.shape, dtype=real)  # type: ignore[arg-type]
     square = np.multiply(z, z, out=total)
     # Both expansions by powers of z, gathered.
     z *= np.add(np.multiply(square, cube, out=share), line, out=share)
@@ -205,7 +205,7 @@ def _rounded_normal(
     np.maximum(taken, drawn - bad, out=taken)
     np.maximum(taken, 0, out=taken)
     np.minimum(taken, good, out=taken)
-    return np.minimum(taken, drawn, out=taken)
+    return np.asarray(np.minimum(taken, drawn, out=taken))
 
 
 def _moments(good: Floats, bad: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:

@@ -244,6 +244,7 @@ class Unresolved:
         corners = [
             Cells(
                 observed.compared,
+                observed.whole,
                 both=observed["both"] + i * own,
                 prediction=observed["prediction"] + i * own + j * others,
                 truth=observed["truth"],

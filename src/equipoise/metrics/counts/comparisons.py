@@ -89,7 +89,9 @@ class AgainstRest:
             "truth": cells["truth"] * kept, "total": cells["total"] * kept,
         }  # fmt: skip
         rests = {name: all_others(each) for name, each in alike.items()}
-        one, other = (rate.shares(Cells(cells.compared, **each)) for each in (alike, rests))
+        one, other = (
+            rate.shares(Cells(cells.compared, cells.whole, **each)) for each in (alike, rests)
+        )
         mean = (one - other)[0]
         side = np.where(found.value > mean, found.value - found.low, found.high - found.value)
         p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(found.value - mean), side))

@@ -72,7 +72,7 @@ class Cells(dict[str, Floats]):
     `compared` are the groups large enough, shape (groups,); `whole`: all weights are whole numbers.
     """
 
-    def __init__(self, compared: Booleans, *, whole: bool = False, **cells: Floats) -> None:
+    def __init__(self, compared: Booleans, whole: bool, **cells: Floats) -> None:
         super().__init__(cells)
         self.compared, self.whole = compared, whole
 
@@ -89,7 +89,7 @@ class Cells(dict[str, Floats]):
         usable = usable if usable.any() else ~usable
         return cls(
             usable,
-            whole=counts.independent,
+            counts.independent,
             both=both,
             truth=truth,
             prediction=prediction,
