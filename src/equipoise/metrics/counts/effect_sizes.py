@@ -28,7 +28,6 @@ from typing import Any, Literal, Unpack, cast, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.sparse import csr_array
 from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.core import (
@@ -55,7 +54,7 @@ from equipoise.metrics.building import (
     parts_table,
     too_small,
 )
-from equipoise.metrics.counts.table import Counts, Null, sum_along
+from equipoise.metrics.counts.table import Adder, Counts, Null
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
 from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, register
 from equipoise.stats.association import Association, Plain, divisor
@@ -144,14 +143,12 @@ class Layout:
 
     def sum(self, columns: Floats) -> Floats:
         """Sum columns (r, columns, ...) within strata: (r, strata, ...)."""
-        return sum_along(self._adder, columns)
+        return self._adder.sum(columns)
 
     @cached_property
-    def _adder(self) -> csr_array:
-        """Adds columns within strata."""
-        ends = self.begins
-        ones, places = np.ones(ends[-1]), np.arange(ends[-1])
-        return csr_array((ones, places, ends), shape=(len(self.stratum), len(places)))
+    def _adder(self) -> Adder:
+        strata = np.arange(len(self.stratum))
+        return Adder.of(strata.repeat(np.diff(self.begins)), len(strata))
 
     def spread(self, strata: Floats) -> Floats:
         """Repeat numbers of strata (r, strata) for their columns: (r, columns)."""

@@ -150,8 +150,9 @@ class Rate:
     def odds(self, cells: Cells) -> Floats:
         """Return how many rows of compared groups can be wrong for one that can be right."""
         # Sums of groups, which some tables hold beside them, are no groups.
+        groups = np.flatnonzero(cells.compared)
         wrong, right = (
-            np.where(cells.compared, totals, 0.0).sum(axis=-1, keepdims=True)
+            np.moveaxis(totals, -1, 0)[groups].sum(axis=0)[..., None]
             for _, totals in self.counts(cells)
         )
         return divide(wrong, right)

@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy import special
-from scipy.sparse import csr_array
 
 from equipoise.core import (
     MIN_SIZE,
@@ -48,6 +47,8 @@ NOTHING = "no row has a true class, a prediction and a group; expected at least 
 
 # Below this, floats tell all whole numbers apart.
 _EXACT = 1 << 53
+# Passes over tables that add up outcomes; more are slower than sums of each code.
+_MOST_ROUNDS = 64
 # A range of numbers that is no waste however few rows there are.
 _RANGE = 1 << 12
 # Rows from which on the compiled pass is quicker than sorting.
@@ -548,17 +549,17 @@ class Counts:
 
     def by_truth(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups)."""
-        return sum_along(self._adders[0], tables)
+        return self._adders[0].sum(tables)
 
     def by_prediction(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over true classes: (r, classes, groups)."""
-        return sum_along(self._adders[1], tables)
+        return self._adders[1].sum(tables)
 
     @cached_property
-    def _adders(self) -> tuple[csr_array, csr_array]:
+    def _adders(self) -> tuple[Adder, Adder]:
         """Add outcomes by true class, and by predicted label."""
         many = len(self.classes)
-        return adder(self.truth, many), adder(self.prediction, many)
+        return Adder.of(self.truth, many), Adder.of(self.prediction, many)
 
     def hits(self, tables: Floats) -> Floats:
         """Weights of right predictions per class: (r, classes, groups)."""
@@ -588,25 +589,59 @@ class Counts:
         return {}
 
 
+@record
+class Adder:
+    """Sums of outcomes that share a code.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (outcomes,)
+        Outcomes sorted by code.
+    present, first : ndarray of int64, shape (codes that occur,)
+        The codes, and where each begins in `order`.
+    size : int
+        Codes, of which some may not occur.
+    """
+
+    order: Integers
+    present: Integers
+    first: Integers
+    size: int
+
+    @classmethod
+    def of(cls, codes: Integers, size: int) -> Adder:
+        """Sort the codes."""
+        order = np.argsort(codes, kind="stable")
+        present, first = np.unique(codes[order], return_index=True)
+        return cls(order, present, first, size)
+
+    @cached_property
+    def _rounds(self) -> list[tuple[Integers, Integers]]:
+        """In turn, the codes with a first, second, ... outcome, and these."""
+        many = np.diff(self.first, append=len(self.order))
+        return [
+            (self.present[many > place], self.order[self.first[many > place] + place])
+            for place in range(min(int(many.max(initial=0)), _MOST_ROUNDS + 1))
+        ]
+
+    def sum(self, tables: Floats) -> Floats:
+        """Sum tables (r, outcomes, ...) to (r, codes, ...).
+
+        Replicates come out next to each other in memory.
+        """
+        outcomes = np.moveaxis(tables, 0, -1)
+        sums = np.zeros((self.size, *outcomes.shape[1:]))
+        if len(self._rounds) > _MOST_ROUNDS:
+            sums[self.present] = np.add.reduceat(outcomes[self.order], self.first, axis=0)
+        else:
+            for codes, places in self._rounds:
+                sums[codes] += outcomes[places]
+        return np.moveaxis(sums, -1, 0)
+
+
 def sum_by(codes: Integers, size: int, tables: Floats) -> Floats:
     """Sum outcomes that share a code: tables (r, outcomes, groups) to (r, size, groups)."""
-    return sum_along(adder(codes, size), tables)
-
-
-def adder(codes: Integers, size: int) -> csr_array:
-    """Return the matrix that sums outcomes which share a code."""
-    many = len(codes)
-    return csr_array((np.ones(many), (codes, np.arange(many))), shape=(size, many))
-
-
-def sum_along(adder: csr_array, tables: Floats) -> Floats:
-    """Sum outcomes as the rows of a sparse matrix say: (r, outcomes, ...) to (r, sums, ...).
-
-    Replicates come out next to each other in memory.
-    """
-    outcomes = np.moveaxis(tables, 0, -1)
-    sums = adder @ outcomes.reshape(len(outcomes), -1)
-    return np.moveaxis(sums.reshape(-1, *outcomes.shape[1:]), -1, 0)
+    return Adder.of(codes, size).sum(tables)
 
 
 def count(
