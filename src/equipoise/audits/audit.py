@@ -34,11 +34,13 @@ from equipoise.audits.kinds import (
     REGISTERED,
     AnyAudit,
     audit_of,
+    kind_page,
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, Models
 from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress, record
 from equipoise.core.types import FileFacts, Json
+from equipoise.report.result import Result
 from equipoise.stats import Resampling
 
 
@@ -379,7 +381,7 @@ def run(
     *,
     base: Path = Path(),
     progress: Progress | None = None,
-) -> AuditResult:
+) -> Result:
     """Run an audit.
 
     Parameters
@@ -393,7 +395,7 @@ def run(
 
     Returns
     -------
-    AuditResult
+    Result
         The same findings, byte for byte, for the same data and config.
 
     Raises
@@ -450,7 +452,7 @@ def run(
         models={each.model: each.info for each in outputs},
         warnings=tuple(dict.fromkeys([*repeated, *audit.warnings(checked, data, designs)])),
     )
-    return AuditResult(findings, manifest, tables)
+    return Result(findings, manifest, tables, kind_page(checked.audit))
 
 
 def _each(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from equipoise.core import Progress
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit
     from equipoise.audits.config import AuditConfig
+    from equipoise.report import Page
 
 KINDS = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
@@ -62,6 +64,12 @@ def schema(audit: str) -> type[AuditConfig]:
     """Return the schema of the configuration of a kind of audit: `Config` beside it."""
     found: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
     return found
+
+
+def kind_page(audit: str) -> Page | None:
+    """Return the page of a kind of audit; None of a kind without one."""
+    name = f"{home(audit)}.page"
+    return cast("Page", import_module(name).PAGE) if find_spec(name) else None
 
 
 def home(audit: str) -> str:

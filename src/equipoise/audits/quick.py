@@ -8,16 +8,21 @@ from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+from narwhals.typing import IntoDataFrame
 
 from equipoise.audits.audit import run
 from equipoise.audits.config import parse_config
-from equipoise.core import AuditResult, DataError
+from equipoise.core import DataError, InputError
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
 from equipoise.data.tables import ROW_NUMBER, TableSource, open_table
+from equipoise.report.result import Result
 
 _ID = re.compile(r"(.*[_ .-])?(id|image|img|file|filename|path|key|uri|url)", re.IGNORECASE)
 _UNIT = re.compile(
@@ -27,6 +32,14 @@ _UNIT = re.compile(
 _YES = {"1", "true", "t", "yes", "y", "positive", "pos", "present"}
 _MOST_VALUES = 12
 _AGES = (18, 30, 45, 60)
+
+
+class Predictor(Protocol):
+    """A fitted estimator, as scikit-learn has them."""
+
+    def predict(self, features: Any, /) -> npt.ArrayLike:
+        """Return a label for each row of a data frame."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -123,17 +136,19 @@ def guess_config(
     )
 
 
-def audit(
+def audit(  # noqa: PLR0913 - one keyword for each choice
     table: TableSource,
     *,
     target: str,
-    pred: str | Sequence[str],
     groups: str | Sequence[str],
+    pred: str | Sequence[str] | None = None,
+    model: Predictor | Mapping[str, Predictor] | None = None,
+    features: Sequence[str] | None = None,
     positive: str | None = None,
     id: str | None = None,  # noqa: A002 - the name of the key
     unit: str | None = None,
-) -> AuditResult:
-    """Audit the predictions in a table, as `equipoise quick` does.
+) -> Result:
+    """Audit the predictions in a table, or of a fitted model, as `equipoise quick` does.
 
     Parameters
     ----------
@@ -141,9 +156,15 @@ def audit(
         One row per image: its label, predictions and groups.
     target : str
         Column of labels.
-    pred, groups : str or sequence of str
-        Columns of predicted labels, a model each; columns of group attributes, of which each is
-        compared, and the intersections of each two.
+    groups : str or sequence of str
+        Columns of group attributes. Each is compared, and the intersections of each two.
+    pred : str or sequence of str, optional
+        Columns of predicted labels, a model each.
+    model : estimator, or mapping of name to estimator, optional
+        Instead of `pred`: fitted estimators of scikit-learn, or others with `predict`, which
+        predict the rows of a data frame.
+    features : sequence of str, optional
+        Columns that `model` takes; those that it was fitted on unless given.
     positive : str, optional
         Of two classes the one whose rates are reported; guessed where it is written as 1, true,
         yes or positive and the other isn't, else both.
@@ -152,14 +173,32 @@ def audit(
 
     Returns
     -------
-    AuditResult
-        Its manifest has the config. `equipoise.report.write` writes a report.
+    Result
+        It shows itself in notebooks; its manifest has the config. `equipoise.report.write` writes
+        a report.
 
     Raises
     ------
     EquipoiseError
         When the table can't be read or audited.
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> people = pl.DataFrame({
+    ...     "gender": ["women", "men"] * 100,
+    ...     "label": [1, 1, 0, 0] * 50,
+    ...     "pred": [1, 1, 0, 0] * 30 + [0, 1, 0, 0] * 20,
+    ... })
+    >>> equipoise.audit(people, target="label", pred="pred", groups="gender").plot()
+    <Plot: Accuracy by gender, 2 values>
     """
+    if (pred is None) == (model is None):
+        raise InputError("expected pred, the columns of predictions, or model, a fitted estimator")
+    if model is not None:
+        models = model if isinstance(model, Mapping) else {type(model).__name__: model}
+        table, pred = _predicted(table, models, features), [*models]
+    assert pred is not None  # noqa: S101 - checked above
     predictions = [pred] if isinstance(pred, str) else [*pred]
     names = [groups] if isinstance(groups, str) else [*groups]
     guess = guess_config(
@@ -167,6 +206,24 @@ def audit(
         unit=unit,
     )  # fmt: skip
     return run(parse_config(guess.config(table)))
+
+
+def _predicted(
+    table: Any, models: Mapping[str, Predictor], features: Sequence[str] | None
+) -> IntoDataFrame:
+    """Return a data frame with a column of predictions for each model."""
+    frame: nw.DataFrame[IntoDataFrame] = nw.from_native(table, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise InputError("table: expected a data frame, whose rows the model predicts")
+    for name, model in models.items():
+        names = features if features is not None else getattr(model, "feature_names_in_", None)
+        if names is None:
+            raise InputError(f"features: expected the columns that {name} takes, in their order")
+        check_columns(frame.columns, [*names], "data")
+        found = np.asarray(model.predict(frame.select(*names).to_native())).tolist()
+        column = nw.new_series(name, found, backend=frame.implementation)
+        frame = frame.with_columns(column)
+    return frame.to_native()
 
 
 def _read(

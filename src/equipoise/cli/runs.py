@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, replace
-from importlib import import_module
-from importlib.util import find_spec
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from equipoise import report
+from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
-from equipoise.audits.kinds import home
 from equipoise.cli.terminal import say, say_table, say_values
 from equipoise.core import AuditResult, Family, Finding
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
-from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.text import interval, number, verdict_word
-from equipoise.report.words import compares, is_comparison, ranked, sentence
+from equipoise.report.words import is_comparison, ranked, sentence
 
 if TYPE_CHECKING:
     from equipoise.mitigate.running import Assessment
@@ -32,21 +29,10 @@ def page_of(result: AuditResult) -> Page:
 
         return AUGMENTATION
     if "mitigation_recipes" in result.tables:
-        name = "equipoise.mitigate.page"
-    else:
-        name = f"{home(str(result.manifest.resolved.get('audit')))}.page"
-        if compares(result) or not find_spec(name):
-            return _demonstrated(result, COMPARISON if compares(result) else Page())
-    return _demonstrated(result, cast("Page", import_module(name).PAGE))
+        from equipoise.mitigate.page import PAGE
 
-
-def _demonstrated(result: AuditResult, page: Page) -> Page:
-    """Return the page of a demonstration with scenes, which shows the ground truth first."""
-    if "planted_scenes" not in result.tables:
-        return page
-    from equipoise.audits.demonstrating import planted_scenes
-
-    return replace(page, sections=(planted_scenes, *page.sections))
+        return PAGE
+    return runs.page_of(result)
 
 
 def result_of(assessment: Assessment, *, notes: tuple[str, ...] = (), **record: Any) -> AuditResult:

@@ -6,15 +6,22 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.parts import Part, parts_from_table
 from equipoise.core.records import record
+from equipoise.core.views import Mark, Plot, TextTable
+from equipoise.core.wording import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 Harm = Literal["higher", "lower", "either"]
 Ends = Callable[[float], tuple[float, float]]
@@ -138,7 +145,7 @@ class Estimate:
         """Whether there is a value at all."""
         return not math.isnan(self.value)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the parts (`by`) as a pandas data frame.
 
         Raises
@@ -146,9 +153,10 @@ class Estimate:
         InputError
             When the estimate has no parts.
         """
-        return self._parts().to_pandas()
+        frame: pd.DataFrame = self._parts().to_pandas()
+        return frame
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """Return the parts (`by`) as a polars data frame.
 
         Raises
@@ -156,7 +164,60 @@ class Estimate:
         InputError
             When the estimate has no parts.
         """
-        return import_module("polars").from_arrow(self._parts())
+        frame: pl.DataFrame = import_module("polars").from_arrow(self._parts())
+        return frame
+
+    def table(self) -> TextTable:
+        """Return the values of the groups as a table; of several classes or queries, their own."""
+        title, marks, sizes = self._marks()
+        rows = [
+            (mark.label, number(mark.value), _ends(mark.low, mark.high),
+             _ends(mark.chance_low, mark.chance_high), f"{n:,}")
+            for mark, n in zip(marks, sizes, strict=True)
+        ]  # fmt: skip
+        return TextTable(title, ("", "Value", "Interval", "Chance", "n"), tuple(rows))
+
+    def plot(self) -> Plot:
+        """Return the values of `table` as a chart with intervals, which notebooks show."""
+        title, marks, _ = self._marks()
+        return Plot(title, tuple(mark for mark in marks if not math.isnan(mark.value)))
+
+    def _marks(self) -> tuple[str, list[Mark], list[int]]:
+        """Return what values are of, the values, and their sample sizes."""
+        parts, ends = self.parts, self.interval()
+        if not parts:
+            n = sum(self.n.values())
+            parts = (Part(self.metric, "", self.value, ends.low, ends.high, n=n),)
+        if len(parts) == 1 and parts[0].by_group:
+            groups = parts[0].by_group
+            marks = [Mark(one.group, one.value, one.low, one.high) for one in groups]
+            return f"{self.metric} by group", marks, [one.n for one in groups]
+        several = len({part.metric for part in parts}) > 1
+        marks = [
+            Mark(
+                f"{part.subject} {part.metric}".strip() if several else part.subject or self.metric,
+                part.value, part.low, part.high, "", part.chance_low, part.chance_high,
+            )
+            for part in parts
+        ]  # fmt: skip
+        return self.metric, marks, [part.n for part in parts]
+
+    def __repr__(self) -> str:
+        if not self.estimable:
+            return f"<Estimate: {self.metric} can't be estimated: {self.reason}>"
+        ends, facts = self.interval(), []
+        if not math.isnan(ends.low):
+            facts.append(f"95 % interval {_ends(ends.low, ends.high)}")
+        if self.chance is not None:
+            facts.append(f"chance {number(self.chance.mean)}")
+        if self.p_value is not None:
+            facts.append(f"p = {self.p_value:.2g}")
+        groups = f" in {len(self.n)} groups" if len(self.n) > 1 else ""
+        facts.append(f"n = {sum(self.n.values()):,}{groups}")
+        return f"<Estimate: {self.metric} {number(self.value)} ({', '.join(facts)})>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self)[1:-1])}</p>{self.table()._repr_html_()}"
 
     def _parts(self) -> pa.Table:
         if self.by is None:
@@ -165,3 +226,7 @@ class Estimate:
 
     def __float__(self) -> float:
         return self.value
+
+
+def _ends(low: float, high: float) -> str:
+    return "–" if math.isnan(low) else f"[{number(low)}, {number(high)}]"

@@ -1,6 +1,7 @@
 """Words that messages, notes and reports share: numbers, counts, long texts cut short."""
 
 import math
+import unicodedata
 
 _MOST = 60
 _ROUNDING = 1e-12
@@ -30,3 +31,26 @@ def number(value: float | None, digits: int = 3) -> str:
 def percent(share: float) -> str:
     """Return a share in [0, 1] as a percentage with one decimal."""
     return f"{round(100 * share, 1) + 0.0:.1f}\u00a0%".replace("-", "−")
+
+
+_JOINERS = frozenset("\u200c\u200d")  # scripts such as Persian and emoji need these two
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+
+def visible(text: object) -> str:
+    r"""Return text with control, bidirectional and other invisible characters spelled out.
+
+    A label may hold anything. Invisible characters can reorder a line or end a document, so they
+    are shown as their escapes (a right-to-left override as `\u202e`). HTML is not escaped here.
+    """
+    line = str(text)
+    if line.isprintable():
+        return line
+    return "".join(_shown(character) for character in line)
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

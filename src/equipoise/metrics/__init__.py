@@ -59,6 +59,7 @@ from equipoise.metrics.scores.disparity import (
     concept_hit_rate,
     concept_metrics,
 )
+from equipoise.metrics.scoring import as_score
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
@@ -112,6 +113,7 @@ __all__ = [
     "activation_share",
     "activation_share_gap",
     "alignment",
+    "as_score",
     "association_score",
     "bias_amplification",
     "bias_at_k",

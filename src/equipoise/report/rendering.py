@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -22,14 +21,11 @@ from equipoise.report.blocks import (
     Page,
     Rows,
     Section,
-    Statement,
-    Summary,
 )
-from equipoise.report.comparison_page import PAGE as COMPARISON
-from equipoise.report.overview import all_findings, cards, group_table, models, summarize
+from equipoise.report.overview import all_findings, cards, group_table, models
 from equipoise.report.plots import CONFIG
-from equipoise.report.text import listed, visible
-from equipoise.report.words import compares, models_of
+from equipoise.report.result import first_screen, page_title, shared_page
+from equipoise.report.text import visible
 
 DIGITS = 5
 
@@ -63,22 +59,15 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    if page is None:
-        page = COMPARISON if compares(result) else Page()
-    if page.summary:
-        summary = page.summary(result)
-    elif result.findings:
-        summary = summarize(result, page.leads, page.caveat, page.apart)
-    else:
-        summary = Summary((Statement(None, "This run has no findings."),))
-    summary = replace(summary, warnings=result.manifest.warnings)
+    page = page or shared_page(result)
+    summary = first_screen(result, page)
     front, back = _sections(result, page)
     style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
     blocks = [block for section in (*front, *back) for block in section.blocks]
     charts = [*([summary.chart] if summary.chart else []), *_charts(blocks)]
     places = {id(chart): place for place, chart in enumerate(charts)}
     return environment.get_template("report.html.j2").render(
-        title=_title(result, page),
+        title=page_title(result, page),
         summary=summary,
         front=front,
         back=back,
@@ -109,16 +98,6 @@ def _sections(result: AuditResult, page: Page) -> tuple[list[Section], list[Sect
         appendix.reading(result),
     ]
     return [one for one in front if one], [one for one in back if one]
-
-
-def _title(result: AuditResult, page: Page) -> str:
-    chosen = result.manifest.resolved.get("report")
-    if page.noun == "Audit" and isinstance(chosen, Mapping) and chosen.get("title"):
-        return str(chosen["title"])
-    names = models_of(result)
-    if not names:
-        return page.noun
-    return f"{page.noun} of {listed(names) if len(names) <= 3 else f'{len(names)} models'}"
 
 
 def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:

@@ -1,36 +1,13 @@
 """Numbers, names and untrusted labels as text that is safe and plain to read."""
 
 import math
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from equipoise.core import Verdict
-from equipoise.core.wording import number, percent
+from equipoise.core.wording import number, percent, visible
 from equipoise.metrics.spec import spec_of
 
-__all__ = ["number", "percent"]
-
-_JOINERS = frozenset("\u200c\u200d")  # scripts such as Persian and emoji need these two
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-
-
-def visible(text: object) -> str:
-    r"""Return text with control, bidirectional and other invisible characters spelled out.
-
-    A label may hold anything. Invisible characters can reorder a line or end a document, so they
-    are shown as their escapes (a right-to-left override as `\u202e`). HTML is not escaped here.
-    """
-    line = str(text)
-    if line.isprintable():
-        return line
-    return "".join(_shown(character) for character in line)
-
-
-def _shown(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
-        return character
-    code = ord(character)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+__all__ = ["number", "percent", "visible"]
 
 
 def count(value: float | None) -> str:

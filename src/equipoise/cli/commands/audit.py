@@ -171,6 +171,38 @@ def report_command(run: Path, as_json: bool) -> None:
         say(f"report: {page}")
 
 
+@click.command("export", epilog="Example: equipoise export runs/first --as latex")
+@click.argument("run", type=PATH)
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["card", "latex", "markdown"]),
+    default="card",
+    show_default=True,
+    help="A section of a model card, or the table by group alone.",
+)
+@json_option
+def export_command(run: Path, form: str, as_json: bool) -> None:
+    """Print a run for a model card or a paper.
+
+    A card has what the report says first, the results by group, and the limitations, in Markdown.
+    """
+    from equipoise.audits.runs import load
+    from equipoise.report import card
+
+    result = load(run)
+    make = {
+        "card": lambda: card(result),
+        "latex": lambda: result.table().to_latex(),
+        "markdown": lambda: result.table().to_markdown(),
+    }
+    text = make[form]()
+    if as_json:
+        say_json({"run": run, "as": form, "text": text})
+    else:
+        say(text.rstrip())
+
+
 @click.command("check", epilog="Example: equipoise check runs/first --junit checks.xml")
 @click.argument("run", type=PATH)
 @click.option(
@@ -232,42 +264,19 @@ def compare_command(
     that disagree about who is better. Runs of kinds other than predictions are compared subject by
     subject, with the disparities that went and came; runs of several kinds make one report.
     """
+    from equipoise.audits.runs import compare
     from equipoise.cli.runs import facts, write
     from equipoise.evidence import new_run
 
     target = out or Path("runs", "compare")
     with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:
-            result = _compared(runs, progress)
+            result = compare(*runs, progress=progress)
         write(result, folder)
     if as_json:
         say_json(facts(result, target) | _tables(result))
     else:
         _show(result, target)
-
-
-def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
-    """Compare runs of predictions image by image, those of other kinds subject by subject."""
-    from equipoise import audits
-    from equipoise.core import RunError
-    from equipoise.report import read
-
-    names = [
-        path.name if [p.name for p in runs].count(path.name) == 1 else str(path) for path in runs
-    ]
-    if len(set(names)) < len(names):
-        raise RunError("the same run is given twice; expected different runs")
-    results = {name: read(path) for name, path in zip(names, runs, strict=True)}
-    for name, run in results.items():
-        if any(finding.audit == "comparison" for finding in run.findings):
-            raise RunError(f"{name}: a comparison; expected runs of `equipoise audit`")
-    by_kind: dict[str, dict[str, AuditResult]] = {}
-    for name, run in results.items():
-        by_kind.setdefault(str(run.manifest.resolved.get("audit")), {})[name] = run
-    folders = dict(zip(names, runs, strict=True))
-    return audits.together(
-        [audits.compare_runs(own, folders, progress) for own in by_kind.values()]
-    )
 
 
 def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:

@@ -1,0 +1,109 @@
+"""Finished runs: read with the page of their kind, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+from equipoise.audits.audit import compare_runs
+from equipoise.audits.comparison import together
+from equipoise.audits.kinds import kind_page
+from equipoise.core import AuditResult, Progress, RunError
+from equipoise.report import Page, Result, read
+from equipoise.report.result import shared_page
+from equipoise.report.words import compares
+
+Paths = str | PathLike[str]
+
+
+def page_of(result: AuditResult) -> Page:
+    """Return the page of the kind of audit that made a result."""
+    found = None if compares(result) else kind_page(str(result.manifest.resolved.get("audit")))
+    page = found or shared_page(result)
+    if "planted_scenes" in result.tables:
+        from equipoise.audits.demonstrating import planted_scenes
+
+        return replace(page, sections=(planted_scenes, *page.sections))
+    return page
+
+
+def load(run: Paths) -> Result:
+    """Read a run that `equipoise audit` or another command wrote.
+
+    Parameters
+    ----------
+    run : path
+        The run directory.
+
+    Returns
+    -------
+    Result
+        It shows itself in notebooks; `.table()`, `.plot()` and `.to_pandas()` give its parts.
+
+    Raises
+    ------
+    RunError
+        When it is not a run, cannot be read, or was written by another version.
+
+    Examples
+    --------
+    >>> import equipoise
+    >>> equipoise.load("runs/first").table()  # doctest: +SKIP
+    """
+    return _shown(read(Path(run)))
+
+
+def compare(*runs: Paths, progress: Progress | None = None) -> Result:
+    """Compare the models of finished runs.
+
+    Runs of predictions are compared image by image, those of other kinds subject by subject.
+
+    Parameters
+    ----------
+    *runs : path
+        One run with several models, or several runs about the same images.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Returns
+    -------
+    Result
+        The differences of each pair of models, the second minus the first.
+
+    Raises
+    ------
+    RunError
+        When a run is given twice, can't be read, or is a comparison itself.
+    DataError
+        When there are fewer than two models, or two have no measure in common.
+
+    Examples
+    --------
+    >>> import equipoise
+    >>> equipoise.compare("runs/before", "runs/after")  # doctest: +SKIP
+    """
+    folders = _named([Path(run) for run in runs])
+    results = {name: read(folder) for name, folder in folders.items()}
+    for name, result in results.items():
+        if any(finding.audit == "comparison" for finding in result.findings):
+            raise RunError(f"{name}: a comparison; expected runs of `equipoise audit`")
+    by_kind: dict[str, dict[str, AuditResult]] = {}
+    for name, result in results.items():
+        by_kind.setdefault(str(result.manifest.resolved.get("audit")), {})[name] = result
+    compared = [compare_runs(own, folders, progress) for own in by_kind.values()]
+    return _shown(together(compared))
+
+
+def _named(paths: list[Path]) -> Mapping[str, Path]:
+    """Return runs by the name of their folder, or by their path where two share it."""
+    names = [p.name if [q.name for q in paths].count(p.name) == 1 else str(p) for p in paths]
+    if not names or len(set(names)) < len(names):
+        raise RunError("expected one run or more, each given once")
+    return dict(zip(names, paths, strict=True))
+
+
+def _shown(result: AuditResult) -> Result:
+    """Return a result with the page of its kind."""
+    return Result(result.findings, result.manifest, result.tables, page_of(result))

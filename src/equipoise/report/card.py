@@ -1,0 +1,48 @@
+"""A run as a section of a model card."""
+
+from equipoise.core.views import as_markdown
+from equipoise.report.result import Result, first_screen
+from equipoise.report.text import listed
+
+
+def card(result: Result) -> str:
+    """Return a run as a section of a model card, in the Markdown of the Hugging Face Hub.
+
+    Parameters
+    ----------
+    result : Result
+
+    Returns
+    -------
+    str
+        What the report says first, the results by group, how they were measured, and what to know
+        before using them.
+    """
+    manifest, summary = result.manifest, first_screen(result, result.shown_page)
+    testing, table = manifest.resolved.get("testing"), result.table()
+    alpha = testing.get("alpha") if isinstance(testing, dict) else None
+    corrected = f" Tests are corrected for their number (false discoveries ≤ {alpha})." * bool(
+        alpha
+    )
+    notes = dict.fromkeys((*manifest.warnings, *manifest.notes))
+    said = [
+        f"- {'' if one.badge is None else f'**{one.badge.word}.** '}{as_markdown(one.text)}"
+        for one in summary.statements
+    ]
+    lines = [
+        "## Bias evaluation",
+        "",
+        *said,
+        "",
+        f"{as_markdown(table.caption)}",
+        "",
+        table.to_markdown(),
+        f"Measured with equipoise {manifest.versions.get('equipoise', '')} on "
+        f"{manifest.started[:10]}, seed {manifest.seed}; data: "
+        f"{as_markdown(listed([*manifest.inputs]))}. Intervals have 95 % confidence.{corrected}",
+        "",
+        "### Limitations",
+        "",
+        *(f"- {as_markdown(text)}" for text in notes),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,74 @@
+"""Estimates, tables and charts as notebooks, papers and terminals show them."""
+
+import xml.etree.ElementTree as ET
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import pytest
+
+from equipoise import metrics as m
+from equipoise.core.views import VEGA_LITE, Mark, Plot, TextTable
+
+RNG = np.random.default_rng(4)
+GROUP = RNG.choice(["women", "men"], 800)
+TRUE = RNG.choice(["a", "b"], 800)
+PRED = np.where(
+    RNG.random(800) < np.where(GROUP == "women", 0.3, 0.1), RNG.choice(["a", "b"], 800), TRUE
+)
+GAP, RATES = (one(TRUE, PRED, GROUP) for one in (m.accuracy_gap, m.rates))
+HOSTILE = "<script>\u202e & $x_1$ | *"
+
+
+def test_an_estimate_says_its_value_interval_and_sizes():
+    text = repr(GAP)
+    ends = GAP.interval()
+    for number in (GAP.value, ends.low, ends.high, GAP.chance.mean):
+        assert f"{number:.3f}" in text
+    assert "n = 800 in 2 groups" in text
+    assert "\n" not in text
+    undefined = m.skewsize(TRUE, PRED, GROUP)
+    assert undefined.reason in repr(undefined)
+
+
+def test_a_value_of_groups_has_a_row_for_each_and_others_one_for_each_part():
+    assert [row[0] for row in GAP.table().rows] == ["men", "women"]
+    assert {row[0]: int(row[-1]) for row in GAP.table().rows} == GAP.n
+    assert len(RATES.table().rows) == len(RATES.parts)
+    alone = m.accuracy_gap(TRUE, PRED, GROUP, resampling=None)
+    assert [mark.value for mark in alone.plot().marks] == [mark.value for mark in GAP.plot().marks]
+    assert isinstance(GAP.to_pandas(), pd.DataFrame)
+
+
+@pytest.mark.parametrize("estimate", [GAP, RATES], ids=["groups", "parts"])
+def test_a_plot_is_valid_vega_lite_and_svg_with_every_value(estimate):
+    plot = estimate.plot()
+    spec = plot.to_dict()
+    alt.LayerChart.from_dict({key: value for key, value in spec.items() if key != "$schema"})
+    assert [row["value"] for row in spec["data"]["values"]] == [mark.value for mark in plot.marks]
+    root = ET.fromstring(plot.to_svg())
+    circles = root.findall("{*}circle")
+    assert len(circles) == len(plot.marks)
+    places = [float(one.get("cx")) for one in circles]
+    values = [mark.value for mark in plot.marks]
+    assert np.corrcoef(places, values)[0, 1] == pytest.approx(1, abs=1e-3)
+    assert {VEGA_LITE, "text/html", "text/plain"} == set(plot._repr_mimebundle_())
+
+
+def test_labels_cannot_become_markup():
+    plot = Plot(HOSTILE, (Mark(HOSTILE, 0.5, 0.4, 0.6, "one"), Mark("b", 0.2, series=HOSTILE)))
+    assert "<script" not in plot.to_svg()
+    assert ET.fromstring(plot.to_svg()).tag.endswith("svg")
+    table = TextTable(HOSTILE, ("a", HOSTILE), (("x", HOSTILE),))
+    assert "<script" not in table._repr_html_()
+    assert "\u202e" not in str(table) + table.to_markdown() + table.to_latex() + table._repr_html_()
+    (cells,) = [line for line in table.to_latex().splitlines() if line.startswith("x &")]
+    assert cells == r"x & $<$script$>$\textbackslash{}u202e \& \$x\_1\$ | * \\"
+    last = table.to_markdown().splitlines()[-1]
+    assert last.replace(r"\|", "").count("|") == 3
+    assert table.to_pandas().iloc[0, 1] == HOSTILE
+
+
+def test_a_plot_of_one_value_or_none_is_drawn():
+    for marks in ((), (Mark("a", 0.5),)):
+        assert ET.fromstring(Plot("t", marks).to_svg()).tag.endswith("svg")
