@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 import equipoise
+from audits.live_models import worlds
 
 ROWS = 600
 
@@ -24,6 +25,7 @@ def words(column):
 
 IDS = pl.Series([f"{n}.jpg" for n in range(ROWS)])
 AGES = pl.Series(np.random.default_rng(1).integers(5, 90, ROWS))
+SCORES = (pl.col("pred") == "1") * 0.5 + pl.int_range(pl.len()) / 1300
 SHAPES = {
     "plain": table().write_csv().encode(),
     "semicolons": table().write_csv(separator=";").encode(),
@@ -37,7 +39,15 @@ SHAPES = {
     ).write_csv(null_value="N/A").encode(),
     "persons": table(person=pl.int_range(pl.len()) // 3).write_csv().encode(),
     "ages": table(age=AGES).write_csv().encode(),
+    "predictions in other words": table(pred=words("pred")).write_csv().encode(),
+    "quoted cells": table(note=pl.lit('a, "b"\nand c')).write_csv(quote_style="always").encode(),
+    "scores": table(score=SCORES).drop("pred").write_csv().encode(),
 }  # fmt: skip
+GIVEN = {
+    "ages": ("--pred", "pred"),
+    "scores": ("--score", "score", "--threshold", "0.5"),
+}
+"""What names the predictions; elsewhere it is guessed."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -45,8 +55,8 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_bytes(SHAPES[shape])
     groups = "sex,age" if shape == "ages" else "sex"
-    given = ("quick", "t.csv", "--target", "label", "--pred", "pred", "--groups", groups)
-    code, out, _ = command(*given)
+    given = GIVEN.get(shape, ())
+    code, out, _ = command("quick", "t.csv", "--target", "label", "--groups", groups, *given)
     assert code == 0
     found = equipoise.load("runs/t")
     rows = [one for one in found.findings if one.groups == "sex" and "all rows" in one.null]
@@ -83,21 +93,61 @@ def worst_of(found, groups):
     )
 
 
-@pytest.mark.parametrize(
-    ("columns", "named"),
-    [
-        (("--target", "lable", "--pred", "pred", "--groups", "sex"), "lable"),
-        (("--target", "label", "--pred", "score", "--groups", "sex"), "score"),
-    ],
-)
-def test_a_wrong_column_is_one_message(command, tmp_path, monkeypatch, columns, named):
+def comma(column):
+    return pl.col(column).cast(pl.String).str.replace(".", ",", literal=True)
+
+
+SCORED = table(score=SCORES)
+REFUSED = {
+    "no such column": (table(), ("--target", "lable", "--pred", "pred"), "lable"),
+    "decimal commas": (SCORED.with_columns(comma("score")), ("--pred", "score"), "score"),
+    "per cent": (table(score=pl.format("{}%", SCORES)), ("--pred", "score"), "score"),
+    "decimal commas of groups": (
+        table(sex=AGES / 3.7).with_columns(sex=comma("sex")),
+        ("--pred", "pred"), "sex",
+    ),
+    "no positive class": (
+        SCORED.with_columns(label=pl.col("label").replace({"0": "cat", "1": "dog"})),
+        ("--score", "score"), "label",
+    ),
+    "no predictions": (table().drop("pred"), (), "pred or score"),
+    "other labels": (table(pred=pl.lit("cat")), (), "pred"),
+    "one group": (table(sex=pl.lit("female")), (), "sex"),
+    "a model without images": (table(), ("--model", "hf:clip"), "--images"),
+    "no rows": (table().head(0), (), "t.csv"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", REFUSED)
+def test_what_cannot_be_audited_is_one_message(command, tmp_path, monkeypatch, shape):
     monkeypatch.chdir(tmp_path)
-    scores = pl.Series(np.linspace(0, 1, ROWS))
-    (tmp_path / "t.csv").write_bytes(table(score=scores).write_csv().encode())
-    code, out, err = command("quick", "t.csv", *columns)
+    data, options, named = REFUSED[shape]
+    data.write_csv("t.csv")
+    options = options if "--target" in options else ("--target", "label", *options)
+    code, out, err = command("quick", "t.csv", "--groups", "sex", *options)
     assert (code, out) == (2, "")
-    assert f"t.csv, column '{named}'" in err
+    assert named in err
+    assert "To do: " in err
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_model_runs_on_a_folder_and_its_config_runs_again(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    worlds.make(tmp_path / "world")
+    table, model = "world/images.csv", "hf:world/clip"
+    options = ("--target", "subject", "--groups", "frame", "--model", model)
+    code, out, err = command("quick", table, *options, "--images", "world/pictures")
+    assert code == 0, err
+    assert f"{model}: chooses between " in out
+    assert "images: world/pictures, named by file" in out
+    found = equipoise.load("runs/images")
+    assert {one.model for one in found.findings} == {model}
+    assert command("audit", "runs/images/config.yaml", "--out", "again")[0] == 0
+    assert repr(equipoise.load("again").findings) == repr(found.findings)
+    assert [path.name for path in tmp_path.glob("**/evidence")] == ["evidence"]
+    code, _, err = command("quick", table, *options, "--images", "world/clip", "--out", "other")
+    assert code == 2
+    assert "no column names files in world/clip" in err
 
 
 def test_two_classes_without_a_positive_one_are_both_reported():

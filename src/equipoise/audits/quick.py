@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import narwhals as nw
 import numpy as np
@@ -18,10 +18,13 @@ from narwhals.typing import IntoDataFrame
 
 from equipoise.audits.audit import run
 from equipoise.audits.config import parse_config
-from equipoise.core import DataError, InputError
+from equipoise.audits.config_fields import ExtractionConfig, RunConfig
+from equipoise.audits.model_cache import open_model
+from equipoise.core import ConfigError, DataError, InputError
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
 from equipoise.data.tables import ROW_NUMBER, TableSource, open_table
+from equipoise.models.protocols import DESCRIPTIONS, offer_of
 from equipoise.report.result import Result
 
 _ID = re.compile(r"(.*[_ .-])?(id|image|img|file|filename|path|key|uri|url)", re.IGNORECASE)
@@ -29,9 +32,17 @@ _UNIT = re.compile(
     r"(person|people|subject|patient|participant|identity|user|family|video|scene)([_ .-]?id)?",
     re.IGNORECASE,
 )
+_OUTPUT = re.compile(
+    r"(.*[_ .-])?(pred|preds|prediction|predicted|y_?hat|score|scores|prob|probability|confidence|"
+    r"logit)([_ .-].*)?",
+    re.IGNORECASE,
+)
+_NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)\s*%?\s*"
 _YES = {"1", "true", "t", "yes", "y", "positive", "pos", "present"}
+_NO = {"0", "false", "f", "no", "n", "negative", "neg", "absent"}
 _MOST_VALUES = 12
 _AGES = (18, 30, 45, 60)
+_STORE = ExtractionConfig().store
 
 
 class Predictor(Protocol):
@@ -40,6 +51,40 @@ class Predictor(Protocol):
     def predict(self, features: Any, /) -> npt.ArrayLike:
         """Return a label for each row of a data frame."""
         ...
+
+
+class Named(TypedDict, total=False):
+    """Columns and models that a user may name; what isn't named is guessed.
+
+    Attributes
+    ----------
+    pred : str or sequence of str
+        Columns of predicted labels, a model each; numbers are taken for scores. Guessed from
+        names such as `pred` and `score` where there is no model and no score.
+    score : str or sequence of str
+        Columns of scores of the positive class, a model each.
+    threshold : float or str
+        Scores from it on count as positive; or the rule that chooses it, `balanced_accuracy`
+        unless given: see docs/config.md.
+    model : str or sequence of str
+        Models to run on the images.
+    images : path
+        Folder of the images, which a column of the table names.
+    positive : str
+        Of two classes the one whose rates are reported; guessed where it is written as 1, true,
+        yes or positive and the other isn't, else both.
+    id, unit : str
+        Columns that name the image, and what repeats; guessed from names and values.
+    """
+
+    pred: str | Sequence[str]
+    score: str | Sequence[str]
+    threshold: float | str | None
+    model: str | Sequence[str]
+    images: str | os.PathLike[str] | None
+    positive: str | None
+    id: str | None
+    unit: str | None
 
 
 @dataclass(frozen=True)
@@ -54,8 +99,10 @@ class Guess:
         What names an image, and rules that make groups.
     data : mapping
         Target, groups and unit.
-    predictions : tuple of str
-        A column for each model.
+    models : mapping of str to mapping
+        Sections of the models, without tables.
+    root : path or None
+        Folder of the images.
     notes : tuple of str
         Each guess in words.
     """
@@ -63,51 +110,75 @@ class Guess:
     cells: Mapping[str, Any]
     images: Mapping[str, Any]
     data: Mapping[str, Any]
-    predictions: tuple[str, ...]
+    models: Mapping[str, Mapping[str, Any]]
+    root: Path | None
     notes: tuple[str, ...]
 
-    def config(self, table: TableSource) -> dict[str, Any]:
-        """Return the config that reads `table`: a path relative to it, or a data frame."""
-        images = {"table": table, **deepcopy(self.cells), **self.images}
+    def config(self, table: TableSource, folder: Path | None = None) -> dict[str, Any]:
+        """Return the config that reads `table`.
+
+        Parameters
+        ----------
+        table : path or data frame
+        folder : Path, optional
+            Paths are relative to it; to the present folder unless given.
+        """
+
+        def placed(path: str | os.PathLike[str]) -> str:
+            return Path(os.path.relpath(path, folder or ".")).as_posix()
+
+        source = placed(table) if isinstance(table, str | os.PathLike) and folder else table
+        images = {"table": source, **deepcopy(self.cells), **self.images}
+        images |= {} if self.root is None else {"root": placed(self.root)}
+        nested = {"rules", "path"} & {*images}
+        read = {"table": source, **deepcopy(self.cells)}
+        run = {"extraction": {"store": placed(_STORE)}} if self.root is not None else {}
+
+        def section_of(section: Mapping[str, Any]) -> dict[str, Any]:
+            if "model" not in section:
+                return {**read, **section}
+            library, _, name = section["model"].partition(":")
+            beside = placed(name) if Path(name).exists() else name
+            return {**section, "model": f"{library}:{beside}"}
+
         return {
             "audit": "predictions",
-            "data": {**({"images": images} if "rules" in images else images), **self.data},
-            "models": {
-                name: {"table": table, "prediction": name, **deepcopy(self.cells)}
-                for name in self.predictions
-            },
+            "data": {**({"images": images} if nested else images), **self.data},
+            "models": {name: section_of(section) for name, section in self.models.items()},
+            **run,
         }
 
 
 def guess_config(
-    table: TableSource,
-    *,
-    target: str,
-    predictions: Sequence[str],
-    groups: Sequence[str],
-    positive: str | None = None,
-    id: str | None = None,  # noqa: A002 - the name of the key
-    unit: str | None = None,
+    table: TableSource, *, target: str, groups: Sequence[str], **named: Unpack[Named]
 ) -> Guess:
     """Return the config of an audit of the predictions in a table; see `audit`.
 
     Raises
     ------
     DataError
-        When the table can't be read, lacks a column, or predictions are scores.
+        When the table can't be read, lacks a column, or holds what can't be guessed.
+    ConfigError
+        When nothing says what was predicted, or a model answers questions.
     """
-    encoding = _encoding(table)
-    named = [target, *predictions, *groups, *(name for name in (id, unit) if name)]
-    known, missing, file = _read(table, encoding, named)
-    for name in predictions:
-        _check_labels(known[name], known[target], file)
+    encoding, used = _encoding(table), [target, *groups]
+    outputs = [*_several(named.get("pred")), *_several(named.get("score"))]
+    used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
+    known, missing, file = _read(table, encoding, used)
+    for name in groups:
+        _check_numbers(known[name], file)
     bands = {name: bounds for name in groups if (bounds := _bounds(known[name]))}
-    others = [name for name in known if name not in {target, *predictions, *groups}]
+    others = [name for name in known if name not in {target, *outputs, *groups}]
     ids, units = ([known[o] for o in others if form.fullmatch(o)] for form in (_ID, _UNIT))
     unique = (one.name for one in ids if one.drop_nulls().n_unique() == len(one))
     repeats = (one.name for one in units if 1 < one.drop_nulls().n_unique() < len(one))
-    id, unit = id or next(unique, ROW_NUMBER), unit or next(repeats, None)  # noqa: A001
-    positive = positive or _positive(known[target])
+    id_, unit = (
+        named.get("id") or next(unique, ROW_NUMBER),
+        named.get("unit") or next(repeats, None),
+    )
+    positive = named.get("positive") or _positive(known[target])
+    root, images = _pictures(ids, file, named)
+    models, said = _models(known, target, positive, file, others, named)
     rules = [
         {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
         | {"names": _band_names(bounds)}
@@ -122,16 +193,19 @@ def guess_config(
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
         f"positive: {positive or 'none; every class is reported'}",
-        f"id: {id}" + (", as no column names the image" if id == ROW_NUMBER else ""),
+        f"id: {id_}" + (", as no column names the image" if id_ == ROW_NUMBER else ""),
         f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
+        *said,
+        *(f"images: {root}, named by {images['path']}" for _ in images),
     )
     return Guess(
         cells,
-        {"id": id, **({"rules": rules} if rules else {})},
+        {"id": id_, **({"rules": rules} if rules else {}), **images},
         {"target": target, "groups": [*compared, *pairs]}
         | {key: value for key, value in optional.items() if value is not None},
-        (*predictions,),
+        models,
+        root,
         tuple(filter(None, notes)),
     )
 
@@ -142,7 +216,10 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     target: str,
     groups: str | Sequence[str],
     pred: str | Sequence[str] | None = None,
-    model: Predictor | Mapping[str, Predictor] | None = None,
+    score: str | Sequence[str] | None = None,
+    threshold: float | str | None = None,
+    model: str | Predictor | Mapping[str, Predictor] | None = None,
+    images: str | os.PathLike[str] | None = None,
     features: Sequence[str] | None = None,
     positive: str | None = None,
     id: str | None = None,  # noqa: A002 - the name of the key
@@ -159,10 +236,18 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     groups : str or sequence of str
         Columns of group attributes. Each is compared, and the intersections of each two.
     pred : str or sequence of str, optional
-        Columns of predicted labels, a model each.
-    model : estimator, or mapping of name to estimator, optional
-        Instead of `pred`: fitted estimators of scikit-learn, or others with `predict`, which
-        predict the rows of a data frame.
+        Columns of predicted labels, a model each; numbers are taken for scores. Guessed from names
+        such as `pred` and `score` where neither these nor a model is given.
+    score : str or sequence of str, optional
+        Columns of scores of the positive class, a model each.
+    threshold : float or str, optional
+        Scores from it on count as positive; or the rule that chooses it: `balanced_accuracy`
+        unless given, `prevalence` or `cost`.
+    model : str, estimator, or mapping of name to estimator, optional
+        Name of a model to run on `images`. Or fitted estimators of scikit-learn, or others with
+        `predict`, which predict the rows of a data frame.
+    images : path, optional
+        Folder of the images, whose files a column of the table names.
     features : sequence of str, optional
         Columns that `model` takes; those that it was fitted on unless given.
     positive : str, optional
@@ -193,16 +278,15 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     >>> equipoise.audit(people, target="label", pred="pred", groups="gender").plot()
     <Plot: Accuracy by gender, 2 values>
     """
-    if (pred is None) == (model is None):
-        raise InputError("expected pred, the columns of predictions, or model, a fitted estimator")
-    if model is not None:
+    labels, run_model = _several(pred), model if isinstance(model, str) else ()
+    if model is not None and not isinstance(model, str):
+        if pred is not None:
+            raise InputError("expected pred, the columns of predictions, or model, not both")
         models = model if isinstance(model, Mapping) else {type(model).__name__: model}
-        table, pred = _predicted(table, models, features), [*models]
-    assert pred is not None  # noqa: S101 - checked above
-    predictions = [pred] if isinstance(pred, str) else [*pred]
-    names = [groups] if isinstance(groups, str) else [*groups]
+        table, labels = _predicted(table, models, features), [*models]
     guess = guess_config(
-        table, target=target, predictions=predictions, groups=names, positive=positive, id=id,
+        table, target=target, groups=_several(groups), pred=labels, score=_several(score),
+        threshold=threshold, model=run_model, images=images, positive=positive, id=id,
         unit=unit,
     )  # fmt: skip
     return run(parse_config(guess.config(table)))
@@ -226,16 +310,117 @@ def _predicted(
     return frame.to_native()
 
 
+def _several(names: str | Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else [*(names or ())]
+
+
+def _models(
+    known: Mapping[str, pl.Series],
+    target: str,
+    positive: str | None,
+    file: str,
+    others: Sequence[str],
+    named: Named,
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the section of each model, and what was guessed of it."""
+    labels, scores = _several(named.get("pred")), _several(named.get("score"))
+    run, notes, models = _several(named.get("model")), list[str](), dict[str, dict[str, Any]]()
+    if not (labels or scores or run):
+        labels = [name for name in others if _OUTPUT.fullmatch(name)]
+        if not labels:
+            raise ConfigError(
+                f"{file}: no column is called as predictions are, such as pred or score. To do: "
+                "name it as pred or score, or name a model and its images"
+            )
+        notes.append(f"predictions: {listed(labels)}")
+    truth = known[target]
+    for name in labels:
+        _check_numbers(known[name], file)
+        if _is_score(known[name], truth):
+            scores.append(name)
+            continue
+        models[name] = {"prediction": name}
+        if words := _words(known[name], truth, positive):
+            models[name]["map"] = words
+            notes.append(f"{name}: " + ", ".join(f"{a} means {b}" for a, b in words.items()))
+    for name in scores:
+        if positive is None:
+            raise DataError(
+                f"{name} is a score, and of the classes {listed(_classes(truth), 3)} none is known "
+                "to be positive",
+                file=file,
+                column=target,
+                expected="two classes, such as 1 and 0 or yes and no",
+                fix="name the positive one (--positive), or a column of predicted labels (--pred)",
+            )
+        given = named.get("threshold")
+        threshold = "balanced_accuracy" if given is None else given
+        models[name] = {"score": name, "threshold": threshold}
+        notes.append(f"{name}: a score; threshold: {threshold}")
+    for name in run:
+        models[name] = _to_run(name, truth, file)
+        words = models[name].get("vocabulary", ())
+        notes += [f"{name}: chooses between {listed(words)}"] if words else []
+    return models, notes
+
+
+def _to_run(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
+    """Return the section of a model to run: what chooses between texts gets the classes."""
+    section = RunConfig(model=name)
+    model = open_model(section.located(Path()), section.options(ExtractionConfig()), _STORE)
+    offer, classes = offer_of(model), _classes(truth)
+    if offer == "classifier":
+        return {"model": name}
+    if offer == "answerer":
+        raise ConfigError(
+            f"{name} is {DESCRIPTIONS[offer]}, and what to ask isn't known. To do: write a config "
+            "with equipoise new, and give the model a question"
+        )
+    if plain := [one for one in classes if one.casefold() in _YES | _NO or len(one) < 2]:
+        raise DataError(
+            f"the class {plain[0]!r} says nothing of a picture",
+            file=file,
+            column=truth.name,
+            expected="classes in words, which a model compares with images",
+            fix="write them so, or give the model a vocabulary in a config (equipoise new)",
+        )
+    return {"model": name, "vocabulary": classes}
+
+
+def _pictures(
+    ids: Sequence[pl.Series], file: str, named: Named
+) -> tuple[Path | None, dict[str, str]]:
+    """Return the folder of the images, and the column that names their files."""
+    if not named.get("model"):
+        return None, {}
+    given = named.get("images")
+    if given is None:
+        raise ConfigError("a model is named, and no images. To do: name their folder (--images)")
+    root = Path(given)
+    for one in ids:
+        first = next(iter(one.drop_nulls()), None)
+        if first is not None and (root / first).is_file():
+            return root, {"path": one.name}
+    raise DataError(
+        f"no column names files in {root}",
+        file=file,
+        expected=f"a column such as image_id or file with their names; there are: "
+        f"{listed([one.name for one in ids]) or 'none'}",
+        fix="correct the folder, or add the column",
+    )
+
+
 def _read(
     table: TableSource, encoding: str, named: Sequence[str]
 ) -> tuple[dict[str, pl.Series], list[str], str]:
-    """Return named columns and those of ids and units, texts for missing values, and the file."""
+    """Return named columns and likely ones, texts for missing values, and the file."""
     opened = open_table(table, role="data", encoding=encoding)
     check_columns(opened.names, named, opened.name)
-    likely = (name for name in opened.names if _ID.fullmatch(name) or _UNIT.fullmatch(name))
+    forms = (_ID, _UNIT, _OUTPUT)
+    likely = (name for name in opened.names if any(form.fullmatch(name) for form in forms))
     columns = dict.fromkeys([*named, *(name for name in likely if name not in opened.lists)])
     texts = read_table(table, texts=columns, role="data", encoding=encoding).texts
-    cells = {text for name in named for text in texts[name].unique().drop_nulls()}
+    cells = {text for one in texts.values() for text in one.unique().drop_nulls()}
     missing = sorted(filter(looks_missing, cells))
     none = ["", *missing]
     return {n: one.set(one.is_in(none), None) for n, one in texts.items()}, missing, opened.name
@@ -257,17 +442,47 @@ def _encoding(table: TableSource) -> str:
     return "utf-8"
 
 
-def _check_labels(predicted: pl.Series, target: pl.Series, file: str) -> None:
-    """Refuse a column of scores in place of labels."""
-    foreign = predicted.filter(~predicted.is_in(target.unique().to_list())).unique()
-    if len(foreign) > _MOST_VALUES and foreign.cast(pl.Float64, strict=False).null_count() == 0:
+def _classes(target: pl.Series) -> list[str]:
+    return sorted(target.drop_nulls().unique().to_list())
+
+
+def _is_score(predicted: pl.Series, target: pl.Series) -> bool:
+    """Whether a column holds scores, and no labels: many numbers that are no class."""
+    foreign = predicted.filter(~predicted.is_in(target.unique().to_list())).unique().drop_nulls()
+    return len(foreign) > _MOST_VALUES and not foreign.cast(pl.Float64, strict=False).null_count()
+
+
+def _check_numbers(column: pl.Series, file: str) -> None:
+    """Refuse a column of many numbers with decimal commas or per cent signs.
+
+    Raises
+    ------
+    DataError
+        With the first of them.
+    """
+    cells = column.drop_nulls()
+    wrong = cells.filter(cells.cast(pl.Float64, strict=False).is_null())
+    if len(wrong) and cells.n_unique() > _MOST_VALUES and wrong.str.contains(f"^{_NUMBER}$").all():
         raise DataError(
-            f"the column holds {len(foreign)} different numbers",
+            f"{wrong[0]!r} has a decimal comma or a per cent sign",
             file=file,
-            column=predicted.name,
-            expected=f"labels such as {listed(sorted(target.unique().drop_nulls()), 3)}",
-            fix="write the label at your threshold to a column, and name that",
+            column=column.name,
+            expected="numbers such as 0.53",
+            fix="write them with a decimal point, and shares from 0 to 1",
         )
+
+
+def _words(predicted: pl.Series, target: pl.Series, positive: str | None) -> dict[str, str]:
+    """Return which class each predicted label means that is no class, where all are known."""
+    classes = _classes(target)
+    foreign = [one for one in _classes(predicted) if one not in classes]
+    means = {one.strip().casefold(): one for one in classes}
+    if positive is not None and len(classes) == 2:
+        negative = classes[classes[0] == positive]
+        means = dict.fromkeys(_YES, positive) | dict.fromkeys(_NO, negative) | means
+    found = {one: means.get(one.strip().casefold()) for one in foreign}
+    known = {one: meant for one, meant in found.items() if meant is not None}
+    return known if len(known) == len(foreign) else {}
 
 
 def _positive(target: pl.Series) -> str | None:

@@ -69,8 +69,20 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
         show(result, run)
 
 
-def _names(context: click.Context, option: click.Parameter, value: str) -> list[str]:  # noqa: ARG001
-    return [*dict.fromkeys(name for part in value.split(",") if (name := part.strip()))]
+def _names(context: click.Context, option: click.Parameter, value: str | None) -> list[str]:  # noqa: ARG001
+    parts = (value or "").split(",")
+    return [*dict.fromkeys(name for part in parts if (name := part.strip()))]
+
+
+def _threshold(
+    context: click.Context,  # noqa: ARG001
+    option: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> float | str | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return value
 
 
 @click.command(
@@ -80,20 +92,32 @@ def _names(context: click.Context, option: click.Parameter, value: str) -> list[
 @click.argument("table", type=PATH)
 @click.option("--target", required=True, metavar="COLUMN", help="Column of labels.")
 @click.option(
-    "--pred",
-    "predictions",
-    required=True,
-    metavar="COLUMNS",
-    callback=_names,
-    help="Columns of predicted labels, with commas between; a model each.",
-)
-@click.option(
     "--groups",
     required=True,
     metavar="COLUMNS",
     callback=_names,
     help="Columns of group attributes, with commas between. Numbers become bands.",
 )
+@click.option(
+    "--pred",
+    metavar="COLUMNS",
+    callback=_names,
+    help="Columns of predicted labels, with commas between; a model each.",
+)
+@click.option(
+    "--score",
+    metavar="COLUMNS",
+    callback=_names,
+    help="Columns of scores of the positive class; a model each.",
+)
+@click.option(
+    "--threshold",
+    metavar="NUMBER",
+    callback=_threshold,
+    help="Scores from it on are positive; or balanced_accuracy (default), prevalence or cost.",
+)
+@click.option("--model", metavar="MODEL", help="Model to run on the images, such as hf:ID.")
+@click.option("--images", type=PATH, metavar="DIR", help="Folder of the images, for --model.")
 @click.option("--positive", metavar="CLASS", help="Of two classes the one to report.")
 @click.option("--id", metavar="COLUMN", help="Column that names the image.")
 @click.option("--unit", metavar="COLUMN", help="Column of what repeats, such as a person.")
@@ -101,15 +125,14 @@ def _names(context: click.Context, option: click.Parameter, value: str) -> list[
 @overwrite_run
 @json_option
 def quick_command(
-    table: Path, out: Path | None, overwrite: bool, as_json: bool, **columns: Any
+    table: Path, out: Path | None, overwrite: bool, as_json: bool, **named: Any
 ) -> None:
-    """Audit the predictions in TABLE without a configuration.
+    """Audit the predictions in TABLE, or of a model, without a configuration.
 
-    The columns of ids and units, missing values, bands of numbers and the encoding are guessed.
-    Each guess is printed, and the run holds the configuration to edit and to use again.
+    The columns of predictions, scores, ids and units, the positive class, missing values, bands
+    of numbers and the encoding are guessed. Each guess is printed, and the run holds the
+    configuration to edit and to use again.
     """
-    import os
-
     import yaml
 
     from equipoise.audits.config import parse_config
@@ -117,8 +140,8 @@ def quick_command(
     from equipoise.cli.runs import facts, show
 
     run = out or Path("runs", table.stem)
-    guess = guess_config(table, **columns)
-    values = guess.config(Path(os.path.relpath(table, run)).as_posix())
+    guess = guess_config(table, **named)
+    values = guess.config(table, run)
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, default_flow_style=None)
     text = "".join(f"# {one}\n" for one in guess.notes) + text
     config = parse_config(guess.config(table), source=str(table))
