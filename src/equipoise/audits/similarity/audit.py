@@ -254,14 +254,14 @@ class Similarity(ByQuery[Config, Design]):
     ) -> Measured:
         """Measure gaps, normalised similarities and hypotheses of one design."""
         measures, place, scale = config.measures, design.at(), design.scale
-        compares = "similarity_gap" in measures
+        compares, arguments = "similarity_gap" in measures, design.arguments()
         gap = similarity_gap(
-            **design.arguments, scale=scale, resampling=resampling if compares else None
+            **arguments, scale=scale, resampling=resampling if compares else None
         )
         findings = [*_gap_findings(gap, place, scale)] if compares else []
         spread = None
         if "normalized_similarity_mad" in measures:
-            spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
+            spread = normalized_similarity_mad(**arguments, resampling=resampling)
             findings += _spread_findings(spread, place, design, gap.metric if compares else "")
         unit = "score" if scale is None else "logit"
         at = {**vars(place), "unit": unit}
@@ -270,7 +270,7 @@ class Similarity(ByQuery[Config, Design]):
             for part in _concepts(gap)
         }
         every, declared = with_preferences(
-            design, design.k, findings, resampling, effects=effects, unit=unit, gap=gap.metric
+            design, arguments, design.k, findings, resampling, effects=effects, unit=unit, gap=gap.metric
         )
         rows = {"group_effects": _effects(gap, spread, at), "hypotheses": declared}
         note = (

@@ -77,6 +77,11 @@ class CosineScores:
         """Return the number of items."""
         return len(self.items)
 
+    @property
+    def cells(self) -> int:
+        """Number of scores, of all items for all queries."""
+        return len(self) * len(self.queries)
+
     def of_owner(self, owner: Integers, rows: Integers) -> Floats:
         """Return the score of each item for its own query, shape (n,); 0 off the rows asked for."""
         found = np.zeros(len(self))
@@ -86,6 +91,20 @@ class CosineScores:
     def of_query(self, query: int, rows: Integers) -> Floats:
         """Return the scores of items for one query, shape (rows,)."""
         return self._scores(np.full(len(rows), query), rows)
+
+    def table(self) -> Floats:
+        """Return all scores, shape (queries, n), in one pass over the items."""
+        found = np.empty((len(self.queries), len(self)))
+
+        def add(start: int) -> None:
+            rows = np.arange(start, min(start + BLOCK, len(self)))
+            dots, squares = np.empty((len(rows), len(self.queries))), np.empty(len(rows))
+            inner_all(self._vectors(rows), self.queries, dots, squares)
+            lengths = self._lengths(rows, squares)
+            np.divide(dots.T, lengths, out=found[:, start : start + len(rows)])
+
+        each(add, range(0, len(self), BLOCK))
+        return found
 
     def best(self, queries: Sequence[int], rows: Integers, k: int) -> list[Found]:
         """Find the k best of some items for each query, all that tie with the k-th included.
@@ -215,6 +234,11 @@ class CosineScores:
         """Return the products of items with their queries, and the items' lengths, in float64."""
         dots, squares = np.empty(len(rows)), np.empty(len(rows))
         inner(vectors, owner, self.queries, dots, squares)
+        return dots, self._lengths(rows, squares)
+
+    @staticmethod
+    def _lengths(rows: Integers, squares: Floats) -> Floats:
+        """Return lengths of items from their squares; none may be zero or not finite."""
         lengths = np.sqrt(squares)
         bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
         if len(bad):
@@ -222,7 +246,7 @@ class CosineScores:
             raise InputError(
                 f"items: vector {rows[bad[0]] + 1} {what}, and has no cosine. Leave such items out"
             )
-        return dots, lengths
+        return lengths
 
     def _vectors(self, rows: Integers) -> AnyArray:
         """Return items as kernels take them: float32 or float64."""
@@ -325,6 +349,51 @@ def inner(block: AnyArray, owner: Integers, queries: Floats, dots: Floats, squar
             total += value * query[j]
             length += value * value
         dots[i], squares[i] = total, length
+
+
+@compiled(*float_rows("void(rows, float64[:, ::1], float64[:, ::1], float64[::1])"))
+def inner_all(block: Any, queries: Any, dots: Any, squares: Any) -> None:
+    """Write the products of each vector with every query, and with itself: as `inner` adds.
+
+    Parameters
+    ----------
+    block : ndarray of float32 or float64, shape (m, d)
+    queries : ndarray of float64, shape (q, d)
+    dots : ndarray of float64, shape (m, q)
+    squares : ndarray of float64, shape (m,)
+        Written, as `dots` is.
+    """
+    many, size = block.shape
+    even = size - size % _LANES
+    sums = np.zeros(_LANES)
+    for i in range(many):
+        row = block[i]
+        for lane in range(_LANES):
+            sums[lane] = 0.0
+        for start in range(0, even, _LANES):
+            for lane in range(_LANES):
+                value = np.float64(row[start + lane])
+                sums[lane] += value * value
+        total = 0.0
+        for lane in range(_LANES):
+            total += sums[lane]
+        for j in range(even, size):
+            value = np.float64(row[j])
+            total += value * value
+        squares[i] = total
+        for q in range(len(queries)):
+            query = queries[q]
+            for lane in range(_LANES):
+                sums[lane] = 0.0
+            for start in range(0, even, _LANES):
+                for lane in range(_LANES):
+                    sums[lane] += np.float64(row[start + lane]) * query[start + lane]
+            total = 0.0
+            for lane in range(_LANES):
+                total += sums[lane]
+            for j in range(even, size):
+                total += np.float64(row[j]) * query[j]
+            dots[i, q] = total
 
 
 @compiled()

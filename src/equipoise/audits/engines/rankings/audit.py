@@ -32,6 +32,7 @@ from equipoise.core import (
 from equipoise.core.types import Json
 from equipoise.data import Items
 from equipoise.data.problems import listed
+from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.metrics.rankings.measures import (
     query_distribution,
     retrieval_curves,
@@ -46,6 +47,8 @@ from equipoise.stats import Resampling
 # Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
 # whatever its size: rough guides, from the examples.
 _SECONDS_PER_SHARE, _SECONDS_PER_DESIGN = 3.5e-8, 0.5
+# Scores that are held in memory, of all queries.
+_CELLS = 1 << 25
 # Groups that an error lists.
 _LISTED = 8
 
@@ -119,14 +122,19 @@ class ScoreDesign:
         """Return a column of the images with scores."""
         return self.data.images.columns[name][self.scored.used]
 
-    @property
     def arguments(self) -> dict[str, Any]:
-        """The scores, groups, queries and sets of the images, and the seed: what metrics take."""
+        """Return the scores, groups, queries and sets of the images, and the seed, for metrics.
+
+        Cosines that fit in memory are all taken at once: several metrics read them.
+        """
         data, scored = self.config.data, self.scored
+        scores = scored.scores
+        if isinstance(scores, CosineScores) and not data.subject and scores.cells <= _CELLS:
+            scores = scores.table()
         # Queries that rank all images; scores of vectors bring their names.
-        names = [*scored.queries] if isinstance(scored.scores, np.ndarray) else None
+        names = [*scored.queries] if isinstance(scores, np.ndarray) else None
         return {
-            "scores": scored.scores,
+            "scores": scores,
             "groups": self.groups,
             "queries": self.column(data.subject) if data.subject else names,
             "sets": self.column(data.sets) if data.sets else None,
@@ -222,11 +230,10 @@ class RankingDesign(ScoreDesign):
         shares = len(self.scored.queries) * self.prefixes * len(self.groups)
         return _SECONDS_PER_DESIGN + draws * shares * _SECONDS_PER_SHARE
 
-    @cached_property
     def arguments(self) -> dict[str, Any]:
-        """What the metrics take: each value of the attributes held fixed is a pool of its own."""
+        """Return what metrics take: each value of the attributes held fixed is a pool."""
         within = {name: self.column(name) for name in self.within}
-        return {**super().arguments, "within": within or None}
+        return {**super().arguments(), "within": within or None}
 
     @cached_property
     def pooled(self) -> pl.DataFrame:
@@ -351,7 +358,7 @@ _COLUMNS = {
 
 
 def _estimates(
-    design: RankingDesign, resampling: Resampling | None
+    design: RankingDesign, arguments: Mapping[str, Any], resampling: Resampling | None
 ) -> Iterator[tuple[str, Estimate]]:
     """Yield the version and the estimate of every measure at every K, and of similarities."""
     opposed, options = design.opposed, design.config.ranking
@@ -361,13 +368,13 @@ def _estimates(
         # NDKL is over the same prefixes at every K: one fact.
         own = [name for name in measures if name != "ndkl" or k == design.ks[0]]
         found = {} if not own else retrieval_measures(
-            **design.arguments, k=k, measures=own, prefixes=design.prefixes,
+            **arguments, k=k, measures=own, prefixes=design.prefixes,
             desired=design.desired, first=first, second=second, resampling=resampling,
         )  # fmt: skip
         for name, estimate in found.items():
             yield design.version if name == "ndkl" else design.version_at(k), estimate
     if options.similarity:
-        spread = normalized_similarity_mad(**design.arguments, resampling=resampling)
+        spread = normalized_similarity_mad(**arguments, resampling=resampling)
         yield design.version, spread
 
 
@@ -556,17 +563,18 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         findings: list[UncorrectedFinding] = []
         spreads: list[dict[str, Any]] = []
         at = {"model": design.model, "groups": design.name}
-        for version, estimate in _estimates(design, resampling):
+        arguments = design.arguments()
+        for version, estimate in _estimates(design, arguments, resampling):
             findings += _findings(estimate, design.at(version), design)
             if _several(estimate) and estimate.metric not in _NO_SPREAD:
                 spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
-        every, rows = with_preferences(design, design.ks[0], findings, resampling)
+        every, rows = with_preferences(design, arguments, design.ks[0], findings, resampling)
         tables = tables_of({"query_distributions": spreads, "hypotheses": rows}, _COLUMNS)
         several = design.pooled.filter(pl.col("groups") > 1)["n"]
         if config.ranking.curves and (several > design.prefixes).any():
             curves = retrieval_curves(
-                **design.arguments, k=design.prefixes, desired=design.desired,
+                **arguments, k=design.prefixes, desired=design.desired,
                 resampling=resampling_of(config, 1),
             )  # fmt: skip
             tables["curves"] = placed(curves, {**at, "version": design.version})

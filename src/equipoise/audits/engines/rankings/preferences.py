@@ -174,6 +174,7 @@ def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFindin
 
 def with_preferences(
     design: ScoreDesign,
+    arguments: Mapping[str, Any],
     k: int,
     others: Iterable[UncorrectedFinding],
     resampling: Resampling | None,
@@ -187,6 +188,8 @@ def with_preferences(
     Parameters
     ----------
     design : ScoreDesign
+    arguments : mapping
+        Of metrics, see `ScoreDesign.arguments`.
     k : int
         How many of the best images count.
     others : iterable of UncorrectedFinding
@@ -205,7 +208,7 @@ def with_preferences(
     """
     config = design.config
     place = design.at()
-    estimate = systematic_preference(**design.arguments, k=k, resampling=resampling)
+    estimate = systematic_preference(**arguments, k=k, resampling=resampling)
     if effects is None:
         effects = {
             part.subject: {one.group: one.value for one in part.by_group}
