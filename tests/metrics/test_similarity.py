@@ -73,7 +73,7 @@ def test_resampled_effects_are_weighted_least_squares(monkeypatch):
     )
     found = block.resampled(np.arange(len(times), dtype=np.uint64), 1, 0)[0, 0]
     rows = np.repeat(np.arange(len(times)), times)
-    expected = least_squares(block.scores[0][rows], block.codes[rows], block.stratum[rows])
+    expected = least_squares(block.plain[rows, 0], block.codes[rows], block.stratum[rows])
     assert found == pytest.approx([*expected.values()], abs=1e-9)
 
 

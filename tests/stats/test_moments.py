@@ -1,8 +1,10 @@
 """Sums drawn from moments have the law of sums drawn row by row."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import ks_2samp, norm
 
 from equipoise.stats.moments import Moments
 
@@ -90,3 +92,49 @@ def test_threads_and_names_of_groups_do_not_matter(monkeypatch):
     assert exchanged(numbers, SIZES, 300)[:256].tobytes() == one.tobytes()
     assert exchanged(numbers, SIZES[::-1], 256)[:, ::-1].tobytes() == one.tobytes()
     assert exchanged(numbers, SIZES, 256, seed=1).tobytes() != one.tobytes()
+
+
+@pytest.mark.parametrize("sizes", [[3, 4], [4, 3], [2, 0, 5]])
+def test_every_subset_of_few_rows_is_drawn_as_often(sizes):
+    numbers = 2.0 ** np.arange(7)[:, None]
+    found = moments(numbers)
+    assert found.few(np.sort(sizes)) == len(sizes) - 1
+    many = np.array(sizes)
+    drawn = found.exchanged_sums(lambda s: s, many, 35_000, 0, "test", numbers.__getitem__)
+    sums = np.concatenate(drawn)
+    # Each sum of powers of 2 tells its subset.
+    values, counts = np.unique(np.round(sums[:, 0, 0], 6), return_counts=True)
+    expected = sorted(sum(some) for some in combinations(numbers[:, 0].tolist(), sizes[0]))
+    assert values.tolist() == expected
+    mean = 35_000 / len(values)
+    freedom = len(values) - 1
+    assert ((counts - mean) ** 2 / mean).sum() < freedom + 4 * np.sqrt(2 * freedom)
+    np.testing.assert_allclose(sums.sum(axis=1), np.full((35_000, 1), numbers.sum()))
+    assert (sums[:, many == 0] == 0).all()
+
+
+def test_groups_that_are_too_small_draw_rows_and_leave_the_others_theirs():
+    numbers, sizes, draws = values(), np.array([30_000, 7, 9_993]), 20_000
+    numbers[0, 0] = 40.0
+    found = moments(numbers)
+    assert found.few(np.sort(sizes), 1) == 1
+    drawn = found.exchanged_sums(lambda s: s, sizes, draws, 0, "test", numbers.__getitem__, 1)
+    sums = np.concatenate(drawn)
+    np.testing.assert_allclose(sums.sum(axis=1), np.tile(numbers.sum(axis=0), (draws, 1)))
+    rng = np.random.default_rng(2)
+    rows = [rng.choice(N, 7, replace=False) for _ in range(draws)]
+    small = np.stack([numbers[some].sum(axis=0) for some in rows])
+    for column in range(3):
+        assert ks_2samp(sums[:, 1, column], small[:, column]).pvalue > 1e-3
+    shares = np.diag(sizes) - np.outer(sizes, sizes) / N
+    expected = np.einsum("gh,jk->gjhk", shares, np.cov(numbers.T)).reshape(9, 9)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    observed = np.cov(sums.reshape(draws, 9).T)
+    assert np.abs((observed - expected) / scale).max() < 6 / np.sqrt(draws)
+
+
+def test_numbers_in_standard_errors_alone_need_not_be_normal():
+    numbers = values()[:, :1]
+    both = moments(np.hstack([numbers, numbers**40]))
+    assert both.normal(6_000, N, first=1)
+    assert not both.normal(6_000, N)

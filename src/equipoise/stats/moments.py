@@ -106,7 +106,7 @@ class Moments:
         kurtosis = np.where(variance > 0, fourths / rows / scale**2 - 3.0, 0.0)
         return cls(rows, mean, scatter, cubes / rows / scale**1.5, kurtosis)
 
-    def normal(self, rows: int, of: float = math.inf) -> bool:
+    def normal(self, rows: int, of: float = math.inf, first: int | None = None) -> bool:
         """Return whether sums of `rows` rows are near enough to normal.
 
         Parameters
@@ -115,13 +115,16 @@ class Moments:
             Rows of the smallest group.
         of : float
             Rows that exchange groups; infinite for rows that are drawn with replacement.
+        first : int, optional
+            How many of the numbers, from the first on, have to be; default: all. Numbers that are
+            in standard errors alone, such as squares, need not.
         """
         if rows < 1 or rows >= of:
             return False
         share = rows / of
         spread = math.sqrt(rows * (1.0 - share))
-        skewness = np.abs(self.skewness).max(initial=0.0) * abs(1.0 - 2.0 * share) / spread
-        kurtosis = max(np.abs(self.kurtosis).max(initial=0.0), 1.0) / spread**2
+        skewness = np.abs(self.skewness[:first]).max(initial=0.0) * abs(1.0 - 2.0 * share) / spread
+        kurtosis = max(np.abs(self.kurtosis[:first]).max(initial=0.0), 1.0) / spread**2
         return bool(skewness <= _SKEWNESS and kurtosis <= _KURTOSIS)
 
     def exchanged_sums(
@@ -131,6 +134,8 @@ class Moments:
         draws: int,
         seed: Seed,
         name: str,
+        read: Callable[[Integers], Floats] | None = None,
+        first: int | None = None,
     ) -> list[Result]:
         """Apply a function to sums by group, groups exchanged between all rows.
 
@@ -146,6 +151,11 @@ class Moments:
         draws : int
         seed, name : int, str
             Key of the random stream.
+        read : callable, optional
+            From places of rows to their numbers. Groups that are too small to be normal then draw
+            their rows, and the others share what remains; without it all are drawn from moments.
+        first : int, optional
+            See `normal`.
 
         Returns
         -------
@@ -156,18 +166,46 @@ class Moments:
         # The smallest group draws first, so that renamed groups keep their draws.
         order = np.argsort(sizes, kind="stable")
         back, many = np.argsort(order), sizes[order]
+        few = 0 if read is None else self.few(many, first)
+        rest, large = int(many[few:].sum()), many[few:, None].astype(np.float64)
         root = lower_root(self.scatter / max(self.rows - 1, 1)).T
         step = max(1, min(_DRAWS, _NORMAL // max(len(sizes) * len(root), 1)))
 
         def some(start: int) -> Result:
-            shape = (min(step, draws - start), len(sizes), len(self.mean))
+            shape = (min(step, draws - start), len(large), len(self.mean))
             normal = stream(seed, name, "moments", start).standard_normal(shape)
-            normal *= np.sqrt(many)[:, None]
-            normal -= (many / self.rows)[:, None] * normal.sum(axis=1, keepdims=True)
+            normal *= np.sqrt(large)
+            normal -= large / rest * normal.sum(axis=1, keepdims=True)
             sums = (normal.reshape(-1, shape[2]) @ root).reshape(shape)
-            return function((sums + many[:, None] * self.mean)[:, back])
+            mean = np.broadcast_to(self.mean, (shape[0], 1, shape[2]))
+            if few and read is not None:
+                rng = stream(seed, name, "rows", start)
+                taken = [_drawn_sums(read, self.rows, many[:few], rng) for _ in range(shape[0])]
+                drawn = np.stack(taken)
+                mean = (self.rows * self.mean - drawn.sum(axis=1, keepdims=True)) / rest
+                sums = np.concatenate([drawn, sums + large * mean], axis=1)
+            else:
+                sums += large * mean
+            return function(sums[:, back])
 
         return each(some, range(0, draws, step))
+
+    def few(self, sizes: Integers, first: int | None = None) -> int:
+        """Return how many groups, the smallest ones, are too small for a normal sum.
+
+        Parameters
+        ----------
+        sizes : ndarray of int64, shape (groups,)
+            In order; groups that exchange rows with each other. The last is never too small: its
+            sum is what the others leave.
+        first : int, optional
+            See `normal`.
+        """
+        rest = np.cumsum(sizes[::-1])[::-1]
+        for group, (rows, of) in enumerate(zip(sizes.tolist(), rest.tolist(), strict=True)):
+            if self.normal(rows, of, first):
+                return group
+        return len(sizes) - 1
 
     def poisson_sums(self, draws: int, seed: Seed, name: str) -> tuple[Floats, Floats]:
         """Draw each row a Poisson(1) number of times, as a bootstrap of independent rows does.
@@ -187,6 +225,18 @@ class Moments:
 
         rows, sums = zip(*each(some, range(0, draws, _DRAWS)), strict=True)
         return np.concatenate(rows), np.concatenate(sums)
+
+
+def _drawn_sums(
+    read: Callable[[Integers], Floats], rows: int, sizes: Integers, rng: np.random.Generator
+) -> Floats:
+    """Return sums over random rows, so many for each group, without replacement."""
+    numbers = read(rng.choice(rows, int(sizes.sum()), replace=False))
+    found = np.zeros((len(sizes), numbers.shape[1]))
+    known = sizes > 0
+    if known.any():
+        found[known] = np.add.reduceat(numbers, (np.cumsum(sizes) - sizes)[known], axis=0)
+    return found
 
 
 def lower_root(covariance: Floats) -> Floats:

@@ -65,9 +65,9 @@ def _key(seed: Seed, name: str) -> Words:
     return np.array([key & 0xFFFFFFFF, key >> 32], dtype=np.uint64)
 
 
-def place_keys(start: int, many: int) -> Words:
-    """Return keys of units that have no name but their place, shape (many,)."""
-    return unit_keys([f"\x00{start + place}" for place in range(many)])
+def place_keys(places: Integers) -> Words:
+    """Return keys of units that have no name but their place, shape (units,)."""
+    return unit_keys([f"\x00{place}" for place in places.tolist()])
 
 
 def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> Words:
@@ -289,37 +289,6 @@ def add_relabelled(
         for place in range(len(labels)):
             for column in range(values.shape[1]):
                 found[line, labels[place], column] += values[place, column]
-
-
-@compiled("void(uint64[::1], int64[:, ::1], float64[:, ::1], float64[:, :, ::1])")
-def add_shuffled(states: Words, counts: Integers, values: Floats, found: Floats) -> None:
-    """Add up values by label after labels are shuffled, each line with a stream of its own.
-
-    Parameters
-    ----------
-    states : ndarray of uint64, shape (lines,)
-        States of the streams: keys at first, written over, so that a further call goes on.
-    counts : ndarray of int64, shape (lines, labels)
-        How many of the n members have each label.
-    values : ndarray, shape (n, k)
-        k numbers of each member.
-    found : ndarray, shape (lines, labels, k)
-        To which the sums are added.
-    """
-    held = np.empty(len(values), np.int32)
-    for line in range(len(states)):
-        place = 0
-        for label in range(counts.shape[1]):
-            for _ in range(counts[line, label]):
-                held[place] = label
-                place += 1
-        state = states[line]
-        for i in range(len(held) - 1, -1, -1):
-            state, other = _below(state, i + 1)
-            label, held[other] = held[other], held[i]
-            for column in range(values.shape[1]):
-                found[line, label, column] += values[i, column]
-        states[line] = state
 
 
 @compiled()

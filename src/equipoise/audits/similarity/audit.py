@@ -255,9 +255,7 @@ class Similarity(ByQuery[Config, Design]):
         """Measure gaps, normalised similarities and hypotheses of one design."""
         measures, place, scale = config.measures, design.at(), design.scale
         compares, arguments = "similarity_gap" in measures, design.arguments()
-        gap = similarity_gap(
-            **arguments, scale=scale, resampling=resampling if compares else None
-        )
+        gap = similarity_gap(**arguments, scale=scale, resampling=resampling if compares else None)
         findings = [*_gap_findings(gap, place, scale)] if compares else []
         spread = None
         if "normalized_similarity_mad" in measures:
@@ -270,7 +268,14 @@ class Similarity(ByQuery[Config, Design]):
             for part in _concepts(gap)
         }
         every, declared = with_preferences(
-            design, arguments, design.k, findings, resampling, effects=effects, unit=unit, gap=gap.metric
+            design,
+            arguments,
+            design.k,
+            findings,
+            resampling,
+            effects=effects,
+            unit=unit,
+            gap=gap.metric,
         )
         rows = {"group_effects": _effects(gap, spread, at), "hypotheses": declared}
         note = (

@@ -441,7 +441,7 @@ def whole_units(codes: Integers | Integers32, names: tuple[str, ...]) -> tuple[I
     """Make rows without a unit, -1, units of their own; return units and the keys of all units."""
     units, alone = codes.astype(np.int64), np.flatnonzero(codes < 0)
     units[alone] = len(names) + np.arange(len(alone))
-    return units, np.append(unit_keys(names), place_keys(0, len(alone)))
+    return units, np.append(unit_keys(names), place_keys(np.arange(len(alone))))
 
 
 def item_sampler(

@@ -98,9 +98,9 @@ class CosineScores:
 
         def add(start: int) -> None:
             rows = np.arange(start, min(start + BLOCK, len(self)))
-            dots, squares = np.empty((len(rows), len(self.queries))), np.empty(len(rows))
-            inner_all(self._vectors(rows), self.queries, dots, squares)
-            lengths = self._lengths(rows, squares)
+            vectors, dots = self._vectors(rows), np.empty((len(rows), len(self.queries)))
+            _, lengths = self._products(np.zeros(len(rows), np.int64), rows, vectors)
+            inner_all(vectors, self.queries, dots)
             np.divide(dots.T, lengths, out=found[:, start : start + len(rows)])
 
         each(add, range(0, len(self), BLOCK))
@@ -234,11 +234,6 @@ class CosineScores:
         """Return the products of items with their queries, and the items' lengths, in float64."""
         dots, squares = np.empty(len(rows)), np.empty(len(rows))
         inner(vectors, owner, self.queries, dots, squares)
-        return dots, self._lengths(rows, squares)
-
-    @staticmethod
-    def _lengths(rows: Integers, squares: Floats) -> Floats:
-        """Return lengths of items from their squares; none may be zero or not finite."""
         lengths = np.sqrt(squares)
         bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
         if len(bad):
@@ -246,7 +241,7 @@ class CosineScores:
             raise InputError(
                 f"items: vector {rows[bad[0]] + 1} {what}, and has no cosine. Leave such items out"
             )
-        return lengths
+        return dots, lengths
 
     def _vectors(self, rows: Integers) -> AnyArray:
         """Return items as kernels take them: float32 or float64."""
@@ -351,46 +346,32 @@ def inner(block: AnyArray, owner: Integers, queries: Floats, dots: Floats, squar
         dots[i], squares[i] = total, length
 
 
-@compiled(*float_rows("void(rows, float64[:, ::1], float64[:, ::1], float64[::1])"))
-def inner_all(block: Any, queries: Any, dots: Any, squares: Any) -> None:
-    """Write the products of each vector with every query, and with itself: as `inner` adds.
+@compiled(*float_rows("void(rows, float64[:, ::1], float64[:, ::1])"))
+def inner_all(block: Any, queries: Any, dots: Any) -> None:
+    """Write the products of each vector with every query, to the digits of `inner`.
 
     Parameters
     ----------
     block : ndarray of float32 or float64, shape (m, d)
     queries : ndarray of float64, shape (q, d)
     dots : ndarray of float64, shape (m, q)
-    squares : ndarray of float64, shape (m,)
-        Written, as `dots` is.
+        Written.
     """
     many, size = block.shape
     even = size - size % _LANES
-    sums = np.zeros(_LANES)
+    dot = np.zeros(_LANES)
     for i in range(many):
         row = block[i]
-        for lane in range(_LANES):
-            sums[lane] = 0.0
-        for start in range(0, even, _LANES):
-            for lane in range(_LANES):
-                value = np.float64(row[start + lane])
-                sums[lane] += value * value
-        total = 0.0
-        for lane in range(_LANES):
-            total += sums[lane]
-        for j in range(even, size):
-            value = np.float64(row[j])
-            total += value * value
-        squares[i] = total
         for q in range(len(queries)):
             query = queries[q]
             for lane in range(_LANES):
-                sums[lane] = 0.0
+                dot[lane] = 0.0
             for start in range(0, even, _LANES):
                 for lane in range(_LANES):
-                    sums[lane] += np.float64(row[start + lane]) * query[start + lane]
+                    dot[lane] += np.float64(row[start + lane]) * query[start + lane]
             total = 0.0
             for lane in range(_LANES):
-                total += sums[lane]
+                total += dot[lane]
             for j in range(even, size):
                 total += np.float64(row[j]) * query[j]
             dots[i, q] = total

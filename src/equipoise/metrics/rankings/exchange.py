@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 
-from equipoise.core import Floats, Integers, Integers32, Words32, record
+from equipoise.core import Integers, Integers32, Words32, record
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange, varies
-from equipoise.stats.streams import Seed, add_shuffled, stream
+from equipoise.stats.streams import Seed, stream
 from equipoise.stats.threads import each
 
 Result = TypeVar("Result")
@@ -215,94 +214,6 @@ def exchange_labels(
         return function(np.stack(drawn).astype(np.int32))
 
     return each(block, range(0, draws, size))
-
-
-# Images from which on this is quicker than an array of labels for each draw.
-_MANY = 1 << 13
-# Draws that a thread makes together, and numbers of a part, which is read for each of them.
-_TOGETHER, _NUMBERS = 128, 1 << 15
-# Images of a part, at least.
-_LEAST = 256
-
-
-def exchange_alone(items: Integers, codes: Integers32, stratum: Integers) -> bool:
-    """Whether items are many, and exchange labels with each other and no others.
-
-    Parameters
-    ----------
-    items : ndarray of int64, shape (m,)
-        Distinct rows.
-    codes : ndarray of int32, shape (n,)
-        Labels; -1 does not take part.
-    stratum : ndarray of int64, shape (n,)
-        Labels exchange within a stratum.
-    """
-    if len(items) < _MANY:
-        return False
-    members = (stratum == stratum[items[0]]) & (codes >= 0)
-    return bool(members[items].all()) and np.count_nonzero(members) == len(items)
-
-
-def of_shuffled(
-    function: Callable[[Floats], Result],
-    scores: Floats,
-    sizes: Integers,
-    draws: int,
-    seed: Seed,
-    name: str,
-) -> list[Result]:
-    """Apply a function to sums of scores by group, groups exchanged among all images.
-
-    Parameters
-    ----------
-    function : callable
-        Takes sums of shape (some draws, groups, k), the same for groups in another order, but for
-        those of equal sizes. What it returns for a draw must not depend on the others.
-    scores : ndarray, shape (n, k)
-        k numbers of each image.
-    sizes : ndarray of int64, shape (groups,)
-        Images of each group, n together.
-    draws : int
-    seed, name : int, str
-        Key of the random stream.
-
-    Returns
-    -------
-    list
-        What the function returned, in the order of the draws.
-    """
-    ends = np.append(np.arange(0, len(scores), _part(scores.shape[1])), len(scores)).tolist()
-    order = np.argsort(sizes, kind="stable")
-
-    def some(start: int) -> Result:
-        rng = stream(seed, name, "parts", start)
-        many = min(_TOGETHER, draws - start)
-        states = rng.integers(1 << 64, size=many, dtype=np.uint64)
-        found = np.zeros((many, len(sizes), scores.shape[1]))
-        left = np.repeat(sizes[order][None], many, axis=0)
-        for first, last in pairwise(ends):
-            counts = _dealt(rng, left, last - first)
-            left -= counts
-            add_shuffled(states, counts, scores[first:last], found)
-        return function(found[:, np.argsort(order)])
-
-    return each(some, range(0, draws, _TOGETHER))
-
-
-def _part(numbers: int) -> int:
-    return max(_LEAST, _NUMBERS // numbers)
-
-
-def _dealt(rng: np.random.Generator, left: Integers, size: int) -> Integers:
-    """Return how many labels of each group are among the next ones, shape (draws, groups)."""
-    counts, wanted = np.zeros_like(left), np.full(len(left), size)
-    others = left.sum(axis=1)
-    for group in range(left.shape[1] - 1):
-        others -= left[:, group]
-        counts[:, group] = rng.hypergeometric(left[:, group], others, wanted)
-        wanted -= counts[:, group]
-    counts[:, -1] = wanted
-    return counts
 
 
 @compiled("boolean(int32[:, ::1], int64[::1], int64[::1], uint32[::1])")

@@ -151,7 +151,7 @@ def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
     """
     keys, start = np.zeros(many, dtype=np.uint64), 0
     for some in items:
-        keys[some] = place_keys(start, len(some))
+        keys[some] = place_keys(np.arange(start, start + len(some)))
         start += len(some)
     for what, labels in (("sets", pooling.get("sets")), ("units", pooling.get("units"))):
         if labels is not None:

@@ -54,10 +54,8 @@ from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import (
     UNITS,
-    exchange_alone,
     exchange_labels,
     group_sums,
-    of_shuffled,
 )
 from equipoise.metrics.rankings.measures import permutations, query_weights
 from equipoise.metrics.rankings.pools import Pooling, Pools, image_keys, pools_of
@@ -66,8 +64,9 @@ from equipoise.metrics.spec import AGAINST_REST, COSINE, MetricSpec, make_estima
 from equipoise.stats.chance import band
 from equipoise.stats.draws import varies
 from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
+from equipoise.stats.moments import Moments
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import Seed, unit_times
+from equipoise.stats.streams import Seed, place_keys, unit_times
 from equipoise.stats.threads import added
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
@@ -75,6 +74,10 @@ _DECIMALS = 12
 # Numbers that are held at once: weights of images over all replicates, patterns of sets,
 # differences of pairs.
 _CELLS = 4_000_000
+# Images from which on sums of large groups are drawn from their moments; below, no group's is.
+_LARGE, _FEW = 1 << 13, 100
+# Images whose numbers are read at once.
+_ROWS = 1 << 16
 # Draws that the chance bands of single groups rest on.
 _BANDS = 1000
 # Freedom where no concept limits it.
@@ -82,11 +85,20 @@ _MANY = 1 << 30
 _NOT_THERE = "not in the pool"
 _SETS = "groups are exchangeable within each counterfactual set"
 _IMAGES = "groups are exchangeable over the images of each pool"
+_MOMENTS = "sums of large groups are drawn from their permutation moments"
 _RATIOS = "the largest difference from all other images in standard errors"
 # Of the largest eigenvalue, what counts as none: groups that do not meet in a set.
 _NOTHING = 1e-9
 # Of the sum of squares, what is rounding only.
 _FLAT = 1e-20
+
+Numbers = Callable[[slice | Integers], Floats]
+"""From some images, by their places, to k numbers of each, shape (some, k)."""
+
+
+def with_squares(numbers: Floats) -> Floats:
+    """Return numbers and their squares, (n, k) to (n, 2 k)."""
+    return np.hstack([numbers, numbers**2])
 
 
 @record
@@ -99,7 +111,8 @@ class Block:
         Indices of the pools.
     items : ndarray of int64, shape (n,)
         Images of groups that are compared, in sets of several groups.
-    scores : ndarray of float64, shape (concepts, n)
+    plain : ndarray of float64, shape (n, concepts)
+        Scores less their mean over the pool, which rounds less than the scores do.
     codes : ndarray of int32, shape (n,)
     stratum : ndarray of int64, shape (n,)
         Set of each image, from 0.
@@ -110,7 +123,7 @@ class Block:
 
     places: Integers
     items: Integers
-    scores: Floats
+    plain: Floats
     codes: Integers32
     stratum: Integers
     loose: Booleans
@@ -136,9 +149,11 @@ class Block:
     @cached_property
     def centred(self) -> Floats:
         """Scores less the mean of their set, shape (n, concepts)."""
-        sets, found = len(self.counts), np.empty(self.scores.shape[::-1])
+        sets, found = len(self.counts), np.empty(self.plain.shape)
+        if sets == 1:
+            return self.plain
         sizes = self.counts.sum(axis=1)
-        for column, row in enumerate(self.scores):
+        for column, row in enumerate(self.plain.T):
             sums = np.bincount(self.stratum, weights=row, minlength=sets)
             found[:, column] = row - (sums / sizes)[self.stratum]
         return found
@@ -149,24 +164,19 @@ class Block:
         whole = laplacian(self.counts).sum(axis=0)[np.ix_(self.kept, self.kept)]
         return np.linalg.inv(_anchored(whole[None])[0])
 
-    @cached_property
-    def plain(self) -> Floats:
-        """Scores less their mean over the pool, which rounds less than the scores do."""
-        return np.ascontiguousarray((self.scores - self.scores.mean(axis=1, keepdims=True)).T)
-
-    def summed(self, units: Integers | None) -> Floats:
-        """Return what means by group and their variances add up for each image, shape (n, k).
+    def summed(self, units: Integers | None) -> Numbers:
+        """Return what means by group and their variances add up for each image, (n, k).
 
         `plain` and its squares; where units (rows,) exchange groups as one, S² / n, S and n, with
         S the sum of the n images of a unit of one group.
         """
         if units is None:
-            return np.hstack([self.plain, self.plain**2])
+            return lambda rows: with_squares(self.plain[rows])
         own, alone = units[self.items], np.arange(len(self.items)) + len(units)
         own = np.unique(np.where(varies(own, self.codes)[own], alone, own), return_inverse=True)[1]
         sums = np.stack([np.bincount(own, column) for column in self.plain.T], axis=1)[own]
         many = np.bincount(own)[own, None].astype(np.float64)
-        return np.hstack([self.plain, sums**2 / many, sums, many])
+        return np.hstack([self.plain, sums**2 / many, sums, many]).__getitem__
 
     def ratios(self, effects: Floats, sums: Floats, counts: Floats) -> Floats:
         """Return effects above all other images in standard errors, (draws, concepts, groups).
@@ -325,24 +335,77 @@ class Exchanged:
     places : ndarray of int64, shape (concepts,)
         Indices of the pools.
     items : ndarray of int64, shape (n,)
-    by_image : ndarray, shape (n, concepts)
-        Numbers that are added by group.
+    numbers : callable
+        From some of the images, by their places, to their numbers that are added by group, those
+        of each concept first: (some, k).
     statistic : callable
-        From sums (draws, groups, concepts) and counts (draws or 1, groups) to an array (draws,
+        From sums (draws, groups, k) and counts (draws or 1, groups) to an array (draws,
         concepts, ...).
     """
 
     places: Integers
     items: Integers
-    by_image: Floats
+    numbers: Numbers
     statistic: Callable[[Floats, Any], Floats]
 
     def __call__(self, codes: Integers32, groups: int) -> Floats:
         """Return the statistic with groups (draws, n)."""
-        sums = np.zeros((len(codes), groups, self.by_image.shape[1]))
+        sums = np.zeros((len(codes), groups, self.width))
         counts = np.zeros((len(codes), groups))
-        group_sums(np.ascontiguousarray(codes), self.by_image, sums, counts)
+        for start in range(0, len(self.items), _ROWS):
+            some = slice(start, start + _ROWS)
+            held = np.ascontiguousarray(codes[:, some]), np.ascontiguousarray(self.numbers(some))
+            group_sums(*held, sums, counts)
         return self.statistic(sums, counts)
+
+    @property
+    def width(self) -> int:
+        """How many numbers each image has."""
+        return len(self.numbers(slice(0, 1))[0])
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Moments of the numbers over all images."""
+        return Moments.of(self.numbers, len(self.items), self.width)
+
+    def moments_of(self, rows: Integers) -> Moments:
+        """Return moments of the numbers over some images."""
+        return Moments.of(lambda part: self.numbers(rows[part]), len(rows), self.width)
+
+    def effort(self, sizes: Integers) -> int:
+        """Return about how many numbers a draw from moments takes, with groups of some sizes."""
+        order = np.sort(sizes)
+        few = self.moments.few(order, len(self.places))
+        return len(sizes) * self.width + int(order[:few].sum())
+
+    def drawn(self, sizes: Integers, draws: int, rng: Seed, name: str) -> Floats:
+        """Return the statistic with groups exchanged between all images: see `Moments`."""
+
+        def of_sums(sums: Floats) -> Floats:
+            return self.statistic(sums, sizes[None])
+
+        moments, first = self.moments, len(self.places)
+        return np.concatenate(
+            moments.exchanged_sums(of_sums, sizes, draws, rng, name, self.numbers, first)
+        )
+
+
+def many_independent(items: Integers, pools: Pools) -> bool:
+    """Return whether images are many, and neither of sets nor of units."""
+    return len(items) >= _LARGE and pools.member is None and pools.units is None
+
+
+def exchanges(
+    measured: Sequence[Exchanged], pools: Pools, codes: Integers32, resampling: Resampling
+) -> int:
+    """Return how many exchanges of groups resolve the finest p-value, within the budget."""
+    effort, groups = 0, len(pools.groups)
+    for one in measured:
+        if many_independent(one.items, pools):
+            effort += one.effort(np.bincount(codes[one.items], minlength=groups))
+        else:
+            effort += len(one.items)
+    return permutations(resampling, effort)
 
 
 def exchanged(
@@ -359,7 +422,8 @@ def exchanged(
     ----------
     measured : sequence of Exchanged
     pools : Pools
-        Images exchange groups within sets; without these within their pool, units as one.
+        Images exchange groups within sets; without these within their pool, units as one. Sums
+        of many independent images are drawn from their moments.
     codes : ndarray of int32, shape (n,)
         Group of each image, -1 for none.
     draws, rng, name
@@ -368,15 +432,10 @@ def exchanged(
     done, rest, groups = [], [], len(pools.groups)
     stratum, units = (pools.block, pools.units) if pools.member is None else (pools.member, None)
     for one in measured:
-        if units is None and exchange_alone(one.items, codes, stratum):
+        if many_independent(one.items, pools):
             sizes = np.bincount(codes[one.items], minlength=groups)
-
-            def of_sums(sums: Floats, one: Exchanged = one, sizes: Integers = sizes) -> Floats:
-                return one.statistic(sums, sizes[None])
-
             key = f"{name}, block {pools.pools[one.places[0]].block}"
-            parts = of_shuffled(of_sums, one.by_image, sizes, draws, rng, key)
-            done.append((one.places, np.concatenate(parts)))
+            done.append((one.places, one.drawn(sizes, draws, rng, key)))
         else:
             rest.append(one)
     if rest:
@@ -399,6 +458,51 @@ def exchanged(
     return found
 
 
+def resampled_totals(
+    one: Exchanged, codes: Integers32, start: int, groups: int, replicates: int, rng: Seed
+) -> tuple[Floats, Floats]:
+    """Resample independent images: sums of large groups from moments, others image by image.
+
+    Parameters
+    ----------
+    one : Exchanged
+    codes : ndarray of int32, shape (n,)
+        Groups of its images.
+    start : int
+        Place of the first of them among all that are resampled.
+    groups, replicates, rng
+        How many, and the seed.
+
+    Returns
+    -------
+    tuple of ndarray
+        Sums, shape (replicates, groups, k), and counts of images, (replicates, groups).
+    """
+    sums, counts = np.zeros((replicates, groups, one.width)), np.zeros((replicates, groups))
+    rows = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])
+    few = [np.empty(0, dtype=np.int64)]
+    # Streams have the rank of a group's size, as renamed groups keep it.
+    for rank, group in enumerate(sorted(range(len(rows)), key=lambda group: len(rows[group]))):
+        moments = one.moments_of(own := rows[group]) if len(rows[group]) >= _FEW else None
+        if moments is not None and moments.normal(len(own), first=len(one.places)):
+            drawn = moments.poisson_sums(replicates, rng, f"bootstrap, {start}, {rank}")
+            counts[:, group], sums[:, group] = drawn
+        else:
+            few.append(rows[group])
+    chosen, step = np.concatenate(few), max(1, _CELLS // replicates)
+
+    def add(at: int) -> list[Floats]:
+        some = chosen[at : at + step]
+        numbers, keys = one.numbers(some), place_keys(start + some)
+        _, _, drawn, many = drawn_totals(keys, codes[some], groups, numbers, replicates, rng)
+        return [drawn.transpose(0, 2, 1), many]
+
+    if len(chosen):
+        by_image = added(add, range(0, len(chosen), step))
+        sums, counts = sums + by_image[0], counts + by_image[1]
+    return sums, counts
+
+
 @record
 class Effects:
     """Effects of groups in all pools.
@@ -412,15 +516,14 @@ class Effects:
         Images of all blocks, one after the other.
     alone : int
         Images whose set holds no other group: they compare nothing.
-    keys : ndarray of uint64, shape (n,)
-        What each image is resampled with: its unit, else its set, else itself.
+    pooling : Pooling
     """
 
     pools: Pools
     blocks: tuple[Block, ...]
     items: Integers
     alone: int
-    keys: Words
+    pooling: Pooling
 
     @classmethod
     def of(cls, pools: Pools, pooling: Pooling, scale: float) -> Effects:
@@ -436,19 +539,24 @@ class Effects:
         alike = pools.alike(range(len(pools.pools)))
         made = [_block(pools, places, codes, member, scale) for places in alike]
         blocks = tuple(block for block, _ in made if len(block.items) and len(block.kept) > 1)
-        keys = image_keys([one.items for one in blocks], len(codes), pooling)
         items = np.concatenate([np.empty(0, dtype=np.int64), *(one.items for one in blocks)])
+        found = cls(pools, blocks, items, sum(out for _, out in made), pooling)
         if member is not None and pools.units is not None:
             rows = items[member[items] >= 0]
-            unit = np.unique(keys[rows], return_inverse=True)[1]
+            unit = np.unique(found.keys[rows], return_inverse=True)[1]
             split = np.flatnonzero(varies(member[rows], unit))
             if len(split):
                 raise InputError(
                     f"units: set {names[split[0]]!r} has images of several units; expected "
                     "each set within one unit, since sets are resampled whole"
                 )
-        alone = sum(out for _, out in made)
-        return cls(pools, blocks, items, alone, keys)
+        return found
+
+    @cached_property
+    def keys(self) -> Words:
+        """What each image is resampled with: its unit, else its set, else itself; (n,)."""
+        many = len(self.pools.groups.codes)
+        return image_keys([one.items for one in self.blocks], many, self.pooling)
 
     @cached_property
     def known(self) -> Integers:
@@ -475,7 +583,7 @@ class Effects:
                 return function(block.effects(sums, counts, paired=paired))
 
             by_image = block.centred if paired else block.plain
-            return Exchanged(block.places, block.items, by_image, statistic)
+            return Exchanged(block.places, block.items, by_image.__getitem__, statistic)
 
         return [one(block) for block in self.blocks]
 
@@ -503,8 +611,8 @@ class Effects:
                     single = block.ratios(effects, sums, counts)
                 return np.concatenate([gaps(effects)[..., None], single], axis=-1)
 
-            by_image = block.centred if paired else block.summed(self.pools.units)
-            return Exchanged(block.places, block.items, by_image, statistic)
+            numbers = block.centred.__getitem__ if paired else block.summed(self.pools.units)
+            return Exchanged(block.places, block.items, numbers, statistic)
 
         return [one(block) for block in self.blocks]
 
@@ -521,7 +629,8 @@ class Effects:
         """Units with the group that has fewest of them, less one; (pools,)."""
         found = np.zeros(len(self.pools.pools), dtype=np.int64)
         for one in self.blocks:
-            found[one.places] = spare_units(self.keys[one.items], one.codes, one.kept.tolist())
+            keys = None if many_independent(one.items, self.pools) else self.keys[one.items]
+            found[one.places] = spare_units(keys, one.codes, one.kept.tolist())
         return found
 
     def exchanged(
@@ -544,16 +653,27 @@ class Effects:
         measured = self._tested if function is None else self._measured(function)
         return exchanged(measured, self.pools, usable_codes(self.pools), draws, rng, name)
 
+    def exchanges(self, resampling: Resampling) -> int:
+        """Return how many exchanges of groups resolve the finest p-value, within the budget."""
+        return exchanges(self._tested, self.pools, usable_codes(self.pools), resampling)
+
     def resampled(self, replicates: int, rng: Seed) -> Floats:
         """Return effects of resampled units, (replicates, pools, groups)."""
         found = np.full((replicates, *self.pools.sizes.shape), np.nan)
-        for one in self.blocks:
-            found[:, one.places] = one.resampled(self.keys[one.items], replicates, rng)
+        starts = np.cumsum([0, *(len(one.items) for one in self.blocks)]).tolist()
+        for one, plain, start in zip(self.blocks, self._measured(np.asarray), starts, strict=False):
+            if many_independent(one.items, self.pools):
+                drawn = resampled_totals(plain, one.codes, start, one.groups, replicates, rng)
+                found[:, one.places] = plain.statistic(*drawn)
+            else:
+                found[:, one.places] = one.resampled(self.keys[one.items], replicates, rng)
         return found
 
 
-def spare_units(keys: Words, codes: Integers32, groups: Sequence[int]) -> int:
-    """Return the units of the group that has fewest of them, less one."""
+def spare_units(keys: Words | None, codes: Integers32, groups: Sequence[int]) -> int:
+    """Return the units of the group that has fewest of them, less one; None: each is its own."""
+    if keys is None:
+        return int(np.bincount(codes)[groups].min()) - 1
     return min(len(np.unique(keys[codes == group])) for group in groups) - 1
 
 
@@ -580,11 +700,12 @@ def _block(
     order = np.lexsort((codes[items], first))
     order = order[several[stratum[order]]]
     strata = np.unique(stratum[order], return_inverse=True)[1]
-    scores, kept = np.empty((len(places), len(order))), chosen[order]
-    for line, index in zip(scores, places, strict=True):
-        line[:] = scale * pools.scores(index)[kept].astype(np.float64)
+    plain, kept = np.empty((len(order), len(places))), chosen[order]
+    for column, index in enumerate(places):
+        scores = scale * pools.scores(index)[kept].astype(np.float64)
+        plain[:, column] = scores - scores.sum() / max(len(scores), 1)
     made = Block(
-        np.array(places), items[order], scores, codes[items][order],
+        np.array(places), items[order], plain, codes[items][order],
         strata.astype(np.int64), loose[order], len(pools.groups),
     )  # fmt: skip
     return made, len(items) - len(order)
@@ -634,7 +755,7 @@ class Concepts:
     @property
     def null(self) -> str:
         """The null hypothesis in words."""
-        return _SETS if self.pools.paired else _IMAGES if self.pools.units is None else UNITS
+        return null_of(self.pools)
 
     def draws(self, each: Floats, null: Floats | None, text: str = "") -> Draws:
         """Put the mean over concepts first, and each concept after it."""
@@ -712,6 +833,14 @@ class Concepts:
         )
 
 
+def null_of(pools: Pools) -> str:
+    """Return the null hypothesis of pools in words, and how it is drawn."""
+    if pools.paired or pools.units is not None:
+        return _SETS if pools.paired else UNITS
+    large = any(many_independent(pool.items, pools) for pool in pools.pools)
+    return f"{_IMAGES}; {_MOMENTS}" if large else _IMAGES
+
+
 def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
     """Hold a number against its chance level, with the p-value of what is tested."""
     found, by = (against_chance(one, index, "higher") for one in (draws, tested or draws))
@@ -771,15 +900,19 @@ def normalized_similarity_mad(
     each, freedom = np.full(len(pools.pools), np.nan), np.zeros(len(pools.pools), dtype=np.int64)
     each[known] = deviation(p[known], compared[known])
     if isinstance(resampling, Bootstrap):
-        keys = image_keys([one.items for one in blocks], len(codes), pooling)
         boot = np.full((resampling.replicates, *shape), np.nan)
-        for one in blocks:
-            boot[:, one.places] = _resampled(one, codes, keys, resampling.replicates, rng)
+        places = [one.items for one in blocks]
+        starts = np.cumsum([0, *map(len, places)]).tolist()
+        every = all(many_independent(some, pools) for some in places)
+        keys = None if every else image_keys(places, len(codes), pooling)
+        for one, start in zip(blocks, starts, strict=False):
+            own = None if many_independent(one.items, pools) or keys is None else keys[one.items]
+            boot[:, one.places] = _resampled(one, codes, own, start, resampling.replicates, rng)
             kept = np.flatnonzero(compared[one.places[0]]).tolist()
-            freedom[one.places] = spare_units(keys[one.items], codes[one.items], kept)
+            freedom[one.places] = spare_units(own, codes[one.items], kept)
     if resampling is not None:
         blocks = [replace(one, statistic=partial(_mad, compared[one.places])) for one in blocks]
-        many = permutations(resampling, sum(len(one.items) for one in blocks))
+        many = exchanges(blocks, pools, codes, resampling)
         null = exchanged(blocks, pools, codes, many, rng, "similarity")
     concepts = Concepts("normalized_similarity_mad", pools, known, resampling, rng)
     draws, shown = concepts.draws(each, null), np.where(compared, p, np.nan)
@@ -822,7 +955,7 @@ def _standardised(pools: Pools) -> Iterator[Exchanged]:
             row -= row.mean()
             row /= row.std()
             by_image[:, column] = row[order]
-        yield Exchanged(np.array(places), items[order], by_image, _means)
+        yield Exchanged(np.array(places), items[order], by_image.__getitem__, _means)
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
@@ -836,22 +969,30 @@ def _mad(compared: Booleans, sums: Floats, counts: Floats) -> Floats:
 
 
 def _resampled(
-    one: Exchanged, codes: Integers32, keys: Words, replicates: int, rng: Seed
+    one: Exchanged, codes: Integers32, keys: Words | None, start: int, replicates: int, rng: Seed
 ) -> Floats:
     """Return p of resampled images of some concepts, shape (replicates, concepts, groups).
 
-    Images are taken some at a time, with all replicates.
+    Images are taken some at a time, with all replicates; without keys their totals by group are
+    drawn, see `resampled_totals`.
     """
-    step, groups = max(1, _CELLS // replicates), int(codes.max()) + 1
+    step, groups, own = max(1, _CELLS // replicates), int(codes.max()) + 1, codes[one.items]
 
-    def add(start: int) -> list[Floats]:
-        some, scores = one.items[start : start + step], one.by_image[start : start + step]
+    def add(at: int, keys: Words) -> list[Floats]:
+        some = slice(at, at + step)
+        numbers = one.numbers(some)
         order, weights, sums, counts = drawn_totals(
-            keys[some], codes[some], groups, scores, replicates, rng
+            keys[some], own[some], groups, numbers, replicates, rng
         )
-        return [sums, counts, weights @ scores[order] ** 2]
+        return [sums, counts, weights @ numbers[order] ** 2]
 
-    sums, counts, squares = added(add, range(0, len(one.items), step))
+    if keys is None:
+        both = replace(one, numbers=lambda rows: with_squares(one.numbers(rows)))
+        drawn, counts = resampled_totals(both, own, start, groups, replicates, rng)
+        sums, squares = np.split(drawn.transpose(0, 2, 1), 2, axis=1)
+        squares = squares.sum(axis=2)
+    else:
+        sums, counts, squares = added(partial(add, keys=keys), range(0, len(one.items), step))
     total = counts.sum(axis=1)[:, None]
     with unwarned():
         mean = sums.sum(axis=2) / total
@@ -921,7 +1062,7 @@ def similarity_gap(
     concepts = Concepts(metric, pools, effects.known, resampling, rng)
     null, boot, many = None, np.empty((0, *pools.sizes.shape)), 0
     if resampling is not None:
-        many = permutations(resampling, len(effects.items))
+        many = effects.exchanges(resampling)
         null = effects.exchanged(many, rng, "similarity gap")
     if isinstance(resampling, Bootstrap):
         boot = effects.resampled(resampling.replicates, rng)
@@ -968,7 +1109,7 @@ def _pool_order(concepts: Concepts, effects: Effects, many: int) -> Part:
     """Return the gap of plain means against a random order of the pool."""
     plain = replace(effects, pools=replace(effects.pools, member=None, units=None))
     again = plain.exchanged(many, concepts.rng, "similarity pool", gaps)
-    pooled = concepts.draws(gaps(plain.effects), again, _IMAGES)
+    pooled = concepts.draws(gaps(plain.effects), again, null_of(plain.pools))
     held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
     return part(f"{concepts.metric}_pool_order", "", pooled, 0, held=held, n=n)
 
