@@ -1,0 +1,102 @@
+"""The null of many images, drawn from moments, has the tails of permutation."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from equipoise.metrics import normalized_similarity_mad, similarity_gap
+from equipoise.metrics.building import gaps
+from equipoise.metrics.rankings.pools import pools_of
+from equipoise.metrics.values import similarity
+from equipoise.stats import Permutation
+from equipoise.stats.moments import Moments
+
+pytestmark = pytest.mark.slow
+
+WORLDS, IMAGES = 200, 1_500
+# Draws of each world by permutation, and from moments, which cost little.
+PERMUTED, DRAWN = 5_000, 200_000
+TAILS = (0.05, 0.01, 0.001, 0.0001)
+STATISTICS = {
+    "gap": gaps,
+    "effect": lambda effects: effects[..., 0],
+    "spread": lambda effects: np.abs(effects).sum(axis=-1),
+}
+
+
+@cache
+def world(seed):
+    """Return skewed scores of groups of several sizes, near the limit of what counts as normal."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet([4.0] * rng.integers(2, 5))
+    shares = np.maximum(shares, 0.15)
+    groups = rng.choice(len(shares), IMAGES, p=shares / shares.sum()).astype(str)
+    shape = rng.choice([60.0, 200.0, 1000.0])
+    scores = rng.gamma(shape, size=IMAGES) / np.sqrt(shape)
+    return scores + 0.15 * rng.random() * (groups == "0"), groups
+
+
+def _large(monkeypatch, images):
+    monkeypatch.setattr(similarity, "_LARGE", images)
+
+
+def drawn(seed, draws):
+    """Return statistics of world `seed` with groups exchanged, and what was observed."""
+    scores, groups = world(seed)
+    effects = similarity.Effects.of(pools_of(scores, groups), {}, 1.0)
+
+    def every(found):
+        return np.stack([one(found) for one in STATISTICS.values()], axis=-1)
+
+    null = effects.exchanged(draws, seed, "test", every)
+    return null[:, 0], every(effects.effects[None])[0, 0]
+
+
+def test_worlds_are_drawn_from_moments():
+    """Most groups are large enough, and some of the worlds are as skewed as is allowed."""
+    alone = []
+    for seed in range(WORLDS):
+        scores, groups = world(seed)
+        found = Moments.of(lambda part, scores=scores: scores[part, None], IMAGES, 1)
+        sizes = np.sort(np.unique(groups, return_counts=True)[1])
+        alone.append(found.few(sizes) == 0)
+    assert np.mean(alone) > 0.5
+
+
+def test_tails_are_those_of_permutation(monkeypatch):
+    """What moments exceed once in 10,000 draws, exchanged labels do as often, in 200 worlds."""
+    beyond = np.zeros((len(TAILS), len(STATISTICS)))
+    apart = []
+    for seed in range(WORLDS):
+        _large(monkeypatch, IMAGES)
+        moments, observed = drawn(seed, DRAWN)
+        _large(monkeypatch, IMAGES + 1)
+        permuted, _ = drawn(seed, PERMUTED)
+        limits = np.quantile(moments, [1.0 - tail for tail in TAILS], axis=0)
+        beyond += (permuted[None] > limits[:, None]).sum(axis=1)
+        p, exact = ((null >= observed).mean(axis=0) for null in (moments, permuted))
+        error = np.sqrt(np.maximum(p * (1 - p), 5 / PERMUTED) * (1 / PERMUTED + 1 / DRAWN))
+        apart.append((exact - p) / error)
+    tails, draws = np.array(TAILS)[:, None], WORLDS * PERMUTED
+    # The limits themselves are drawn: their error counts too.
+    error = np.sqrt(tails * (1 / draws + 1 / (WORLDS * DRAWN)))
+    assert (np.abs(beyond / draws - tails) < 4 * error).all(), beyond / draws / tails
+    # Differences of p are the noise of draws alone: of mean square 1.
+    assert np.abs(apart).max() < 5
+    assert (np.mean(np.square(apart), axis=0) < 1 + 4 * np.sqrt(2 / WORLDS)).all()
+
+
+@pytest.mark.parametrize("metric", [normalized_similarity_mad, similarity_gap])
+def test_p_values_of_metrics_are_those_of_permutation(metric, monkeypatch):
+    apart = []
+    for seed in range(WORLDS):
+        ps = []
+        for images in (IMAGES, IMAGES + 1):
+            _large(monkeypatch, images)
+            found = metric(*world(seed), resampling=Permutation(2_000, resolution=0.01), rng=seed)
+            ps.append(found.p_value)
+        p = np.clip(np.mean(ps), 1e-3, 1 - 1e-3)
+        apart.append((ps[0] - ps[1]) / np.sqrt(2 * p * (1 - p) / 2_000))
+    assert np.abs(apart).max() < 5
+    assert np.mean(np.square(apart)) < 1 + 4 * np.sqrt(2 / WORLDS)
