@@ -347,7 +347,7 @@ def inner(block: AnyArray, owner: Integers, queries: Floats, dots: Floats, squar
 
 
 @compiled(*float_rows("void(rows, float64[:, ::1], float64[:, ::1])"))
-def inner_all(block: Any, queries: Any, dots: Any) -> None:
+def inner_all(block: AnyArray, queries: Floats, dots: Floats) -> None:
     """Write the products of each vector with every query, to the digits of `inner`.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from equipoise.core import Integers, Integers32, Words32, record
+from equipoise.core import Floats, Integers, Integers32, Words32, record
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange, varies
 from equipoise.stats.streams import Seed, stream
