@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, pairwise
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import scipy
@@ -346,7 +346,7 @@ class Exchanged:
     places: Integers
     items: Integers
     numbers: Numbers
-    statistic: Callable[[Floats, Any], Floats]
+    statistic: Callable[[Floats, Floats | Integers], Floats]
 
     def __call__(self, codes: Integers32, groups: int) -> Floats:
         """Return the statistic with groups (draws, n)."""

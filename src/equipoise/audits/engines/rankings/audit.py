@@ -39,6 +39,7 @@ from equipoise.metrics.rankings.measures import (
     retrieval_measures,
 )
 from equipoise.metrics.rankings.pools import given_shares
+from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.values.similarity import normalized_similarity_mad
 from equipoise.metrics.values.subjects import FEW_SUBJECTS
@@ -569,7 +570,8 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
             if _several(estimate) and estimate.metric not in _NO_SPREAD:
                 spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
-        every, rows = with_preferences(design, arguments, design.ks[0], findings, resampling)
+        preference = systematic_preference(**arguments, k=design.ks[0], resampling=resampling)
+        every, rows = with_preferences(design, preference, findings, resampling)
         tables = tables_of({"query_distributions": spreads, "hypotheses": rows}, _COLUMNS)
         several = design.pooled.filter(pl.col("groups") > 1)["n"]
         if config.ranking.curves and (several > design.prefixes).any():

@@ -14,7 +14,6 @@ from equipoise.audits.engines.rankings.config import HypothesisConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
 from equipoise.core import TESTED, DataError, Estimate, Family, Groups, record
 from equipoise.data import Items, load_items
-from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
 from equipoise.stats import Resampling
 
@@ -174,8 +173,7 @@ def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFindin
 
 def with_preferences(
     design: ScoreDesign,
-    arguments: Mapping[str, Any],
-    k: int,
+    estimate: Estimate,
     others: Iterable[UncorrectedFinding],
     resampling: Resampling | None,
     *,
@@ -188,10 +186,8 @@ def with_preferences(
     Parameters
     ----------
     design : ScoreDesign
-    arguments : mapping
-        Of metrics, see `ScoreDesign.arguments`.
-    k : int
-        How many of the best images count.
+    estimate : Estimate
+        The systematic preference.
     others : iterable of UncorrectedFinding
     resampling : Resampling or None
     effects : mapping of subject to mapping of group to float, optional
@@ -208,7 +204,6 @@ def with_preferences(
     """
     config = design.config
     place = design.at()
-    estimate = systematic_preference(**arguments, k=k, resampling=resampling)
     if effects is None:
         effects = {
             part.subject: {one.group: one.value for one in part.by_group}
