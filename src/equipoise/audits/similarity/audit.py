@@ -18,6 +18,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, w
 from equipoise.audits.similarity.config import Config
 from equipoise.core import Estimate, Family, GroupValue, Part, record
 from equipoise.core.types import Json
+from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.spec import AGAINST_REST
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.stats import Resampling
@@ -267,15 +268,9 @@ class Similarity(ByQuery[Config, Design]):
             part.subject: {each.group: each.value for each in part.by_group}
             for part in _concepts(gap)
         }
+        preference = systematic_preference(**arguments, k=design.k, resampling=resampling)
         every, declared = with_preferences(
-            design,
-            arguments,
-            design.k,
-            findings,
-            resampling,
-            effects=effects,
-            unit=unit,
-            gap=gap.metric,
+            design, preference, findings, resampling, effects=effects, unit=unit, gap=gap.metric
         )
         rows = {"group_effects": _effects(gap, spread, at), "hypotheses": declared}
         note = (

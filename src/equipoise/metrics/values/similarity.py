@@ -346,7 +346,7 @@ class Exchanged:
     places: Integers
     items: Integers
     numbers: Numbers
-    statistic: Callable[[Floats, Floats | Integers], Floats]
+    statistic: Callable[[Floats, Floats], Floats]
 
     def __call__(self, codes: Integers32, groups: int) -> Floats:
         """Return the statistic with groups (draws, n)."""
@@ -382,7 +382,7 @@ class Exchanged:
         """Return the statistic with groups exchanged between all images: see `Moments`."""
 
         def of_sums(sums: Floats) -> Floats:
-            return self.statistic(sums, sizes[None])
+            return self.statistic(sums, sizes[None].astype(np.float64))
 
         moments, first = self.moments, len(self.places)
         return np.concatenate(
