@@ -107,15 +107,16 @@ def sizes(*every):
     return every[:1] if quick() else every
 
 
-def alternate(*calls, repeats=5, blas_threads=1):
+def alternate(*calls, repeats=5, blas_threads=1, warm=True):
     """Return median seconds of calls, alternated in this process after one warm-up of each.
 
     Calls of microseconds are repeated within a round. No round is begun after a minute, so that
-    slow peers run once. All get the same number of BLAS threads.
+    slow peers run once. All get the same number of BLAS threads. With `warm` false there is no
+    warm-up and no repeating: the caller has warmed up what is long, by something small.
     """
     found = [[] for _ in calls]
     with threadpool_limits(blas_threads):
-        many = [_fill(call) for call in calls]
+        many = [_fill(call) if warm else 1 for call in calls]
         started = perf_counter()
         for _ in range(1 if quick() else repeats):
             for times, call, number in zip(found, calls, many, strict=True):
