@@ -60,7 +60,7 @@ def project(rows: AnyArray, scale: Floats, directions: Floats, found: Floats) ->
     row = np.empty(d)
     for i in range(n):
         for j in range(d):
-            row[j] = rows[i, j]
+            row[j] = rows[i, j] * scale[i]
         for k in range(directions.shape[0]):
             lanes[:] = 0.0
             for start in range(0, whole, 64):
@@ -73,7 +73,7 @@ def project(rows: AnyArray, scale: Floats, directions: Floats, found: Floats) ->
                 for j in range(half):
                     lanes[j] += lanes[j + half]
                 half //= 2
-            found[i, k] = lanes[0] * scale[i]
+            found[i, k] = lanes[0]
 
 
 def widened(rows: AnyArray) -> Floats32:

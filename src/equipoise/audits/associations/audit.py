@@ -353,7 +353,7 @@ def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
         both = [
             str(data.items[table].ids[row])
             for table, rows in data.sets[first].items()
-            for row in np.intersect1d(rows, data.sets[second].get(table, [])).astype(int)
+            for row in _shared(rows, data.sets[second].get(table))
         ]
         if both:
             yield (
@@ -364,6 +364,15 @@ def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
         for column, n in items.counts["missing"].items():
             if n:
                 yield f"{name}: {n} items have no {column}, and are in no set or group by it."
+
+
+def _shared(rows: Integers, others: Integers | None) -> Integers:
+    """Return the rows of both, in order."""
+    if others is None:
+        return rows[:0]
+    member = np.zeros(max(rows.max(initial=0), others.max(initial=0)) + 1, dtype=bool)
+    member[rows] = True
+    return np.unique(others[member[others]])
 
 
 def _sources(

@@ -42,11 +42,12 @@ from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
 from equipoise.stats.intervals import jackknife_t
-from equipoise.stats.moments import lower_root
+from equipoise.stats.moments import Moments, lower_root
 from equipoise.stats.resampling import Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, add_exchanged, draw_subsets, keys, stream
 from equipoise.stats.threads import each
 
+Numbers = Integers | Floats
 Alternative = Literal["greater", "less", "two-sided"]
 
 HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-sided": "either"}
@@ -60,6 +61,8 @@ MOST_HALVED = 44
 _MAX_MOVED = 1_000_000_000
 # Subsets, and exchanges of units, that a thread draws in one go.
 _BLOCK, _EXCHANGED_AT_ONCE = 2048, 256
+# Members of the smaller set from which on sums are drawn from moments, and the most draws.
+_LARGE, _MAX_DRAWN = 4096, 100_000
 # Differences of sums that are rounding only, relative to the sum of absolute numbers; and
 # variances, relative to the sum of squares.
 _TIE, _FLAT = 1e-12, 1e-20
@@ -323,18 +326,18 @@ def exchange(
         found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
         return replace(found, error=errors[0], errors=errors[1:]) if studentized else found
     partitions = count_partitions(n, m)
-    ordered = whole[np.lexsort(whole.T[::-1])]
+    # Squares are in the order of their numbers.
+    ordered = whole[np.lexsort(whole[:, :k].T[::-1])]
     enumerated = partitions <= MOST_PARTITIONS
     halved = not enumerated and n + m <= MOST_HALVED and whole.shape[1] == 1
     if enumerated:
-        sums = _all_sums(ordered, n, mirrored=n == m)
+        sums: Numbers = _all_sums(ordered, n, mirrored=n == m)
         text = f"all {partitions} partitions enumerated"
     else:
-        draws = permutations(n + m, resampling)
         # Through the smaller set.
-        sums = random_sums(ordered, min(n, m), draws, seed, name)
+        sums, text = _few_sums(ordered, min(n, m), resampling, seed, name)
         sums = sums if n <= m else ordered.sum(axis=0) - sums
-        text = f"{draws} random partitions" + (" for the chance level" if halved else "")
+        text += " for the chance level" * halved
     total, own = whole.sum(axis=0), whole[:n].sum(axis=0)
     observed, drawn = (_difference(one, total - one, n, m, bits)[..., :k] for one in (own, sums))
     found = Exchanged(
@@ -354,14 +357,33 @@ def exchange(
     return replace(found, error=error, errors=errors)
 
 
-def _difference(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
+def _few_sums(
+    values: Integers, size: int, resampling: Resampling, seed: Seed, name: str
+) -> tuple[Numbers, str]:
+    """Return sums of random subsets of `size` members, shape (draws, k), and how they were drawn.
+
+    Sums of many members are drawn from the moments of all (n, k), where these are nearly normal.
+    """
+    n, k = values.shape
+    if size >= _LARGE:
+        moments = Moments.of(lambda part: values[part].astype(np.float64), n, k)
+        if moments.normal(size, n):
+            draws = null_draws(resampling, _MAX_DRAWN)
+            sizes = np.array([size, n - size])
+            drawn = moments.exchanged_sums(lambda sums: sums[:, 0], sizes, draws, seed, name)
+            return np.concatenate(drawn), f"{draws} partitions drawn from the moments of members"
+    draws = permutations(n, resampling)
+    return random_sums(values, size, draws, seed, name), f"{draws} random partitions"
+
+
+def _difference(first: Numbers, second: Numbers, n: int, m: int, bits: int) -> Floats:
     """Return the means of a set minus those of the other, of sums in fixed point."""
     low = (first - second) / n if n == m else first / n - second / m
     # In two steps, for 2^-bits may be no float.
     return low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2)
 
 
-def _error(first: Integers, second: Integers, n: int, m: int, bits: int) -> Floats:
+def _error(first: Numbers, second: Numbers, n: int, m: int, bits: int) -> Floats:
     """Return standard errors of differences in means, from sums of k numbers and their squares.
 
     A set of one adds none; errors are above 0, so that ratios are finite.
@@ -727,7 +749,7 @@ class Space:
         if self.resampling is None:
             return None
         both = self[first], self[second]
-        known = [one.name for one in both if one.units is not None]
+        known = [name for name in (first, second) if self[name].units is not None]
         if len(known) == 1:
             raise InputError(
                 f"units: only {known[0]!r} has some; {first} and {second} exchange members, so "

@@ -10,35 +10,43 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import AnyArray, Floats, InputError, Integers, Labels, encode, record
-from equipoise.core.labels import check_unmasked, shape_of
+from equipoise.core.labels import check_unmasked
 from equipoise.metrics.vector_rows import (
     ChosenRows,
     Table,
+    float_rows,
     inverse_lengths,
     project,
     widened,
 )
 from equipoise.stats.compiled import compiled
+from equipoise.stats.threads import each
 
+Result = TypeVar("Result")
 Similarity = Callable[[Any, Any], npt.ArrayLike]
 
 # Numbers of unit vectors that are computed together, and the most of them that are kept.
 _AT_ONCE, _KEPT = 1 << 18, 1 << 22
+# Slices of so many numbers that a thread takes at a time.
+_TOGETHER = 16
 
 
-@compiled("void(Array(float64, 2, 'C', readonly=True), float64, float64, int64[::1])")
-def add_whole(values: Floats, first: float, second: float, total: Integers) -> None:
-    """Add the rows, times both factors and rounded to whole numbers, to `total` (d,)."""
+@compiled(*float_rows("void(rows, float64[::1], float64, float64, int64[::1])"))
+def add_whole(
+    values: AnyArray, scale: Floats, first: float, second: float, total: Integers
+) -> None:
+    """Add the rows, times their scale and both factors and rounded to whole numbers, to `total`."""
     n, d = values.shape
     for i in range(n):
         for j in range(d):
-            total[j] += np.int64(np.rint(values[i, j] * first * second))
+            unit = np.float64(values[i, j]) * scale[i]
+            total[j] += np.int64(np.rint(unit * first * second))
 
 
 @record
@@ -74,11 +82,10 @@ class PairScores:
 
 @record
 class Members:
-    """One set as vectors.
+    """One set as vectors; metrics take it in place of an array, and share what it has computed.
 
     Attributes
     ----------
-    name : str
     stored : ndarray or ChosenRows, shape (given, d)
         As given, in any real type.
     rows : ndarray of int, shape (n,)
@@ -91,7 +98,6 @@ class Members:
         Unusable members by reason.
     """
 
-    name: str
     stored: Table
     rows: Integers
     scale: Floats | None = None
@@ -105,6 +111,15 @@ class Members:
     def independent(self) -> int:
         """How many members, or units of members, there are."""
         return len(self if self.units is None else {*self.units})
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows as given, and of their numbers."""
+        return len(self.stored), self.dimension
+
+    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> AnyArray:
+        """Return all vectors."""
+        return self.vectors.astype(dtype or np.float64, copy=copy is not False)
 
     @property
     def dimension(self) -> int:
@@ -132,32 +147,63 @@ class Members:
     @cached_property
     def size(self) -> float:
         """Largest absolute number of all vectors."""
-        ends = ((rows.max(initial=0.0), -rows.min(initial=0.0)) for _, rows in self.blocks())
-        return float(max(map(max, ends)))
+
+        def largest(_: slice, rows: AnyArray, scale: Floats) -> float:
+            ends = np.maximum(rows.max(axis=1), -rows.min(axis=1))
+            return float((ends * scale).max())
+
+        return max(self._over(largest))
 
     @cached_property
     def mean(self) -> Floats:
         """Mean vector, shape (d,), a sum of 62-bit integers: the same for any order of rows."""
-        whole = np.zeros(self.dimension, dtype=np.int64)
         if not self.size:
-            return whole.astype(np.float64)
+            return np.zeros(self.dimension)
         bits = math.floor(62 - math.log2(len(self)) - math.log2(self.size))
-        for _, rows in self.blocks():
-            # In two steps, for 2^bits may be no float.
-            add_whole(rows, math.ldexp(1.0, bits // 2), math.ldexp(1.0, bits - bits // 2), whole)
+        # In two steps, for 2^bits may be no float.
+        factors = math.ldexp(1.0, bits // 2), math.ldexp(1.0, bits - bits // 2)
+
+        def added(_: slice, rows: AnyArray, scale: Floats) -> Integers:
+            total = np.zeros(self.dimension, dtype=np.int64)
+            add_whole(rows, scale, *factors, total)
+            return total
+
+        whole = np.sum(self._over(added), axis=0)
         return np.ldexp(whole.astype(np.float64), -bits) / len(self)
+
+    @cached_property
+    def firsts(self) -> Floats:
+        """First number of each vector, shape (n,)."""
+        return np.concatenate(self._over(lambda _, rows, scale: rows[:, 0] * scale))
 
     def dots(self, direction: Floats) -> Floats:
         """Inner products with one direction (d,), each in one fixed order: shape (n,)."""
-        found = [np.einsum("nd,d->n", rows, direction) for _, rows in self.blocks()]
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        return self.similarities(direction[None])[:, 0]
 
     def similarities(self, others: Floats) -> Floats:
         """Inner products with all rows (m, d) of others, each in one fixed order: (n, m)."""
         found = np.empty((len(self), len(others)))
-        for here, rows in self.blocks():
-            project(rows, np.ones(len(rows)), others, found[here])
+        directions = np.ascontiguousarray(others, dtype=np.float64)
+        self._over(lambda here, rows, scale: project(rows, scale, directions, found[here]))
         return found
+
+    def _over(self, function: Callable[[slice, AnyArray, Floats], Result]) -> list[Result]:
+        """Apply a function to slices of the members, in threads, and return its results in order.
+
+        It takes the places of members, their rows as kernels take them, and the scale of each row.
+        """
+        if self._kept is not None:
+            return [function(slice(0, len(self)), self._kept, np.ones(len(self)))]
+        every = [*_slices(len(self), self.dimension)]
+
+        def over(start: int) -> list[Result]:
+            return [
+                function(here, self._rows(here), self._scale(here))
+                for here in every[start : start + _TOGETHER]
+            ]
+
+        spans = each(over, range(0, len(every), _TOGETHER))
+        return [found for span in spans for found in span]
 
     @cached_property
     def _kept(self) -> Floats | None:
@@ -165,16 +211,19 @@ class Members:
         return self._computed(slice(0, len(self))) if few else None
 
     def _computed(self, places: slice | Integers) -> Floats:
+        return self._rows(places) * self._scale(places)[:, None]
+
+    def _rows(self, places: slice | Integers) -> AnyArray:
         every = len(self.rows) == len(self.stored)
-        rows = kernel_rows(self.stored[places if every else self.rows[places]])
-        if self.scale is None:
-            return rows.astype(np.float64, copy=False)
-        return rows * self.scale[places, None]
+        return kernel_rows(self.stored[places if every else self.rows[places]])
+
+    def _scale(self, places: slice | Integers) -> Floats:
+        return np.ones(len(self.rows[places])) if self.scale is None else self.scale[places]
 
 
-def plain_members(vectors: Floats, name: str = "") -> Members:
+def plain_members(vectors: Floats) -> Members:
     """Return vectors (n, d) as a set, as they are."""
-    return Members(name, vectors, np.arange(len(vectors)))
+    return Members(vectors, np.arange(len(vectors)))
 
 
 def embed(
@@ -207,7 +256,7 @@ def embed(
     if unknown := sorted({*units} - {*given}):
         raise InputError(f"units: no set is called {unknown[0]!r}; expected one of {[*given]}")
     if similarity is None:
-        found = {name: _unit_members(name, embedding_table(x, name)) for name, x in given.items()}
+        found = {name: unit_members(x, name) for name, x in given.items()}
         dimensions = {name: one.dimension for name, one in found.items()}
         if len({*dimensions.values()}) > 1:
             raise InputError(f"sets of different dimensions: {dimensions}; embed with one model")
@@ -215,7 +264,7 @@ def embed(
         found = _scored(targets, attributes, similarity)
     for name, labels in units.items():
         codes, names = encode(labels, what=f"units[{name!r}]")
-        expected = shape_of(given[name])[0]
+        expected = len(found[name].stored)
         if len(codes) != expected or (codes < 0).any():
             raise InputError(
                 f"units[{name!r}]: {len(codes)} names, {int((codes < 0).sum())} of them missing; "
@@ -224,6 +273,32 @@ def embed(
         own = tuple(names[code] for code in codes[found[name].rows].tolist())
         found[name] = replace(found[name], units=own)
     return found
+
+
+def unit_members(embeddings: npt.ArrayLike, name: str = "embeddings") -> Members:
+    """Return the rows of an array that have a direction as unit vectors.
+
+    Raises
+    ------
+    InputError
+        As `embedding_table`; or no row can be used.
+    """
+    if isinstance(embeddings, Members):
+        return embeddings
+    array = embedding_table(embeddings, name)
+    scale = np.empty(len(array))
+
+    def measure(here: slice) -> None:
+        inverse_lengths(kernel_rows(array[here]), scale[here])
+
+    each(measure, _slices(*array.shape))
+    (rows,) = (scale > 0).nonzero()
+    zero = 0 if len(rows) == len(scale) else int((scale == 0).sum())
+    odd = len(scale) - len(rows) - zero
+    dropped = {"not a number or infinite": odd, "zero vector": zero}
+    if not len(rows):
+        raise InputError(f"{name}: none of its {len(array)} vectors can be used: {dropped}")
+    return Members(array, rows, scale[rows], dropped=dropped)
 
 
 def embedding_table(embeddings: npt.ArrayLike, name: str = "embeddings") -> Table:
@@ -259,12 +334,10 @@ def kernel_rows(rows: AnyArray) -> AnyArray:
 def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
-    heads = [
-        [head for _, rows in one.blocks() for head in rows[:, 0].round(12).tolist()]
-        for one in (first, second)
-    ]
-    both = [*{*heads[0]}.intersection(heads[1])]
-    if not both:
+    heads = [one.firsts.round(12) + 0.0 for one in (first, second)]
+    few, many = map(np.sort, heads)
+    both = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
+    if not len(both):
         return 0
     known, others = (
         np.round(one.take(np.flatnonzero(np.isin(head, both))), 12) + 0.0
@@ -277,20 +350,6 @@ def shared_members(first: Members, second: Members) -> int:
 def _slices(rows: int, dimension: int) -> Iterator[slice]:
     step = max(1, _AT_ONCE // dimension)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-
-def _unit_members(name: str, array: Table) -> Members:
-    """Return the rows of an array that have a direction as unit vectors."""
-    scale = np.empty(len(array))
-    for here in _slices(*array.shape):
-        inverse_lengths(kernel_rows(array[here]), scale[here])
-    (rows,) = (scale > 0).nonzero()
-    zero = 0 if len(rows) == len(scale) else int((scale == 0).sum())
-    odd = len(scale) - len(rows) - zero
-    dropped = {"not a number or infinite": odd, "zero vector": zero}
-    if not len(rows):
-        raise InputError(f"{name}: none of its {len(array)} vectors can be used: {dropped}")
-    return Members(name, array, rows, scale[rows], dropped=dropped)
 
 
 def _scored(
@@ -311,8 +370,8 @@ def _scored(
                     f"finite numbers ({sizes[name]}, {sizes[other]})"
                 )
             blocks.append(scores)
-        found[name] = plain_members(np.concatenate(blocks, axis=1), name)
+        found[name] = plain_members(np.concatenate(blocks, axis=1))
     ends = np.cumsum([sizes[name] for name in attributes])
     for name, axes in zip(attributes, np.split(np.eye(ends[-1]), ends[:-1]), strict=True):
-        found[name] = plain_members(axes, name)
+        found[name] = plain_members(axes)
     return found

@@ -6,9 +6,9 @@ Also which numbers a question takes from a space: over which sets, in which moda
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
 
@@ -36,8 +36,8 @@ from equipoise.core import (
 from equipoise.core.types import FileFacts
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.measure import Drawing
-from equipoise.metrics.vector_rows import Table
-from equipoise.metrics.vectors.sets import Similarity
+from equipoise.metrics.vectors.sets import Members as SetMembers
+from equipoise.metrics.vectors.sets import Similarity, unit_members
 from equipoise.stats import Resampling
 
 MODALITIES: Mapping[str, tuple[str, str]] = {
@@ -48,6 +48,8 @@ MODALITIES: Mapping[str, tuple[str, str]] = {
 }
 """Kind of the attributes and kind of the targets."""
 
+# Sets whose vectors are kept for the next question.
+_SIDES = 8
 _TOGETHER = ("total_absolute_association", "alignment", "correlation")
 
 
@@ -139,14 +141,15 @@ class Side:
         return tuple(self.space.data.ids[self.numbers].tolist())
 
     @cached_property
-    def things(self) -> Table:
-        """What metrics take: embeddings (n, d), or numbers of items for scores of pairs."""
+    def things(self) -> SetMembers | Integers:
+        """What metrics take: embeddings, or numbers of items for scores of pairs."""
         vectors = self.space.vectors
         if vectors is None:
             return self.numbers
         split = self.space.data.split(self.numbers)
         blocks = [rows_of(vectors[table], rows) for table, _, rows in split]
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        table = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        return unit_members(table, self.name)
 
     @property
     def clustered(self) -> bool:
@@ -229,28 +232,46 @@ class Space:
         DataError
             When none of the members can be used.
         """
-        members = self.members(name, kind)
-        if members:
-            starts = self.data.starts
-            kept = [rows[self.known[on][rows]] + starts[on] for on, rows in members.items()]
-            side = Side(self, name, np.concatenate(kept))
-            lost = {"no embedding or score": sum(map(len, members.values())) - len(side)}
-            shared = np.isin(side.numbers, [n for each in targets for n in each.numbers.tolist()])
-            if shared.any():
-                side, lost["also a target"] = side.only(~shared), int(shared.sum())
-            if len(self.only_usable(side)):
-                return replace(side, excluded=lost)
+        side = self._whole(name, kind)
+        shared = np.isin(side.numbers, [n for each in targets for n in each.numbers.tolist()])
+        if shared.any():
+            lost = {**side.excluded, "also a target": int(shared.sum())}
+            side = replace(side.only(~shared), excluded=lost)
+        if len(self.only_usable(side)):
+            return side
         raise DataError(
             f"{self.model}: the set {name!r} has no {kind} that can be used",
             expected=f"a {kind} with a finite vector other than 0 that is not among the targets",
             fix="add members or embed them again, or leave the set out",
         )
 
+    @cached_property
+    def _whole(self) -> Callable[[str, str], Side]:
+        """Function of a set's name and a kind that returns the members of that kind.
+
+        Questions in a row are about the same sets, whose vectors are normalised once.
+        """
+
+        def whole(name: str, kind: str) -> Side:
+            members, starts = self.members(name, kind), self.data.starts
+            kept = [rows[self.known[on][rows]] + starts[on] for on, rows in members.items()]
+            numbers = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+            lost = {"no embedding or score": sum(map(len, members.values())) - len(numbers)}
+            return Side(self, name, numbers, lost)
+
+        return lru_cache(_SIDES)(whole)
+
+    @cached_property
+    def _usable_numbers(self) -> Booleans:
+        """Whether the vector of each item of all tables is usable."""
+        found = np.zeros(len(self.data.ids), dtype=bool)
+        for table, own in self.usable.items():
+            found[self.data.starts[table] :][: len(own)] = own
+        return found
+
     def only_usable(self, side: Side) -> Side:
         """Return the members whose vectors are finite and not 0."""
-        starts = self.data.starts
-        usable = [np.flatnonzero(own) + starts[table] for table, own in self.usable.items()]
-        kept = np.isin(side.numbers, np.concatenate(usable))
+        kept = self._usable_numbers[side.numbers]
         return side if kept.all() else side.only(kept)
 
     def compares(self, rows: Iterable[str], columns: Iterable[str]) -> bool:
