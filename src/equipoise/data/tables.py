@@ -367,7 +367,12 @@ class OpenTable:
         with self._parquet() as parquet:
             groups = range(parquet.num_row_groups)
             rows = [parquet.metadata.row_group(group).num_rows for group in groups]
-        found, starts = Stack(sum(rows), self.name, column), np.cumsum([0, *rows]).tolist()
+            found, starts = Stack(sum(rows), self.name, column), np.cumsum([0, *rows]).tolist()
+            parts, start = parquet.iter_batches(ROWS_AT_ONCE, columns=[column]), 0
+            # The first vectors set the length that errors hold others against.
+            while not found.values.shape[1] and (part := next(parts, None)) is not None:
+                found.add(_valid(part), start)
+                start += part.num_rows
 
         def read(some: range) -> None:
             start = starts[some.start]
@@ -378,13 +383,8 @@ class OpenTable:
                     found.add(_valid(part), start)
                     start += part.num_rows
 
-        # The first vectors set the length that errors hold others against.
-        begun = 0
-        while begun < len(groups) and not found.values.shape[1]:
-            read(groups[begun : begun + 1])
-            begun += 1
-        step = max(1, -(-(len(groups) - begun) // _PARTS))
-        each(read, [groups[place : place + step] for place in range(begun, len(groups), step)])
+        step = max(1, -(-len(groups) // _PARTS))
+        each(read, [groups[place : place + step] for place in range(0, len(groups), step)])
         # What decoding took would be kept for the next table.
         pa.default_memory_pool().release_unused()
         return found.whole()

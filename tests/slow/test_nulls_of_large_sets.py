@@ -1,0 +1,72 @@
+"""Sums of large sets that are drawn from moments have the tails of sums of exchanged members."""
+
+import numpy as np
+import pytest
+
+from equipoise.metrics.vectors import resampling as partitions
+from equipoise.metrics.vectors.diversity import Sets, exchanged
+from equipoise.metrics.vectors.resampling import exchange
+from equipoise.stats import Permutation
+from equipoise.stats.chance import p_value
+
+pytestmark = pytest.mark.slow
+
+WORLDS, ROWS, MOMENTS, D = 200, 2_500, 99_999, 6
+TAILS = (0.05, 0.01, 0.001, 0.0001)
+
+
+def images(seed, times=1):
+    """Two sets of skewed and clustered vectors; in most worlds one lies a little apart."""
+    rng = np.random.default_rng(seed)
+    sizes = [4_100 + 250 * (seed % 3), 4_200 + 1_000 * (seed % 4)]
+    sets = []
+    for index, size in enumerate(times * size for size in sizes):
+        middles = 1.0 + (rng.random((size, 1)) < 0.3) * np.eye(D)[0]
+        rows = middles + rng.gamma(4.0, 0.25, (size, D)) - 1.0
+        sets.append(rows + index * (seed % 5) * 0.002 * np.eye(D)[1])
+    return sets
+
+
+def of_distances(seed):
+    """Distances between sets: observed, with rows exchanged, and drawn from moments."""
+    sets = images(seed)
+    found = Sets.of(sets, Permutation())
+    rows = exchanged(found.arrays, [len(one) for one in sets], ROWS, seed)
+    drawn, text = found.exchanges(MOMENTS, seed)
+    assert "moments" in text
+    return 1.0 - found.cosines[0, 1], rows, drawn
+
+
+def of_ratios(seed):
+    """Differences of two sets of numbers in standard errors."""
+    # Squares are more skewed than numbers: it takes more of them for a normal sum.
+    first, second = (one.mean(axis=1, keepdims=True) for one in images(seed, times=5))
+    found = []
+    for least, draws in ((1 << 40, ROWS), (4096, MOMENTS)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(partitions, "_LARGE", least)
+            resampling = Permutation(draws, resolution=1.0 / draws)
+            tested = exchange(first, second, resampling, seed, "test", studentized=True)
+        assert ("moments" in tested.text) == (draws == MOMENTS)
+        found.append(tested.null[:, 0] / tested.null_errors[:, 0])
+    return float(tested.observed[0] / tested.error[0]), *found
+
+
+@pytest.mark.parametrize("numbers", [of_distances, of_ratios])
+def test_p_values_and_tails_are_those_of_exchanged_members(numbers):
+    apart, beyond, many = [], np.zeros(len(TAILS)), 0
+    for seed in range(WORLDS):
+        observed, rows, drawn = numbers(seed)
+        p, q = (p_value(one, observed).value for one in (rows, drawn))
+        apart.append((p - q) / np.sqrt(q * (1.0 - q) * (1.0 / len(rows) + 1.0 / len(drawn)) + 1e-7))
+        drawn = np.sort(drawn)
+        for place, tail in enumerate(TAILS):
+            # The share of further draws beyond this one is the tail on average.
+            beyond[place] += (rows > drawn[-round(tail * (len(drawn) + 1))]).sum()
+        many += len(rows)
+    # Scores of standard normal numbers, were there no error but that of drawing.
+    assert abs(np.mean(apart)) < 4.0 / np.sqrt(len(apart))
+    assert np.abs(apart).max() < 4.5
+    assert np.std(apart) < 1.0 + 3.0 / np.sqrt(2 * len(apart))
+    expected = np.array(TAILS) * many
+    assert (np.abs(beyond - expected) < 4.0 * np.sqrt(expected) + 0.1 * expected).all()
