@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
+from scipy.stats import chisquare, ks_2samp
 
 from equipoise.metrics.vectors import resampling
 from equipoise.metrics.vectors.resampling import (
@@ -126,3 +126,41 @@ def test_units_of_one_set_move_whole_and_those_of_both_exchange_within():
     signs = np.array([[1 if i >> j & 1 else -1 for j in range(6)] for i in range(64)])
     expected = (signs * (first - second)[:, 0]).mean(axis=1)
     assert {*found.null[:, 0].round(9)} == {*expected.round(9)}
+
+
+@pytest.mark.parametrize(("n", "m"), [(4_500, 9_000), (7_000, 5_000)])
+def test_partitions_of_large_sets_are_drawn_from_moments(n, m, monkeypatch):
+    rng = np.random.default_rng(n)
+    first, second = rng.normal(size=(n, 2)), 3.0 * rng.normal(size=(m, 2)) + 0.02
+    given = {"resampling": Permutation(2_000, resolution=1.0), "seed": 4, "name": "test"}
+    found = exchange(first, second, **given)
+    assert found.text == "2000 partitions drawn from the moments of the members"
+    assert found.observed == pytest.approx(first.mean(axis=0) - second.mean(axis=0), abs=1e-12)
+    monkeypatch.setenv("EQUIPOISE_THREADS", "1")
+    again = exchange(first[::-1], second[::-1], **given)
+    assert again.drawn.tobytes() == found.drawn.tobytes()
+    # Sums of squares are drawn jointly with those of numbers.
+    ratios = []
+    for least in (4096, 1 << 40):
+        monkeypatch.setattr(resampling, "_LARGE", least)
+        tested = exchange(first, second, **given, studentized=True)
+        ratios.append(tested.drawn / tested.errors)
+    assert "random partitions" in tested.text
+    for drawn, exchanged in zip(*(one.T for one in ratios), strict=True):
+        assert ks_2samp(drawn, exchanged).pvalue > 0.01
+
+
+def test_draws_from_moments_resolve_fine_p_values():
+    first, second = columns(5_000, 5_000, 1)
+    found = exchange(first, second, Permutation(100, resolution=1e-4), 0, "test")
+    assert len(found.drawn) == 10_000
+    assert found.p_value("either").method == "permutation"
+    assert (
+        len(exchange(first, second, Permutation(100, resolution=1e-9), 0, "test").drawn) < 200_000
+    )
+
+
+def test_members_that_decide_a_sum_are_exchanged_themselves():
+    first, second = columns(5_000, 9_000, 2)
+    first[0] = 1e4
+    assert "random partitions" in exchange(first, second, Permutation(10), 0, "test").text

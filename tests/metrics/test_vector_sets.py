@@ -15,6 +15,7 @@ from equipoise.metrics.vectors.sets import (
     embed,
     plain_members,
     shared_members,
+    unit_members,
 )
 from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import jackknife_t
@@ -111,6 +112,20 @@ def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind):
         numbers = [(x.value, x.p_value) for x in (score, iss_cross([a, b], resampling=some))]
         found.append((numbers, score.interval()))
     assert found[0] == found[1]
+
+
+def test_members_stand_for_their_array():
+    targets, a, b = (cloud(seed, 7 + seed) for seed in range(3))
+    a[2] = 0.0
+    members = unit_members(a)
+    found = association_score(targets, members, b, resampling=Bootstrap(50, 50))
+    plain = association_score(targets, a, b, resampling=Bootstrap(50, 50))
+    assert (found.value, found.p_value, found.excluded, found.interval()) == (
+        plain.value, plain.p_value, plain.excluded, plain.interval(),
+    )  # fmt: skip
+    assert embed({"x": members}, {"y": b})["x"] is members
+    assert np.asarray(members).shape == (7, 6)
+    assert np.shape(members) == (8, 6)
 
 
 @pytest.mark.parametrize("pieces", [False, True])

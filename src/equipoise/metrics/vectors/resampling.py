@@ -371,7 +371,8 @@ def _few_sums(
             draws = null_draws(resampling, _MAX_DRAWN)
             sizes = np.array([size, n - size])
             drawn = moments.exchanged_sums(lambda sums: sums[:, 0], sizes, draws, seed, name)
-            return np.concatenate(drawn), f"{draws} partitions drawn from the moments of members"
+            text = f"{draws} partitions drawn from the moments of the members"
+            return np.concatenate(drawn), text
     draws = permutations(n, resampling)
     return random_sums(values, size, draws, seed, name), f"{draws} random partitions"
 

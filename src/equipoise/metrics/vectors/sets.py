@@ -117,7 +117,7 @@ class Members:
         """Number of rows as given, and of their numbers."""
         return len(self.stored), self.dimension
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> AnyArray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         """Return all vectors."""
         return self.vectors.astype(dtype or np.float64, copy=copy is not False)
 
@@ -168,7 +168,7 @@ class Members:
             add_whole(rows, scale, *factors, total)
             return total
 
-        whole = np.sum(self._over(added), axis=0)
+        whole: Integers = np.sum(self._over(added), axis=0)
         return np.ldexp(whole.astype(np.float64), -bits) / len(self)
 
     @cached_property
