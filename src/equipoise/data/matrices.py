@@ -917,14 +917,20 @@ def _type_and_gaps(
     names: tuple[str, ...], read: Callable[[str], AnyArray], rows: Integers
 ) -> tuple[np.dtype[Any], dict[str, Any]]:
     """Return the type that holds all columns, and how many numbers are missing or infinite."""
-    kinds: list[Any] = [np.float32]
-    held: dict[str, dict[str, int]] = {"missing": {}, "infinite": {}}
     found = rows[rows >= 0]
-    for name in names:
+    in_order = bool((found == np.arange(len(found))).all())
+
+    def counted(name: str) -> tuple[np.dtype[Any], int, int]:
         values = read(name)
-        kinds.append(values.dtype)
-        if values.dtype.kind == "f":
-            for what, check in (("missing", np.isnan), ("infinite", np.isinf)):
-                if count := int(check(values[found]).sum()):
-                    held[what][name] = count
-    return np.result_type(*kinds), held
+        some = values if in_order and len(found) == len(values) else values[found]
+        with np.errstate(invalid="ignore", over="ignore"):
+            if some.dtype.kind != "f" or np.isfinite(some.sum(dtype=np.float64)):
+                return values.dtype, 0, 0
+        return values.dtype, int(np.isnan(some).sum()), int(np.isinf(some).sum())
+
+    kinds, missing, infinite = zip(*each(counted, names), strict=True)
+    held = {
+        what: {name: count for name, count in zip(names, counts, strict=True) if count}
+        for what, counts in (("missing", missing), ("infinite", infinite))
+    }
+    return np.result_type(np.float32, *kinds), held

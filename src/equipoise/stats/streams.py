@@ -100,12 +100,17 @@ def unit_times(keys: Words, replicates: int, seed: Seed, *, first: int = 0) -> B
     The numbers are those of `unit_counts`, turned and packed: for many units in compiled loops.
     `first` is the index of the first replicate, where all of them would be too many to hold.
     """
-    times = np.ones((len(keys), 1 + replicates), dtype=np.uint8)
-    if replicates:
-        key = _key(seed, "bootstrap")
-        starts = range(0, len(keys), _UNITS_AT_ONCE)
-        parts = [slice(start, start + _UNITS_AT_ONCE) for start in starts]
-        each(lambda part: _poisson_times(keys[part], key, first, _REACHED, times[part]), parts)
+    times = np.empty((len(keys), 1 + replicates), dtype=np.uint8)
+    key = _key(seed, "bootstrap")
+
+    def fill(start: int) -> None:
+        # The first to touch memory waits for it: every thread does for its own part.
+        part = slice(start, start + _UNITS_AT_ONCE)
+        times[part, 0] = 1
+        if replicates:
+            _poisson_times(keys[part], key, first, _REACHED, times[part])
+
+    each(fill, range(0, len(keys), _UNITS_AT_ONCE))
     return times
 
 
