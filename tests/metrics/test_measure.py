@@ -91,3 +91,23 @@ def test_permutations_grow_to_the_resolution_within_the_budget(
 def test_refused_resampling(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_small_groups_are_drawn_as_one(repeats):
+    rng = np.random.default_rng(0)
+    sizes = np.append([150, 120, 90], np.full(30, 9))
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    truth = rng.integers(0, 3, len(group))
+    prediction = np.where(rng.random(len(group)) < 0.3, (truth + 1) % 3, truth)
+    units = np.arange(len(group)) // repeats
+    counts = count(truth, prediction, group, units=None if repeats == 1 else units)
+    assert len(counts.compared.groups) == 4
+    assert counts.compared.table.sum(axis=1).tolist() == counts.table.sum(axis=1).tolist()
+    gap, many = Accuracy("accuracy_gap", "rows"), 3000
+    found = measure(counts, [gap], Permutation(many), 1)[0].chance
+    blocks = counts.sampler.permute(counts.strata("rows"), many, 2)
+    alone = np.concatenate([gap(counts, tables)[:, 0] for tables in blocks])
+    error = 4 * alone.std() * (2 / many) ** 0.5
+    assert found.mean == pytest.approx(alone.mean(), abs=error)
+    assert found.high == pytest.approx(np.quantile(alone, 0.975), rel=0.1)

@@ -197,6 +197,7 @@ Members = Mapping[str, Mapping[str, Collection[str]]]
 
 # Ids that end in a short part of their own after a name with a digit: person_01_a.jpg.
 _ID_OF_UNIT = r"\A(.*\d\w*)[^a-zA-Z0-9.][a-zA-Z0-9]{1,3}(?:\.[a-zA-Z]{3,4})?\z"
+_AT_ONCE = 1 << 18
 # Names of units that have to repeat, and the most images of one on average.
 _FEWEST_UNITS, _MOST_OF_UNIT = 10, 20
 
@@ -209,10 +210,14 @@ def repeated_units(ids: Objects, config: Mapping[str, Json]) -> Iterator[str]:
     text = json.dumps(config, default=str)
     if '"unit": null' not in text or '"unit": "' in text or '"sets": "' in text:
         return
-    named = pl.DataFrame({"id": [*map(str, ids.tolist())]}).with_columns(
-        pl.col("id").str.extract(_ID_OF_UNIT).alias("unit")
+    unit = pl.col("id").str.extract(_ID_OF_UNIT).alias("unit")
+    # Some at a time: few ids may have one.
+    parts = (ids[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
+    named = pl.concat(
+        [pl.DataFrame({"id": [*map(str, one)]}).with_columns(unit).drop_nulls() for one in parts]
+        or [pl.DataFrame({"id": [], "unit": []})]
     )
-    units = named.drop_nulls().group_by("unit", maintain_order=True)
+    units = named.group_by("unit", maintain_order=True)
     several = units.agg(pl.len(), pl.col("id").head(2)).filter(pl.col("len") > 1)
     many = int(several["len"].sum())
     if len(several) >= _FEWEST_UNITS and len(ids) / 2 <= many <= _MOST_OF_UNIT * len(several):

@@ -43,7 +43,7 @@ class Rows(Drawing, total=False):
 # Cells that permutations beyond those asked for may draw: a second or two of work for each null.
 MAX_DRAWN_CELLS = 8_000_000
 # Cells whose numbers are computed at once: with what is made of them they fit in a cache.
-_CELLS_AT_ONCE = 1 << 16
+_CELLS_AT_ONCE, _FEWEST_AT_ONCE = 1 << 16, 16
 
 NO_INTERVAL = "none: resampling=None gives the value alone"
 
@@ -113,10 +113,14 @@ class Measure:
         The exchangeability that its chance level rests on; None: it has none.
     resamples : bool or None
         Whether the interval needs bootstrap replicates; None: where rows are not independent.
+    compares : bool
+        Whether its numbers compare groups: without two that are large enough it has none, and
+        nothing is drawn.
     """
 
     null: Null | None
     resamples: bool | None = None
+    compares = True
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the s numbers of each table: (r, outcomes, groups) to (r, s)."""
@@ -145,24 +149,29 @@ def measure(
         Seed of the random streams.
     """
     drawn = [Draws.of(resampling, one(counts, counts.observed)[0]) for one in measures]
+    several = int(counts.groups.usable.sum()) >= 2
+    tested = [place for place, one in enumerate(measures) if several or not one.compares]
+    all_compare = all(measures[place].compares for place in tested)
+    among = counts.compared if all_compare else counts
     if isinstance(resampling, Bootstrap):
         wanted = [
             place
-            for place, one in enumerate(measures)
-            if one.resamples or (one.resamples is None and not counts.independent)
+            for place in tested
+            if measures[place].resamples
+            or (measures[place].resamples is None and not counts.independent)
         ]
         if wanted:
-            blocks = counts.sampler.bootstrap(resampling.replicates, rng)
-            for place, values in _numbers(counts, measures, wanted, blocks):
+            blocks = among.sampler.bootstrap(resampling.replicates, rng)
+            for place, values in _numbers(among, measures, wanted, blocks):
                 drawn[place] = replace(drawn[place], boot=values)
     for null, text in NULLS.items():
-        wanted = [place for place, one in enumerate(measures) if one.null == null]
+        wanted = [place for place in tested if measures[place].null == null]
         if resampling is None or not wanted:
             continue
-        affordable = MAX_DRAWN_CELLS // max(counts.sampler.effort, 1)
+        affordable = MAX_DRAWN_CELLS // max(among.sampler.effort, 1)
         many = null_draws(resampling, affordable)
-        tables = counts.sampler.permute(counts.strata(null), many, rng)
-        for place, values in _numbers(counts, measures, wanted, tables):
+        tables = among.sampler.permute(among.strata(null), many, rng)
+        for place, values in _numbers(among, measures, wanted, tables):
             described = f"{text}; {len(values)} permutations"
             drawn[place] = replace(drawn[place], null=values, null_text=described)
     found = [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
@@ -191,7 +200,7 @@ def _numbers(
     counts: Counts, measures: Sequence[Measure], wanted: Sequence[int], blocks: Blocks
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the place and the numbers of each measure that is wanted, drawing blocks in threads."""
-    size = max(1, _CELLS_AT_ONCE // counts.table.size)
+    size = max(_FEWEST_AT_ONCE, _CELLS_AT_ONCE // counts.table.size)
 
     def numbers(tables: Floats) -> list[list[Floats]]:
         some = (tables[start : start + size] for start in range(0, len(tables), size))

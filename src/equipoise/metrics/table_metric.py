@@ -30,6 +30,7 @@ class TableMetric(Measure):
     statistic: Statistic
     null: Null | None
     resamples = True
+    compares = False
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, shape (r, 1)."""

@@ -330,6 +330,8 @@ _ROW_EFFORT = 25
 # data give the same blocks on every machine.
 _BLOCK_CELLS = 1 << 19
 _MAX_BLOCK = 1024
+# Replicates that are worth more memory: sums over fewer are slow.
+_FEW, _FEW_CELLS = 16, 1 << 22
 
 # Measured costs in nanoseconds: of drawing one cell, of drawing one row, and of the calls that
 # draw the rows of a replicate.
@@ -508,5 +510,7 @@ Sampler = TableSampler | ItemSampler
 
 def block_sizes(replicates: int, cells: int) -> list[tuple[int, int]]:
     """Return the start and size of blocks of replicates that bound the memory of drawn tables."""
-    size = max(1, min(_MAX_BLOCK, _BLOCK_CELLS // max(cells, 1)))
+    cells = max(cells, 1)
+    size = max(_BLOCK_CELLS // cells, min(_FEW, _FEW_CELLS // cells), 1)
+    size = min(size, _MAX_BLOCK)
     return [(start, min(size, replicates - start)) for start in range(0, replicates, size)]

@@ -182,6 +182,11 @@ class Accuracy(Measure):
     kind: Kind
     null: Null | None
 
+    @property
+    def compares(self) -> bool:  # type: ignore[override]
+        """Accuracy itself is of all rows."""
+        return self.kind != "accuracy"
+
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""
         right, total = _right_and_total(counts, tables)
@@ -342,6 +347,7 @@ class HitRate(Measure):
 
     k: int = 5
     null: Null = "rows"
+    compares = False
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return hit rate, gap, and each group's hit rate, shape (r, 2 + groups)."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, compress
 from threading import get_ident
 from typing import Any, Literal, TypeVar
 
@@ -529,6 +530,34 @@ class Counts:
     def independent(self) -> bool:
         """Whether rows are independent and of unit weight."""
         return isinstance(self.sampler, TableSampler)
+
+    @cached_property
+    def compared(self) -> Counts:
+        """These counts with all small groups as one, where that leaves half of the groups or fewer.
+
+        No small group is compared, and draws of the others don't depend on how small groups are
+        told apart.
+        """
+        usable, groups = self.groups.usable, self.groups
+        many = int(usable.sum())
+        if 2 * (many + 1) > len(groups):
+            return self
+        place = np.where(usable, np.cumsum(usable) - 1, many)
+        levels = [*compress(groups.levels, usable.tolist()), ("",) * len(groups.attributes)]
+        # Without rows of its own the last group stays out of comparisons.
+        fewer = CountedGroups(
+            (groups.attributes, tuple(levels), groups.min_size),
+            np.append(groups.counts[usable], 0),
+            lambda: place.astype(np.int32)[groups.codes],
+        )
+        if isinstance(self.sampler, ItemSampler):
+            size = len(self.truth), len(fewer)
+            sampler: Sampler = replace(self.sampler, group=place[self.sampler.group], shape=size)
+        else:
+            sampler = TableSampler(
+                sum_by(place, len(fewer), self.table[None].transpose(0, 2, 1))[0].T
+            )
+        return replace(self, groups=fewer, sampler=sampler)
 
     @cached_property
     def targets(self) -> Integers:
