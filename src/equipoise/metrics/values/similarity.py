@@ -67,7 +67,7 @@ from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
 from equipoise.stats.moments import Moments
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, place_keys, unit_times
-from equipoise.stats.threads import added
+from equipoise.stats.threads import added, each
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
 _DECIMALS = 12
@@ -701,9 +701,12 @@ def _block(
     order = order[several[stratum[order]]]
     strata = np.unique(stratum[order], return_inverse=True)[1]
     plain, kept = np.empty((len(order), len(places))), chosen[order]
-    for column, index in enumerate(places):
-        scores = scale * pools.scores(index)[kept].astype(np.float64)
+
+    def centre(column: int) -> None:
+        scores = scale * pools.scores(places[column])[kept].astype(np.float64)
         plain[:, column] = scores - scores.sum() / max(len(scores), 1)
+
+    each(centre, range(len(places)))
     made = Block(
         np.array(places), items[order], plain, codes[items][order],
         strata.astype(np.int64), loose[order], len(pools.groups),
@@ -949,13 +952,22 @@ def _standardised(pools: Pools) -> Iterator[Exchanged]:
         items = pools.pools[alike[0]].items
         # By score and group, so that permuted rows give the same draws.
         order = np.lexsort((pools.groups.codes[items], table[places[0]]))
-        by_image = np.empty((len(items), len(places)))
-        for column, index in enumerate(places):
-            row = table.pop(index).astype(np.float64)
-            row -= row.mean()
-            row /= row.std()
-            by_image[:, column] = row[order]
+        by_image = _by_image(table, places, order)
         yield Exchanged(np.array(places), items[order], by_image.__getitem__, _means)
+
+
+def _by_image(table: dict[int, AnyArray], places: Sequence[int], order: Integers) -> Floats:
+    """Return standardised scores of images in an order, (n, concepts), and empty the table."""
+    found = np.empty((len(order), len(places)))
+
+    def add(column: int) -> None:
+        row = table.pop(places[column]).astype(np.float64)
+        row -= row.mean()
+        row /= row.std()
+        found[:, column] = row[order]
+
+    each(add, range(len(places)))
+    return found
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
@@ -1094,7 +1106,7 @@ def similarity_gap(
         ends,
         by_group,
         tested=by_ratio,
-        n=sizes(pools.groups.take(np.unique(effects.items))),
+        n=sizes(pools.groups.take(effects.items)),
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
             "queries without two groups to compare": len(pools.pools) - len(effects.known),
