@@ -118,6 +118,18 @@ def chromium():
     return path
 
 
+@pytest.fixture(scope="session")
+def browser(chromium):
+    """Return one window of Chromium for all tests of a process."""
+    from report.browser import started
+
+    driver = shutil.which("chromedriver")
+    if driver is None:
+        pytest.skip("drives a browser, and chromedriver is not installed")
+    with started(chromium, driver) as window:
+        yield window
+
+
 @pytest.fixture(autouse=True)
 def _interrupts():
     """Let SIGINT interrupt, also where the shell that began the tests in its background says not.

@@ -11,7 +11,7 @@ from equipoise import audits
 from equipoise.cli.runs import page_of
 from equipoise.core import DataError, Verdict
 from equipoise.metrics.spec import spec_of
-from equipoise.report.overview import summarize
+from equipoise.report.summary import summarize
 
 JOBS = np.array(["cook", "doctor", "nurse"])
 DRAWN = {"resampling": {"replicates": 200, "permutations": 2000}}

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
+from string import Formatter
 from typing import get_args
 
 import pytest
@@ -20,6 +21,7 @@ OPTIONAL = {
     "within_class",
     "rest",
     "symbol",
+    "clause",
     "group_label",
     "group_metric",
     "threshold",
@@ -58,7 +60,11 @@ def test_records_are_whole(spec):
     assert spec.range[0] in "[(at"
     assert spec.bounds is None or spec.bounds[0] < spec.bounds[1]
     assert [*spec.bands.values()] == sorted(spec.bands.values())
-    assert spec.sentence.format(title="t", model="m", subject="", value="1", groups="")
+    names = ("title", "model", "subject", "value", "size", "groups", "direction", "about", "of")
+    fields = dict.fromkeys(names, "")
+    assert spec.sentence.format(**fields | {"value": "1"})
+    assert bool(spec.clause.format(**fields)) == bool(spec.clause)
+    assert {"share", "group"} <= {name for _, name, *_ in Formatter().parse(spec.part)}
     assert "debias" not in spec.definition.lower()
 
 

@@ -1,39 +1,110 @@
-"""A page as a browser shows it."""
+"""A page as a browser shows it: Chromium, driven over the WebDriver protocol."""
 
-import html
+import base64
 import json
 import re
 import subprocess
+import urllib.request
+from contextlib import contextmanager
 
-# Frames are narrower than a browser's own window can be; a page's folds are opened in them.
-MEASURE = """<pre id="found"></pre><script>
-addEventListener("load", () => {
-  const pages = [...document.querySelectorAll("iframe")].map((frame) => frame.contentDocument);
-  for (const page of pages) for (const fold of page.querySelectorAll("details")) fold.open = true;
-  setTimeout(() => {
-    const found = pages.map((page) => page.documentElement.scrollWidth);
-    document.getElementById("found").textContent = JSON.stringify(found);
-  }, 8000);
-});
-</script>"""
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb",
+)  # fmt: skip
+
+# Fulfilled once no chart in view is without its drawing.
+DRAWN = """return new Promise((done) => {
+  const near = (one) => one.checkVisibility() && one.getBoundingClientRect().top < innerHeight;
+  const wait = () => [...document.querySelectorAll("[data-chart]")].some(
+    (one) => near(one) && !one.querySelector("svg")) ? setTimeout(wait, 20) : done();
+  wait();
+});"""
 
 
-def reaches(pages, widths, chromium, folder):
-    """Return how far each page reaches, in pixels, in frames of each width, with its folds open."""
-    frames = (
-        f'<iframe width="{width}" height="4000" srcdoc="{html.escape(page)}"></iframe>'
-        for page in pages
-        for width in widths
-    )
-    path = folder / "frames.html"
-    start = '<!doctype html><meta charset="utf-8"><style>iframe { border: 0; display: block }'
-    path.write_text(f"{start}</style>{MEASURE}{''.join(frames)}", encoding="utf-8")
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-               f"--window-size={max(widths) + 100},4000", "--virtual-time-budget=20000",
-               "--dump-dom", f"--user-data-dir={folder / 'profile'}")  # fmt: skip
-    done = subprocess.run(
-        [chromium, *options, path.as_uri()], capture_output=True, text=True, check=True, timeout=180
-    )
-    (found,) = re.findall(r'<pre id="found">(.*?)</pre>', done.stdout)
-    every = iter(json.loads(found))
-    return [[next(every) for _ in widths] for _ in pages]
+class Browser:
+    """One window of Chromium."""
+
+    def __init__(self, address, chromium):
+        self.address = address
+        options = {"binary": chromium, "args": [*OPTIONS]}
+        wanted = {"browserName": "chrome", "goog:chromeOptions": options,
+                  "goog:loggingPrefs": {"browser": "ALL"}}  # fmt: skip
+        found = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        self.session = f"/session/{found['sessionId']}"
+
+    def _ask(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.address + path, data, {"Content-Type": "application/json"}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)["value"]
+
+    def close(self):
+        """Close the window."""
+        self._ask("DELETE", self.session)
+
+    def command(self, name, **values):
+        """Send a command of the DevTools protocol."""
+        body = {"cmd": name, "params": values}
+        return self._ask("POST", f"{self.session}/goog/cdp/execute", body)
+
+    def open(self, path, *, width=1400, height=900, dark=False, query=""):
+        """Open a file in a window of a size, and wait until the charts in view are drawn."""
+        self.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.command("Emulation.setEmulatedMedia", media="", features=[scheme])
+        self._ask("POST", f"{self.session}/url", {"url": path.absolute().as_uri() + query})
+        self.run(DRAWN)
+
+    def run(self, script, *values):
+        """Return what a script returns; a promise is awaited."""
+        body = {"script": script, "args": [*values]}
+        return self._ask("POST", f"{self.session}/execute/sync", body)
+
+    def press(self, *keys):
+        """Press keys, as a keyboard does."""
+        for key in keys:
+            actions = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+            source = {"type": "key", "id": "keyboard", "actions": actions}
+            self._ask("POST", f"{self.session}/actions", {"actions": [source]})
+
+    def logged(self):
+        """Return what the console got since the last call."""
+        lines = self._ask("POST", f"{self.session}/se/log", {"type": "browser"})
+        return [line["message"] for line in lines]
+
+    def picture(self, *, whole=False):
+        """Return a PNG of the window, or of the whole page."""
+        found = self.command("Page.captureScreenshot", captureBeyondViewport=whole)
+        return base64.b64decode(found["data"])
+
+    def printed(self):
+        """Return the page as a PDF on A4."""
+        size = {"paperWidth": 8.27, "paperHeight": 11.69}
+        found = self.command("Page.printToPDF", printBackground=True, **size)
+        return base64.b64decode(found["data"])
+
+
+def sheets(pdf):
+    """Return how many pages a PDF of Chromium has."""
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+@contextmanager
+def started(chromium, chromedriver):
+    """Start a browser, and end it."""
+    command = [chromedriver, "--port=0"]
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, **quiet) as driver:
+        ready = (re.search(r"started.* on port (\d+)", line) for line in driver.stdout)
+        port = next(found[1] for found in ready if found)
+        try:
+            browser = Browser(f"http://127.0.0.1:{port}", chromium)
+            yield browser
+            browser.close()
+        finally:
+            driver.terminate()

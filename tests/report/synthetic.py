@@ -179,3 +179,46 @@ def augmentation():
     missing = {"test": {"short": (3, 200)}}
     done = Experiment(("cnn",), *NAMES, truth, answers, {("cnn", "biased"): leans}, missing, counts)
     return AuditResult(findings_of(done), manifest(), tables_of(done, replicates=100))
+
+
+@cache
+def six_models():
+    """Six models, of which the last ones have no disparity."""
+    women = np.tile(np.repeat([True, False], 60), 7)
+    columns = {
+        "race": np.repeat([f"race {place}" for place in range(7)], 120).tolist(),
+        "gender": np.where(women, "Female", "Male").tolist(),
+        "label": np.tile(["cat", "dog", "fox"], 280).tolist(),
+    }
+    right = {
+        f"model-{place}-of-six": np.where(women, 0.9 - 0.12 * (5 - place), 0.9)
+        for place in range(6)
+    }
+    return audited(columns, right, "label", ["race", ["race", "gender"]])
+
+
+@cache
+def mitigation():
+    """A recipe that lowered a disparity of withheld subjects."""
+    numbers = {
+        "n": 24, "before": 0.8, "after": 0.5, "difference": -0.3, "low": -0.4, "high": -0.2,
+        "p_value": 0.001, "q_value": 0.002, "floor": 0.2, "share": 0.5, "share_low": 0.3,
+        "share_high": 0.7,
+    }  # fmt: skip
+    name = {"recipe": "ensemble"}
+    bias = name | {"role": "bias", "measure": "ndkl", "about": "hue"} | numbers
+    price = name | {"role": "utility", "measure": "accuracy", "about": "objects"} | numbers
+    recipe = name | {"conclusion": "transfers", "sentence": "1 of 1 fell", "model": ""}
+    subject = name | {"measure": "ndkl", "about": "hue", "subject": "nurse", "fold": 0,
+                      "before": 0.8, "after": 0.5, "floor": NAN}  # fmt: skip
+    nothing = dict.fromkeys(("chance", "chance_low", "chance_high", "excess", "threshold"), NAN)
+    change = finding(
+        audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
+        value=-0.3, ci_low=-0.4, ci_high=-0.2, verdict=Verdict.NONE, **nothing,
+    )  # fmt: skip
+    tables = {
+        "mitigation": pa.Table.from_pylist([bias, price | {"difference": -0.01, "share": NAN}]),
+        "mitigation_recipes": pa.Table.from_pylist([recipe]),
+        "mitigation_subjects": pa.Table.from_pylist([subject]),
+    }
+    return AuditResult((change,), manifest(), tables)

@@ -1,34 +1,190 @@
-"""The page in a browser: charts appear, nothing is refused, nothing goes wrong."""
+"""The page in a browser: what a reader sees first, prints, reaches with a keyboard and saves."""
 
-import re
-import subprocess
+import time
+from importlib.resources import files
 
 import pytest
 
-from equipoise.report import render
-from report.synthetic import comparison, faces, hostile, many_classes
+from equipoise.report import write
+from report.browser import sheets
+from report.pages import PAGES, result_and_page
 
-OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--window-size=1280,9000", "--virtual-time-budget=20000", "--enable-logging=stderr",
-    "--dump-dom",
-)  # fmt: skip
+DESKTOP, PHONE = (1400, 900), (390, 844)
+TAB, ENTER, SHIFT = "\ue004", "\ue007", "\ue008"
+
+# What is on the first screen, how far down the table is, and whether the page fits its window.
+SEEN = """
+const first = document.querySelector(".first");
+const bottom = (one) => one ? one.getBoundingClientRect().bottom : Infinity;
+const top = (one) => one ? one.getBoundingClientRect().top : Infinity;
+const front = document.querySelectorAll("main > section")[1].querySelector("table, .card");
+return {
+  sentence: bottom(first.querySelector(".sentence")),
+  step: bottom(first.querySelector(".steps li")),
+  chart: top(first.querySelector(".chart svg")),
+  chart_end: bottom(first.querySelector(".chart")),
+  table: top(front),
+  width: document.documentElement.scrollWidth,
+  empty: [...document.querySelectorAll(".chart[data-drawn]")].filter(
+    (one) => one.checkVisibility() && !one.querySelector(".mark-symbol path, .mark-rect path")
+  ).map((one) => one.getAttribute("aria-label")),
+};"""
+
+# Everything is opened, and what is repeated is cut: rows, cards and charts of one kind are alike.
+VIOLATIONS = """
+for (const one of document.querySelectorAll(
+  "tbody tr:nth-child(n + 4), .fold .card:nth-of-type(n + 3), #findings > .card:nth-of-type(n + 4)"
+)) one.remove();
+for (const one of document.querySelectorAll("details")) one.open = true;
+for (const one of [...document.querySelectorAll("figure")].slice(2)) one.remove();
+const run = { resultTypes: ["violations"], runOnly: arguments[0] };
+return axe.run(document, run).then(({ violations }) => violations
+  .filter(({ impact }) => ["serious", "critical"].includes(impact))
+  .map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html).join("; ")));"""
+RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]}
+CONTRAST = {"type": "rule", "values": ["color-contrast"]}
+
+# Numbers that are on two lines while the page is laid out for paper.
+BROKEN = """
+const number = "[-−]?[\\\\d∞][\\\\d.\\u202f]*", end = "(?![\\\\w])";
+const NUMBERS = new RegExp(
+  `\\\\[${number}, ${number}\\\\]|${number}\\u00a0%|(?<![\\\\w.])${number}${end}`, "g");
+dispatchEvent(new Event("beforeprint"));
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const broken = [];
+while (texts.nextNode()) {
+  const node = texts.currentNode;
+  if (!node.parentElement.checkVisibility() || node.parentElement.closest("pre")) continue;
+  for (const match of node.data.matchAll(NUMBERS)) {
+    const range = document.createRange();
+    range.setStart(node, match.index);
+    range.setEnd(node, match.index + match[0].length);
+    const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+    if (lines.size > 1 && match[0].length < 30) broken.push(match[0]);
+  }
+}
+dispatchEvent(new Event("afterprint"));
+return broken;"""
 
 
-@pytest.mark.parametrize("make", [faces, comparison, hostile, many_classes])
-def test_charts_are_drawn_and_the_console_stays_silent(make, chromium, tmp_path):
-    assert callable(make)
-    path = tmp_path / "report.html"
-    path.write_text(render(make()), encoding="utf-8")
-    done = subprocess.run(
-        [chromium, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=180,
-    )
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
-    assert "could not be drawn" not in done.stdout.split('<script type="application/json"')[0]
-    drawn = re.findall(r'<div class="chart[^>]*data-drawn="yes"[^>]*>(.{0,400})', done.stdout)
-    assert len(drawn) >= 1
-    assert all("<svg" in start for start in drawn)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return the folder of a run, written when it is first asked for."""
+    folders = {}
+
+    def folder_of(name):
+        if name not in folders:
+            folders[name] = tmp_path_factory.mktemp("run")
+            write(*_arguments(name, folders[name]))
+        return folders[name]
+
+    return folder_of
+
+
+def _arguments(name, folder):
+    result, page = result_and_page(name)
+    return result, folder, page
+
+
+@pytest.fixture(scope="session")
+def axe():
+    return files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_first_screen_says_who_how_much_and_what_now(name, run, browser, axe):
+    assert name in PAGES
+    path = run(name) / "report.html"
+    browser.logged()
+    for (width, height), dark in ((DESKTOP, False), (PHONE, True)):
+        browser.open(path, width=width, height=height, dark=dark)
+        seen = browser.run(SEEN)
+        assert max(seen["sentence"], seen["step"]) <= height
+        assert seen["chart"] <= height - 60
+        assert seen["table"] <= 2 * height
+        assert seen["width"] <= width
+        assert seen["empty"] == []
+        browser.run(axe + ";return null")
+        assert browser.run(VIOLATIONS, CONTRAST if dark else RULES) == []
+    assert browser.logged() == []
+
+
+def test_the_next_step_of_six_models_is_on_the_first_screen(run, browser):
+    browser.open(run("six models") / "report.html", width=DESKTOP[0], height=DESKTOP[1])
+    seen = browser.run(SEEN)
+    assert seen["chart_end"] <= seen["step"] <= DESKTOP[1]
+    last = "return [...document.querySelectorAll('.sentence')][5].getBoundingClientRect().bottom"
+    assert browser.run(last) <= DESKTOP[1]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_two_sheets_of_paper_stand_alone(name, run, browser):
+    browser.open(run(name) / "report.html", width=DESKTOP[0], height=DESKTOP[1])
+    assert 1 <= sheets(browser.printed()) <= 2
+    assert browser.run(BROKEN) == []
+    kept = "return [...document.querySelectorAll('.left-out')].length"
+    assert browser.run(kept) == 0
+
+
+def test_the_whole_report_is_printed_where_the_address_says_so(run, browser):
+    browser.open(run("retrieval") / "report.html", query="?full")
+    whole = sheets(browser.printed())
+    assert whole > 4
+    assert browser.run(BROKEN) == []
+
+
+def test_the_keyboard_reaches_every_control(run, browser):
+    browser.open(run("predictions") / "report.html")
+    controls = """return [...document.querySelectorAll("a, button, input, summary, [tabindex='0']")]
+      .filter((one) => one.checkVisibility()).length"""
+    reached = """const one = document.activeElement; if (one === document.body) return null;
+      const first = !one.dataset.reached; one.dataset.reached = "yes"; return first"""
+    count = browser.run(controls)
+    browser.press(*[TAB] * 3)
+    browser.run("document.activeElement.blur(); window.scrollTo(0, 0)")
+    found = 0
+    for _ in range(count + 2):
+        browser.press(TAB)
+        found += bool(browser.run(reached))
+    assert found == count
+
+
+def test_the_keyboard_sorts_a_table(run, browser):
+    browser.open(run("predictions") / "report.html")
+    rows = "[...document.querySelectorAll('#groups tbody tr')]"
+    cells = f"return {rows}.map((row) => row.cells[3].textContent)"
+    browser.run("[...document.querySelectorAll('#groups thead button')][3].focus()")
+    browser.press(ENTER)
+    down = [int(text.replace("\u202f", "")) for text in browser.run(cells)]
+    assert down == sorted(down, reverse=True)
+    browser.press(ENTER)
+    assert [int(text.replace("\u202f", "")) for text in browser.run(cells)] == sorted(down)
+    state = "return document.activeElement.closest('th').getAttribute('aria-sort')"
+    assert browser.run(state) == "ascending"
+
+
+def test_the_table_by_group_is_saved_as_the_run_has_it(run, browser, tmp_path):
+    folder = run("predictions")
+    browser.open(folder / "report.html")
+    browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.run("document.querySelector('[data-file]').click()")
+    saved = tmp_path / "groups.csv"
+    for _ in range(200):
+        if saved.exists() and saved.stat().st_size:
+            break
+        time.sleep(0.02)
+    assert saved.read_bytes() == (folder / "groups.csv").read_bytes()
+
+
+def test_folds_open_and_their_charts_are_drawn(run, browser):
+    browser.logged()
+    for name in ("associations", "many classes"):
+        browser.open(run(name) / "report.html", height=3000)
+        browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        wait = """return new Promise((done) => { const wait = () =>
+          [...document.querySelectorAll("[data-chart]")].every((one) => one.querySelector("svg"))
+            ? done() : setTimeout(wait, 50); wait(); })"""
+        browser.run(wait)
+        assert browser.run("return document.documentElement.scrollWidth") <= DESKTOP[0]
+        assert "could not be drawn" not in browser.run("return document.body.innerText")
+        assert browser.logged() == []

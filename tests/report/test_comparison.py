@@ -88,7 +88,7 @@ def test_page_says_what_was_compared():
     text = visible_words(page())
     assert "<title>Comparison of deepface and facellm</title>" in page()
     lead = text[: text.index("Findings", 200)]
-    order = ["Worst-group accuracy over", "Accuracy (n = ", "Metrics disagree: accuracy"]
+    order = ["Worst-group accuracy over", "Accuracy (n\u00a0=\u00a0", "Metrics disagree: accuracy"]
     places = [lead.index(start) for start in order]
     assert places == sorted(places)
 

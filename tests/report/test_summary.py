@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from equipoise.core import AuditResult, Family, GroupValue, Verdict
-from equipoise.report.overview import MOST_MODELS, group_table, summarize
+from equipoise.report.by_group import group_table
+from equipoise.report.summary import MOST_MODELS, summarize
 from equipoise.report.words import has_shares
 from report.synthetic import finding, group_values, manifest
 
@@ -36,7 +37,7 @@ def test_not_enough_data_is_a_headline_of_its_own():
     (statement,) = summary.statements
     assert statement.badge is not None
     assert statement.badge.verdict == Verdict.INCONCLUSIVE
-    assert "not enough data to decide: 3 of 4 findings are open" in statement.text
+    assert "not enough data to decide. 3 of 4 findings are open" in statement.text
     assert any("Add images" in step for step in summary.steps)
 
 
@@ -62,13 +63,14 @@ def test_every_judgement_has_a_next_step(verdict):
 def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     section = group_table(result(gap(Verdict.DISPARITY)), ("accuracy_gap",))
     assert section is not None
-    (table,) = section.blocks
+    note, table = section.blocks
+    assert "▲ worst off" in note.items[0]
     assert [row[0] for row in table.rows] == ["a", "b", "c"]
     marked = [row[0] for row in table.rows if "▲" in str(row[-1])]
     assert marked == ["a"]
     raw = replace(gap(Verdict.NONE), version="raw")
     beside = group_table(result(gap(Verdict.DISPARITY), raw), ("accuracy_gap",))
-    assert beside.blocks[0].rows == table.rows
+    assert beside.blocks[1].rows == table.rows
 
 
 def against_rest(group, value, rest, **changes):
@@ -103,7 +105,8 @@ def test_differences_of_the_labels_are_counted_apart():
     parity = gap(Verdict.DISPARITY, metric="demographic_parity", leads=False)
     (statement,) = summarize(result(gap(Verdict.BELOW_THRESHOLD), parity), LEADS).statements
     assert statement.badge.verdict == Verdict.BELOW_THRESHOLD
-    assert "1 more" in statement.certainty
+    assert "1 more" in statement.tally.also
+    assert statement.tally.total == 1
 
 
 def test_preferences_of_groups_are_differences_and_never_shares():

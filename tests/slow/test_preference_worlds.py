@@ -13,7 +13,7 @@ from equipoise.planted.scenes.embed import embed_images, load_clip, neutral_quer
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.planted.scenes.sets import render_sets
 from equipoise.planted.scenes.variants import BIASED
-from equipoise.report.overview import summarize
+from equipoise.report.summary import summarize
 
 WORLDS, SETS = 40, 6
 

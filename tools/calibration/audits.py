@@ -19,7 +19,7 @@ import yaml
 from equipoise import audits
 from equipoise.cli.runs import page_of
 from equipoise.core import Finding, Verdict
-from equipoise.report.overview import summarize
+from equipoise.report.summary import summarize
 from equipoise.stats.streams import stream
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -34,6 +34,8 @@ WILSON = "Wilson; percentile bootstrap over units of repeated rows"
 SHARES = "55 : 45 against 50 : 50"
 OVER_QUERIES = "Student's t by the jackknife over queries; none for one query"
 RANDOM_ORDER = "the order is random within each counterfactual set, else within the pool"
+LEANING = "{direction} in the embeddings{model} ({title} {value})."
+SENTENCE = "{title}{model}{subject} is {value}{groups}."
 _NUMBER = r"([-−]?\d+(?:\.\d+)?)"
 _BOUNDS = re.compile(rf"[\[(]{_NUMBER}, {_NUMBER}[\])]")
 
@@ -76,6 +78,11 @@ class MetricSpec:
         What a group's own value is, where it is a share: "share of wrong predictions".
     group_metric : str
         Metric that a group's own value is of, where it is no share.
+    clause : str
+        Template of the sentence about groups that have shares, with the fields {model}, {subject}
+        (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
+    part : str
+        Template of each of {groups} in `clause`, with the fields {share} and {group}.
     direction : str
         `harm` in words.
     neutral : float or None
@@ -103,7 +110,9 @@ class MetricSpec:
         under the null hypothesis; "none" where there is none.
     sentence : str
         Template that states a value, with the fields {title}, {model} (" of …"), {subject} (" for
-        “…”"), {value} and {groups} (in brackets); nothing stands for those that a finding lacks.
+        “…”"), {value}, {size} (without its sign), {groups} (in brackets) and {direction}; nothing
+        stands for those that a finding lacks. Without {direction} it follows as a sentence; one
+        that needs it gives way to the default where a finding has none.
     reference, errata : str
         Where the definition comes from, and what the source prints otherwise.
     """
@@ -130,6 +139,8 @@ class MetricSpec:
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""
     group_metric: str = ""
+    clause: str = ""
+    part: str = "{share} of {group}"
     threshold: float | None = None
     threshold_reason: str = ""
     most: Literal["disparity", "detected"] = "disparity"
@@ -137,7 +148,7 @@ class MetricSpec:
     chance: str = "none"
     interval: str = "none"
     null: str = "none"
-    sentence: str = "{title}{model}{subject} is {value}{groups}."
+    sentence: str = SENTENCE
     errata: str = ""
 
     def __post_init__(self) -> None:
@@ -242,7 +253,7 @@ def spec_of(metric: str) -> MetricSpec:
         base = spec_of(metric.removesuffix("_change"))
         return replace(
             base, name=metric, title=f"Change of {base.label}", unit="number", rate=False,
-            harm="higher", bands={}, sentence=MetricSpec.sentence,
+            harm="higher", bands={}, sentence=SENTENCE, clause="",
         )  # fmt: skip
     if metric.endswith(AGAINST_REST):
         base = spec_of(metric.removesuffix(AGAINST_REST))

@@ -25,7 +25,7 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.plots import Axis, intervals, scatter
-from equipoise.report.text import interval, number, p_value, percent
+from equipoise.report.text import interval, listed, number, p_value, percent
 
 _CONCLUSIONS = {
     "transfers": "{} transfers",
@@ -129,12 +129,18 @@ def _summary(result: AuditResult) -> Summary:
     recipes = by_conclusion(rows(result, "mitigation_recipes"))
     charts = _plots(rows(result, "mitigation"))
     statements = tuple(Statement(None, conclusion(row)) for row in recipes)
-    return Summary(statements, charts[0] if charts else None)
+    works = [row["recipe"] for row in recipes if row["conclusion"] == "transfers"]
+    if works:
+        step = f"Audit a model with {listed(works)} on your own data before you use it."
+    else:
+        step = "Try again with more subjects, or choose another model (“equipoise compare”)."
+    return Summary(statements, charts[0] if charts else None, (step,))
 
 
 PAGE = Page(
     subjects="recipes",
-    sections=(price, subjects),
+    front=(price,),
+    sections=(subjects,),
     summary=_summary,
     noun="Mitigation",
     judged=False,
@@ -240,10 +246,11 @@ def conclusions(result: AuditResult) -> list[str]:
             effect = "made no difference that matters"
         elif finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
             effect = "helped" if finding.value > 0 else "did harm"
+        signed = f"{100 * finding.value:+.1f}".replace("-", "−")
         ends = interval(100 * finding.ci_low, 100 * finding.ci_high, digits=1)
         texts.append(
             f"{training} {effect}. Against the biased images as they are: "
-            f"{100 * finding.value:+.1f} points {ends}, q\u00a0{p_value(finding.q_value)}."
+            f"{signed} points {ends}, q\u00a0{p_value(finding.q_value)}."
         )
     return texts
 
@@ -251,9 +258,11 @@ def conclusions(result: AuditResult) -> list[str]:
 AUGMENTATION = replace(
     COMPARISON,
     noun="Training on changed faces",
-    sections=(augmentation,),
+    front=(augmentation,),
+    sections=(),
     summary=lambda result: Summary(
         tuple(Statement(None, text) for text in conclusions(result)),
         _chart(rows(result, "augmentation")),
+        ("Train on balanced images where you can; audit each network on data of your own.",),
     ),
 )

@@ -87,9 +87,9 @@ def _tests(result: AuditResult, subjects: str) -> str:
     over = {Family.LEAF: f"single {subjects}", Family.COMPOSITE: f"all {subjects}"}
     over[Family.QUERY] = f"{subjects} one by one"
     tests = Counter(
-        f"{corrected_with(one) or 'models compared'}, {over.get(one.family, '')}"
+        f"{corrected_with(one) or 'models compared'}, {over[one.family]}"
         for one in result.findings
-        if math.isfinite(one.p_value)
+        if math.isfinite(one.p_value) and one.family in over
     )
     texts = [f"{name}: {plural(n, 'test')}" for name, n in tests.items()]
     how = "q-values are corrected within each family, and a model's families share α."

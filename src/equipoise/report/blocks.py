@@ -55,7 +55,37 @@ SYMBOLS: Mapping[Verdict, str] = {
     Verdict.NONE: "–",
 }
 
-Cell = str | Badge
+
+@dataclass(frozen=True)
+class Mark:
+    """A symbol beside a number, and what it says."""
+
+    symbol: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its interval in a table cell.
+
+    Attributes
+    ----------
+    text : str
+        As people read it.
+    value, low, high : float
+        NaN where unknown.
+    marks : tuple of Mark
+        How it differs from the others.
+    """
+
+    text: str
+    value: float
+    low: float
+    high: float
+    marks: tuple[Mark, ...] = ()
+
+
+Cell = str | Badge | Number
 
 
 @dataclass(frozen=True)
@@ -138,7 +168,7 @@ def value_of(row: Any, key: Value) -> Any:
 
 
 def _cell(title: str, value: Any) -> Cell:
-    if isinstance(value, str | Badge):
+    if isinstance(value, str | Badge | Number):
         return value
     if isinstance(value, tuple):
         low, high = (math.nan if end is None else end for end in value)
@@ -209,22 +239,25 @@ class Code:
 
 @dataclass(frozen=True)
 class Card:
-    """A statement that unfolds into its evidence.
+    """A statement with its chart, and its evidence folded away.
 
     Attributes
     ----------
     badge : Badge or None
     sentence : str
     figures : tuple of str
-        The numbers behind the sentence, a line for each finding that it states.
+        How sure it is, a line for each finding that it states.
     blocks : tuple of Block
         What unfolds.
+    chart : Chart or None
+        What is seen without unfolding.
     """
 
     badge: Badge | None
     sentence: str
     figures: tuple[str, ...]
     blocks: tuple[Block, ...] = ()
+    chart: Chart | None = None
 
 
 @dataclass(frozen=True)
@@ -288,13 +321,42 @@ class Section:
     @classmethod
     def of(cls, slug: str, title: str, *parts: Block | str | Sequence[Chart] | None) -> Section:
         """Build a section: texts become notes, charts a grid; what is empty is left out."""
-        return cls(slug, title, tuple(_block(part) for part in parts if part))
+        every = (_block(part) for part in parts if part)
+        return cls(slug, title, tuple(block for block in every if not _is_empty(block)))
 
 
 def _block(part: Block | str | Sequence[Chart]) -> Block:
     if isinstance(part, str):
         return Words((part,), "note")
-    return part if isinstance(part, Block) else Grid(tuple(part))
+    return part if isinstance(part, Block) else Grid(tuple(one for one in part if one.rows))
+
+
+def _is_empty(block: Block) -> bool:
+    """Whether a block is a plot without marks."""
+    return (
+        not block.rows if isinstance(block, Chart) else isinstance(block, Grid) and not block.charts
+    )
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many findings have which verdict.
+
+    Attributes
+    ----------
+    verdicts : tuple of (Badge, int)
+        Those that some finding has.
+    also : str
+        What further findings do that aren't counted.
+    """
+
+    verdicts: tuple[tuple[Badge, int], ...]
+    also: str = ""
+
+    @property
+    def total(self) -> int:
+        """How many findings are counted."""
+        return sum(n for _, n in self.verdicts)
 
 
 @dataclass(frozen=True)
@@ -307,7 +369,9 @@ class Statement:
     text : str
         The finding that leads, in a sentence that names groups and values.
     certainty : str
-        Its numbers: interval, chance level, q and n; then counts of findings by verdict.
+        How sure that is: interval, chance level and q.
+    tally : Tally or None
+        The model's findings by verdict.
     finding : Finding or None
         The finding that leads; None where a model has none with a verdict.
     """
@@ -315,6 +379,7 @@ class Statement:
     badge: Badge | None
     text: str
     certainty: str = ""
+    tally: Tally | None = None
     finding: Finding | None = None
 
 
@@ -356,6 +421,8 @@ class Page:
         Metrics of the statements, most important first.
     by_group : tuple of str
         Metrics of the table by group.
+    front : tuple of callable
+        Sections that take the place of the table by group, open.
     subjects : str
         Plural of what a finding's subject is: "classes", "queries".
     sections : tuple of callable
@@ -376,6 +443,7 @@ class Page:
 
     leads: tuple[str, ...] = ()
     by_group: tuple[str, ...] = ()
+    front: tuple[MakeSection, ...] = ()
     subjects: str = "subjects"
     sections: tuple[MakeSection, ...] = ()
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
@@ -438,7 +506,8 @@ def has(value: float | None) -> bool:
 
 def parameters_text(parameters: str) -> str:
     """Return a finding's parameters, JSON, as "name: value" pairs."""
-    return ", ".join(f"{name}: {value}" for name, value in json.loads(parameters).items())
+    known = json.loads(parameters).items()
+    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
 
 
 def points(

@@ -1,7 +1,7 @@
 """The page of a comparison: paired differences, ranking, and metrics that disagree."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
@@ -23,7 +23,7 @@ from equipoise.report.blocks import (
     title_of,
 )
 from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.text import VERDICT_TITLES, title, verdict_title
+from equipoise.report.text import VERDICT_TITLES, listed, title, verdict_title
 from equipoise.report.words import (
     Pair,
     changed,
@@ -149,12 +149,44 @@ def summary(result: AuditResult) -> Summary:
     texts += [f"Metrics disagree: {row['sentence']}" for row in rows(result, "disagreements")]
     first = [one for one in leads if one.model == leads[0].model and not math.isnan(one.value)]
     chart = differences_chart(first, name=first[0].model) if first else None
-    return Summary(tuple(Statement(None, text) for text in texts[:MOST_STATEMENTS]), chart)
+    statements = tuple(Statement(None, text) for text in texts[:MOST_STATEMENTS])
+    return Summary(statements, chart, tuple(_steps(leads)))
+
+
+def _steps(leads: Sequence[Finding]) -> Iterator[str]:
+    """Yield what to do next: prefer a model, weigh metrics, or add data."""
+    real = [one for one in leads if one.verdict in (Verdict.DISPARITY, Verdict.DETECTED)]
+    pairs = [pair for one in real if (pair := pair_of(one)) is not None and pair.worse]
+    better = {pair.second if pair.worse == pair.first else pair.first for pair in pairs}
+    worse = {pair.worse for pair in pairs}
+    if best := sorted(better - worse):
+        yield f"Prefer {listed(best)}: no metric that leads is worse. Its own report says for whom."
+    elif pairs:
+        yield "Decide which metric matters most for your use: the models differ by metric."
+    if len(real) < len(leads):
+        yield "Add images where the data cannot tell which model is worse."
+
+
+def side_by_side(result: AuditResult) -> Section | None:
+    """Values of both models, their difference and who is worse; of all classes together."""
+    pairs = ((one, pair) for one in result.findings if (pair := pair_of(one)) is not None)
+    cells = [
+        (title_of(one), pair.name, scope_of(one), one.n, *pair.values, one.value,
+         (one.ci_low, one.ci_high), pair.worse or "–", Badge(one.verdict, comparison=True))
+        for one, pair in pairs
+        if not one.subject
+    ]  # fmt: skip
+    columns = ["Metric", "Models", "Attributes", "#n", "#First", "#Second", "#Difference",
+               "#Interval", "Worse", "Verdict"]  # fmt: skip
+    caption = "Each metric of both models: the second minus the first"
+    table = Table.of(caption, columns, cells, source="findings", limit=40)
+    return Section("side", "Results by metric", (table,)) if cells else None
 
 
 PAGE = Page(
     summary=summary,
     noun="Comparison",
     subjects="classes",
+    front=(side_by_side,),
     sections=(differences, changes, ranking, disagreements),
 )

@@ -177,10 +177,10 @@ def intervals(
         tick = {"type": "tick", "color": SOFT, "size": 20, "thickness": 2}
         layers.append(_layer(tick, place | _number("x", "line")))
     layers += [_rule("x", cut) for cut in ([0.0] if axis.zero else []) + [*cuts]]
-    layers += [
-        _layer({"type": "rule", "strokeWidth": 2.3}, place | _span("") | _color(channels)),
-        _layer(_POINT, place | axis.channel("x", "value") | channels | _TIP),
-    ]
+    if "low" in known:
+        line = {"type": "rule", "strokeWidth": 2.3}
+        layers.append(_layer(line, place | _span("") | _color(channels)))
+    layers.append(_layer(_POINT, place | axis.channel("x", "value") | channels | _TIP))
     each = max(14 * len(series), 26) if beside else 28
     return _chart(layers, rows, label, title, each * _count(rows, "label") + 8)
 
@@ -367,6 +367,7 @@ def _color(channels: Spec) -> Spec:
 
 
 def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: float) -> Chart:
+    drawn = [row for row in rows if all(_finite(row.get(name, 0.0)) for name in ("value", "y"))]
     spec = {
         "data": {"name": "rows"},
         "layer": [*layers],
@@ -374,7 +375,12 @@ def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: f
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
-    return Chart(label, spec, rows, None, title)
+    return Chart(label, spec, drawn, None, title)
+
+
+def _finite(value: float | None) -> bool:
+    """Whether there is a number that a chart has a place for; infinity has none."""
+    return value is not None and math.isfinite(value)
 
 
 def _layer(mark: Spec, encoding: Spec) -> Spec:
@@ -407,7 +413,7 @@ def _fields(rows: Rows) -> set[str]:
         key
         for row in rows
         for key, value in row.items()
-        if value is not None and not (isinstance(value, float) and math.isnan(value))
+        if value is not None and not (isinstance(value, float) and not _finite(value))
     }
 
 

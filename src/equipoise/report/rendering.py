@@ -22,12 +22,15 @@ from equipoise.report.blocks import (
     Rows,
     Section,
 )
-from equipoise.report.overview import all_findings, cards, group_table, models
+from equipoise.report.by_group import FILE, as_csv, group_file, group_table
+from equipoise.report.overview import all_findings, cards, models
 from equipoise.report.plots import CONFIG
 from equipoise.report.result import first_screen, page_title, shared_page
-from equipoise.report.text import visible
+from equipoise.report.text import unbroken, visible
 
 DIGITS = 5
+MOST_DOWNLOADED = 400_000
+"""Characters of a table that a page offers as a file; larger ones lie beside it only."""
 
 
 def render(result: AuditResult, page: Page | None = None) -> str:
@@ -50,7 +53,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
 
     def shown(value: Any) -> Any:
         plain = isinstance(value, str) and not hasattr(value, "__html__")
-        return visible(value) if plain else value
+        return unbroken(visible(value)) if plain else value
 
     environment = Environment(
         loader=PackageLoader("equipoise.report", "assets"),
@@ -61,30 +64,38 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     )
     page = page or shared_page(result)
     summary = first_screen(result, page)
-    front, back = _sections(result, page)
+    front, back = _sections(result, page, summary.chart)
     style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
     blocks = [block for section in (*front, *back) for block in section.blocks]
     charts = [*([summary.chart] if summary.chart else []), *_charts(blocks)]
     places = {id(chart): place for place, chart in enumerate(charts)}
+    downloads = _downloads(result, page)
     return environment.get_template("report.html.j2").render(
         title=page_title(result, page),
         summary=summary,
         front=front,
         back=back,
         notice=result.manifest.versions.get("equipoise", ""),
+        downloads=downloads,
         chart_id=lambda chart: places[id(chart)],
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
         style=Markup(style),  # noqa: S704
         library=Markup(library),  # noqa: S704
         program=Markup(program),  # noqa: S704
-        data=Markup(_script_json(_chart_data(charts))),  # noqa: S704
+        data=Markup(_script_json(_chart_data(charts, downloads))),  # noqa: S704
         policy=_policy(style, library, program),
     )
 
 
-def _sections(result: AuditResult, page: Page) -> tuple[list[Section], list[Section]]:
+def _sections(
+    result: AuditResult, page: Page, drawn: Chart | None
+) -> tuple[list[Section], list[Section]]:
     """Return the sections that are open, and those that are folded."""
-    front = [group_table(result, page.by_group), cards(result.findings, judged=page.judged)]
+    front = [
+        group_table(result, page.by_group),
+        *(make(result) for make in page.front),
+        cards(result.findings, drawn, judged=page.judged),
+    ]
     back = [
         *(make(result) for make in page.sections),
         models(result),
@@ -105,13 +116,22 @@ def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
         if isinstance(block, Chart):
             yield block
         elif isinstance(block, Card | Fold):
+            if isinstance(block, Card) and block.chart:
+                yield block.chart
             yield from _charts(block.blocks)
         elif isinstance(block, Grid):
             yield from block.charts
 
 
-def _chart_data(charts: Iterable[Chart]) -> str:
-    """Return the charts' rows and specifications as one JSON text, each distinct one once."""
+def _downloads(result: AuditResult, page: Page) -> dict[str, str]:
+    """Return files that the page itself holds, by name, where they are small enough."""
+    table = group_file(result, page.by_group)
+    text = "" if table is None else as_csv(table)
+    return {f"{FILE}.csv": text} if 0 < len(text) <= MOST_DOWNLOADED else {}
+
+
+def _chart_data(charts: Iterable[Chart], downloads: Mapping[str, str]) -> str:
+    """Return rows and specifications of charts as one JSON text, each distinct one once."""
     specs: dict[str, int] = {}
     data: dict[str, int] = {}
     places = [
@@ -123,7 +143,7 @@ def _chart_data(charts: Iterable[Chart]) -> str:
     ]
     return (
         f'{{"config":{_json(CONFIG)},"specs":[{",".join(specs)}],"data":[{",".join(data)}],'
-        f'"charts":{_json(places)}}}'
+        f'"charts":{_json(places)},"files":{json.dumps(dict(downloads))}}}'
     )
 
 

@@ -13,8 +13,10 @@ from equipoise.core import AuditResult, Family
 from equipoise.core.finding import findings_to_table
 from equipoise.core.views import Mark, Plot, TextTable
 from equipoise.report.blocks import Page, Statement, Summary, Table
+from equipoise.report.by_group import group_table
 from equipoise.report.comparison_page import PAGE as COMPARISON
-from equipoise.report.overview import all_findings, group_table, summarize
+from equipoise.report.overview import all_findings
+from equipoise.report.summary import merged, summarize
 from equipoise.report.text import count, listed, plural, verdict_word, visible
 from equipoise.report.words import compares, has_shares, is_comparison, models_of
 
@@ -30,7 +32,8 @@ def first_screen(result: AuditResult, page: Page) -> Summary:
         summary = summarize(result, page.leads, page.caveat, page.apart)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
-    return replace(summary, warnings=result.manifest.warnings)
+    warnings = merged(result.manifest.warnings, models_of(result))
+    return replace(summary, warnings=warnings)
 
 
 def page_title(result: AuditResult, page: Page) -> str:

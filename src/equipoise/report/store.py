@@ -29,7 +29,8 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     """Write a result into an existing, empty directory.
 
     Writes `findings.parquet` (the truth), `findings.json` (its twin), `manifest.json`,
-    `tables/<name>.parquet`, `worksheet.csv` where people are to fill one in, and `report.html`.
+    `tables/<name>.parquet`, `worksheet.csv` where people are to fill one in, `groups.parquet` and
+    `groups.csv` (the table by group) where the page has one, and `report.html`.
     Equal findings give equal bytes. The caller passes a temporary directory and renames it when
     whole.
 
@@ -46,6 +47,7 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     RunError
         When a file cannot be written.
     """
+    from equipoise.report.by_group import FILE, as_csv, group_file
     from equipoise.report.rendering import render
 
     folder = Path(directory)
@@ -60,6 +62,10 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     if WORKSHEET in result.tables:
         with _written(folder / f"{WORKSHEET}.csv") as path:
             write_csv(result.tables[WORKSHEET], path)
+    by_group = group_file(result, page.by_group) if page else None
+    if by_group is not None:
+        _write_table(folder / f"{FILE}.parquet", by_group)
+        _write_text(folder / f"{FILE}.csv", as_csv(by_group))
     _write_text(folder / "report.html", render(result, page))
 
 

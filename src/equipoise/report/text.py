@@ -1,6 +1,7 @@
 """Numbers, names and untrusted labels as text that is safe and plain to read."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from equipoise.core import Verdict
@@ -8,6 +9,15 @@ from equipoise.core.wording import number, percent, visible
 from equipoise.metrics.spec import spec_of
 
 __all__ = ["number", "percent", "visible"]
+_TOGETHER = re.compile(
+    r"(?<=\d) (?=%|points\b|times\b|of \d)|(?<=[\d∞],) (?=[-−∞\d.]+[\])])|(?<=\bof) (?=\d)"
+    r"|(?<=\b[npq]) (?=[=<])|(?<=\b[npq] [=<]) (?=\d)"
+)
+
+
+def unbroken(text: str) -> str:
+    """Return text whose numbers stay on one line with their unit, interval or symbol."""
+    return _TOGETHER.sub("\u00a0", text)
 
 
 def count(value: float | None) -> str:

@@ -3,13 +3,13 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from equipoise.core import AuditResult, Finding, GroupValue, Harm, Verdict
 from equipoise.core.wording import shortened
-from equipoise.metrics.spec import MetricSpec, band_of, spec_of
+from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_of
 from equipoise.report.blocks import panels, rows
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -67,29 +67,55 @@ def sentence(finding: Finding) -> str:
     if finding.verdict == Verdict.NOT_ESTIMABLE or math.isnan(finding.value):
         reason = finding.reason or "no reason was recorded"
         return f"{heading(finding)} cannot be estimated: {reason}."
-    text = _groups_sentence(finding) or _value_sentence(finding)
-    return f"{text} {finding.beside}".strip()
+    return f"{headline(finding)} {finding.beside}".strip()
+
+
+def headline(finding: Finding) -> str:
+    """Say what a finding with a value means for the groups, and nothing that stands beside it."""
+    return _groups_sentence(finding) or _value_sentence(finding)
 
 
 def _groups_sentence(finding: Finding) -> str | None:
     """Say which group is worse off than which; None where groups have no shares of their own."""
     spec = spec_of(finding.metric)
     found = contrast(finding)
-    summary = spec.of_class and not finding.subject
-    labelled = spec.group_label and not spec.bands and not summary
-    if found is None or not labelled or not has_shares(finding):
+    summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
+    if found is None or summary or not spec.clause or spec.bands or not has_shares(finding):
         return None
     worst, other, best = found
-    apart = f"{number(100 * abs(worst.value - other.value), 1)} points"
-    side = "above" if worst.value > other.value else "below"
-    text = (
-        f"{_capitalised(spec.group_label)} of {finding.model}{_about(finding)} is {_share(worst)} "
-        f"for {worst.group}, {apart} {side} {other.group} ({percent(other.value)})."
+    if other.group == finding.group:
+        worst, other = other, worst
+        best = other
+    subject = f"“{shortened(finding.subject)}”" if finding.subject else ""
+    parts = (f"{_part(spec, worst)} ({_counted(worst)})", _part(spec, other))
+    text = spec.clause.format(
+        model=_model_of(finding),
+        subject=subject,
+        about=f" about {subject}" if subject else "",
+        of=f" of {subject}" if subject else "",
+        groups=" and ".join(parts),
     )
+    # A model keeps its name as it is.
+    text = text if spec.clause.startswith("{model}") else _capitalised(text)
     if best.group == other.group:
-        return text
-    end = "lowest" if side == "above" else "highest"
-    return f"{text} The {end} is {percent(best.value)}, for {best.group}."
+        return f"{text}."
+    end = "lowest" if worst.value > other.value else "highest"
+    return f"{text}. The {end} is {percent(best.value)}, for {_quoted(best.group)}."
+
+
+def _model_of(finding: Finding) -> str:
+    """Return a finding's model with its version; findings of no model are of people."""
+    version = "" if finding.version == "default" else f" ({finding.version})"
+    return f"{finding.model or 'people'}{version}"
+
+
+def _part(spec: MetricSpec, part: GroupValue) -> str:
+    return spec.part.format(share=percent(part.value), group=_quoted(part.group))
+
+
+def _quoted(group: str) -> str:
+    """Quote an intersection, whose commas would read as the sentence's."""
+    return f"“{group}”" if "," in group else group
 
 
 def _about(finding: Finding, word: str = "for") -> str:
@@ -154,26 +180,31 @@ def has_shares(finding: Finding) -> bool:
     return shares and all(math.isnan(value) or 0 <= value <= 1 for value in values)
 
 
-def _share(part: GroupValue) -> str:
+def _counted(part: GroupValue) -> str:
+    """Return how many rows of a group its share is, or its size where that is no whole number."""
     successes = round(part.value * part.n)
     exact = abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1)
-    counted = f"{successes} of {part.n}" if exact else f"n = {part.n}"
-    return f"{percent(part.value)} ({counted})"
+    return f"{successes} of {part.n}" if exact else f"n = {part.n}"
 
 
 def _value_sentence(finding: Finding) -> str:
     """State a value and its direction."""
     spec = spec_of(finding.metric)
-    version = "" if finding.version == "default" else f" ({finding.version})"
-    text = spec.sentence.format(
+    direction = finding.direction.strip().rstrip(".")
+    within = "{direction}" in spec.sentence
+    template = spec.sentence if direction or not within else SENTENCE
+    text = template.format(
         title=name_of(finding),
-        model=f" of {finding.model}{version}" if finding.model else "",
+        model=f" of {_model_of(finding)}" if finding.model else "",
         subject=_about(finding),
         value=_shown(finding, spec),
+        size=_shown(replace(finding, value=abs(finding.value)), spec),
         groups=f" ({finding.groups})" if finding.groups else "",
+        direction=direction,
     )
-    direction = finding.direction.strip().rstrip(".")
-    return f"{text} {_capitalised(direction)}." if direction else text
+    if within or not direction:
+        return _capitalised(text)
+    return f"{text} {_capitalised(direction)}."
 
 
 def _shown(finding: Finding, spec: MetricSpec) -> str:
@@ -214,6 +245,34 @@ def figures(finding: Finding) -> str:
     return " · ".join(parts)
 
 
+def certainty(finding: Finding) -> str:
+    """Say how sure a value is: its interval and chance level in the unit that people use, and q."""
+    scaled, unit = _scale(finding)
+    text = f"{name_of(finding)} {scaled(finding.value)}{unit}"
+    if not math.isnan(finding.ci_low):
+        ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
+        text += f" ({100 * finding.level:g} % interval {ends})"
+    if not math.isnan(finding.chance):
+        text += f"; {scaled(finding.chance)} expected by chance"
+    if not math.isnan(finding.q_value):
+        value = p_value(finding.q_value)
+        text += f"; q {value if value.startswith('<') else f'= {value}'}"
+    return f"{text}."
+
+
+def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
+    """Return how numbers of a finding are shown without their unit, and the unit."""
+    unit = spec_of(finding.metric).unit
+    if unit in ("share", "points"):
+        share = unit == "share" and not _is_gap(finding)
+        return (lambda value: number(100 * value, 1)), " %" if share else " points"
+    if unit == "log ratio":
+        return (lambda value: number(math.exp(min(value, _LARGEST_LOG)), 2)), " times"
+    if unit == "degrees":
+        return (lambda value: number(math.degrees(value), 1)), "°"
+    return number, ""
+
+
 _SIDES = {"higher": "above chance", "lower": "below chance", "either": "either way"}
 _ORDER = [*VERDICT_TITLES]
 
@@ -240,6 +299,12 @@ def _weight(finding: Finding) -> float:
     else:
         certain = side * (finding.value - (finding.chance if math.isnan(far) else far))
     return certain / finding.threshold if finding.threshold > 0 else certain
+
+
+def better_off(finding: Finding) -> bool:
+    """Whether a finding is about one group that is better off than the others."""
+    found = contrast(finding) if finding.group and spec_of(finding.metric).rest == "" else None
+    return found is not None and found[0].group != finding.group
 
 
 def names_groups(finding: Finding) -> bool:

@@ -10,7 +10,7 @@ from equipoise import audits
 from equipoise.audits.concepts import page
 from equipoise.core import Family, Verdict
 from equipoise.report.blocks import Table
-from equipoise.report.overview import summarize
+from equipoise.report.summary import summarize
 
 
 def test_a_rare_group_hides_no_difference_between_large_ones():

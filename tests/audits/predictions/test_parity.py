@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise import audits
-from equipoise.report.overview import summarize
+from equipoise.report.summary import summarize
 
 LEADS = ("demographic_parity", "selection_rate_against_rest")
 

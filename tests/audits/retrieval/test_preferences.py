@@ -7,7 +7,7 @@ import pytest
 from equipoise import audits
 from equipoise.cli.runs import page_of
 from equipoise.core import Family, Verdict
-from equipoise.report.overview import summarize
+from equipoise.report.summary import summarize
 
 JOBS = [f"job {number:02d}" for number in range(40)]
 

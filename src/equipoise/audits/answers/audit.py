@@ -484,12 +484,12 @@ def _gaps(
         Family.COMPOSITE,
         metric="answer_gap",
         by_group=widest.by_group,
-        about=f"“{shortened(widest.subject)}”",
+        about=shortened(widest.subject),
         shows="share of answers",
     )
     for draft in parts(estimate, place, metric="answer_gap"):
         finding = draft.finding
-        about = direction("share of answers", f"“{shortened(finding.subject)}”", finding.by_group)
+        about = direction("share of answers", shortened(finding.subject), finding.by_group)
         named = draft.changed(direction=about)
         why = "" if finding.subject in frequent else "many different answers together"
         yield without_verdict(named, why) if why else named

@@ -230,7 +230,7 @@ PAGE = Page(
         "demographic_parity",
     ),
     by_group=(
-        "worst_group_accuracy", "accuracy_gap", "hit_rate", "unanswered_rate", "selection_rate",
+        "accuracy_gap", "hit_rate", "unanswered_rate", "selection_rate",
         "true_positive_rate", "false_positive_rate", "precision",
     ),
     subjects="classes",

@@ -392,6 +392,7 @@ _record = partial(
     reference="Sagawa et al. 2020 (worst group); Albuquerque et al. 2024, section 4 (GAP)",
     unit="points",
     group_label="accuracy",
+    clause="{model} is right{about} for {groups}",
     threshold=0.05,
     threshold_reason=POINTS,
     null=(
@@ -445,6 +446,7 @@ register(
         rate=True,
         harm="lower",
         group_label="hit rate",
+        clause="{model} has the true class among its best predictions for {groups}",
         definition="Share of images with a true class among the k best predictions.",
         direction="Lower: fewer images are hit.",
         interval=WILSON,

@@ -740,6 +740,7 @@ register(
         kinds=("predictions", "concepts"),
         symbol="TPR",
         group_label="true positive rate",
+        clause="{model} recognises {subject} for {groups}",
         definition="Share of rows of a class that are predicted as it.",
         direction="Lower: more members of the class are missed.",
     ),
@@ -751,6 +752,7 @@ register(
         symbol="FPR",
         harm="higher",
         group_label="false positive rate",
+        clause="{model} predicts {subject} wrongly for {groups}",
         definition="Share of rows of other classes that are predicted as the class.",
         direction="Higher: the label is given wrongly more often.",
     ),
@@ -759,6 +761,7 @@ register(
         fold="false_positive_rate",
         symbol="TNR",
         group_label="true negative rate",
+        clause="{model} rules out {subject} rightly for {groups}",
         definition="1 minus the false positive rate.",
         direction="Lower: the label is given wrongly more often.",
     ),
@@ -768,6 +771,7 @@ register(
         symbol="FNR",
         harm="higher",
         group_label="false negative rate",
+        clause="{model} misses {subject} for {groups}",
         definition="1 minus the true positive rate.",
         direction="Higher: more members of the class are missed.",
     ),
@@ -778,6 +782,7 @@ register(
         kinds=("predictions", "concepts"),
         symbol="PPV",
         group_label="precision",
+        clause="When {model} predicts {subject}, it is right for {groups}",
         definition=(
             "Share of rows predicted as a class that are of it. Of predictions: at the prevalence "
             "π of all rows, π TPR / (π TPR + (1 − π) FPR), so that groups are compared at equal "
@@ -792,6 +797,7 @@ register(
         mirror="precision",
         symbol="NPV",
         group_label="negative predictive value",
+        clause="When {model} rules out {subject}, it is right for {groups}",
         definition=(
             "Share of rows not predicted as a class that are not of it, at the prevalence of all "
             "rows."
@@ -803,6 +809,7 @@ register(
         of_base_rates=True,
         fold="demographic_parity",
         group_label="selection rate",
+        clause="{model} predicts {subject} for {groups}",
         definition="Share of rows predicted as a class.",
         direction=(
             "Lower: the group receives the label less often; whether that harms depends on the "
@@ -830,6 +837,7 @@ register(
             "largest over classes."
         ),
         group_label="share of predictions",
+        clause="{model} predicts {subject} for {groups}",
         direction="Higher: one group receives the label more often than another.",
         null="groups are exchangeable over all rows",
         reference="Calders et al. 2009; Albuquerque et al. 2024, eq. 5",
@@ -878,6 +886,7 @@ register(
         rest="unanswered_rate",
         kinds=("predictions", "answers"),
         group_label="share without an answer",
+        clause="{model} gives no usable answer for {groups}",
         definition=(
             "Share of rows without a usable prediction: missing, unknown or refused. Where true "
             "classes are known, of the rows that have one."
@@ -889,6 +898,7 @@ register(
         kinds=("predictions", "answers"),
         harm="lower",
         group_label="share of right predictions",
+        clause="{model} gives a right answer for {groups}",
         definition="Share of rows with a true class, answered or not, that are predicted right.",
         direction="Lower: the group gets a right answer less often.",
         reference="equipoise: right, wrong and unanswered rates sum to 1",
@@ -898,6 +908,7 @@ register(
         rest="wrong_rate",
         kinds=("predictions", "answers"),
         group_label="share of wrong predictions",
+        clause="{model} gives a wrong answer for {groups}",
         definition="Share of rows with a true class, answered or not, that are predicted wrong.",
         direction="Higher: the group gets a wrong answer more often.",
         reference="equipoise: right, wrong and unanswered rates sum to 1",
@@ -906,18 +917,21 @@ register(
         name="unknown_rate",
         rest="unknown_rate",
         group_label="unknown rate",
+        clause="{model} says that it does not know for {groups}",
         definition="Share of rows on which the model says that it does not know.",
     ),
     _unanswered(
         name="refused_rate",
         rest="refused_rate",
         group_label="refused rate",
+        clause="{model} refuses to answer for {groups}",
         definition="Share of rows on which the model refuses to answer.",
     ),
     _unanswered(
         name="empty_rate",
         rest="empty_rate",
         group_label="empty rate",
+        clause="{model} gives an empty answer for {groups}",
         definition="Share of rows with an empty answer, or with none because the model failed.",
     ),
     _gap(
@@ -929,6 +943,7 @@ register(
         kinds=("answers",),
         groups_harm="higher",
         group_label="share of answers",
+        clause="{model} answers {subject} for {groups}",
         definition=(
             "Largest minus smallest share of the answered rows of a group that get an answer, "
             "after normalisation. Summary: the largest over answers."

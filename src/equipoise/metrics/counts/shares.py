@@ -979,6 +979,9 @@ register(
     _share(
         name="share_mad",
         title="Inequality of shares",
+        group_label="share of images",
+        clause="{model} shows {groups} of the images{of}",
+        part="{group} in {share}",
         symbol="MAD",
         range="[0, 2 (k - 1) / k] for k classes",
         unit="points",
@@ -997,6 +1000,8 @@ register(
         name="share_gap",
         title="Difference from outside shares",
         unit="points",
+        group_label="share of images",
+        sentence="In the images{model}{subject}, {direction}.",
         definition=(
             "Largest absolute difference over classes between corrected shares and outside shares, "
             "such as labour statistics, taken as exact."

@@ -906,7 +906,11 @@ def query_distribution(estimate: Estimate) -> dict[str, float | tuple[str, ...]]
 
 
 _ranked = partial(
-    MetricSpec, kinds=("retrieval", "counterfactuals"), interval=OVER_QUERIES, null=RANDOM_ORDER
+    MetricSpec,
+    kinds=("retrieval", "counterfactuals"),
+    interval=OVER_QUERIES,
+    null=RANDOM_ORDER,
+    group_label="share of the first images",
 )
 _skew = partial(
     _ranked,

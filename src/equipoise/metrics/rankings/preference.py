@@ -341,9 +341,7 @@ register(
             "for few subjects; of the largest simultaneous over groups"
         ),
         null=_BOTH,
-        sentence=(
-            "Over all queries, the top K{model} departs from the pool by {value}{subject}{groups}."
-        ),
+        sentence=("Over all queries, {direction} in the top K{model}, by {size}{groups}."),
     ),
     _preferred(
         name="preference_strength",

@@ -1018,6 +1018,7 @@ _disparity = partial(
     kinds=("concepts",),
     rate=True,
     harm="lower",
+    sentence="The results{model}{subject} are {direction} (difference {value}).",
     threshold=0.05,
     threshold_reason=POINTS,
     chance="above 0 for the gap between groups",

@@ -397,6 +397,9 @@ register(
         name="rejection_gap",
         rest="rejected_share",
         unit="points",
+        group_label="share rejected",
+        clause="The check {subject} rejects {groups}",
+        part="{share} of the images of {group}",
         groups_harm="higher",
         definition=(
             "Largest minus smallest share over groups of the images that a check rejects for their "

@@ -557,8 +557,8 @@ register(
         name="favourite_gap",
         title="Gap in favour of declared groups",
         sentence=(
-            "In the results{model}, declared favourites lead the other groups by "
-            "{value}{subject}{groups}."
+            "The groups declared as favourites{subject} score {value} above the others in the "
+            "results{model}{groups}."
         ),
         kinds=("similarity", "retrieval", "counterfactuals"),
         range="that of the effects",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table, record, unwarned
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import COHEN, COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import COHEN, COSINE, LEANING, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     HARM,
     Alternative,
@@ -695,7 +695,12 @@ def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: S
 
 
 _association = partial(
-    MetricSpec, kinds=("associations",), harm="either", threshold_reason=COSINE, chance="0"
+    MetricSpec,
+    kinds=("associations",),
+    harm="either",
+    threshold_reason=COSINE,
+    chance="0",
+    sentence=LEANING,
 )
 _effect = partial(
     _association,

@@ -30,7 +30,7 @@ from equipoise.metrics.building import (
     number,
 )
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import COSINE, LEANING, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     Exchanged,
@@ -584,6 +584,7 @@ register(
         title="MCAS",
         range="[-8, 8] for cosines",
         harm="either",
+        sentence=LEANING,
         definition="II + ITP + ITA + TT: associations of a concept's images and prompt.",
         direction="Either: positive leans to the first group, negative to the second.",
         threshold=0.04,

@@ -18,12 +18,17 @@
     const named = Object.entries(chart.data).map(([name, index]) => [name, rows(index)]);
     const spec = structuredClone(page.specs[chart.spec]);
     spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
-    // Names of groups and classes may take two fifths of the width, whatever the width is.
-    const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.4 * element.clientWidth) };
+    // Names of groups and classes may take almost half the width; where that is little, n is left out.
+    const width = element.clientWidth;
+    const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.45 * width) };
+    const names = new Set(spec.layer.map((layer) => layer.encoding.y?.axis).filter(Boolean));
+    if (width < 420) for (const name of names) name.labelExpr ??= "split(datum.label, ' (n = ')[0]";
     const embed = (columns) => vegaEmbed(element, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
       config: { ...page.config, axis, legend: { ...page.config.legend, columns } }, tooltip: { disableDefaultStyle: true },
     }).then((drawn) => {
+      // The element around it has the chart in words.
+      element.querySelector("svg").setAttribute("aria-hidden", "true");
       // A legend may be wider than the plot below it: fewer entries a line, until it fits.
       if (columns === 1 || !runsOut(element)) return drawn;
       drawn.finalize();
@@ -57,18 +62,71 @@
   // Paper shows summary, results by group and limitations; with ?full everything that is folded, too.
   const full = new URLSearchParams(location.search).has("full");
   document.documentElement.classList.toggle("full", full);
-  const folded = [...document.querySelectorAll(full ? "details.section:not([open]), .fold:not([open])" : "#limits")];
+  const root = document.documentElement;
+  const printed = full ? "details.section:not([open]), .fold:not([open]), .others:not([open])" : "#limits:not([open]), #data:not([open]), .others:not([open])";
+  let folded = [];
   addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll(printed)];
     for (const fold of folded) fold.open = true;
+    root.classList.add("paper");
     waiting.filter(shown).forEach(draw);
+    full ? layOut(1) : fit();
   });
+  const shownAll = (selector) => [...document.querySelectorAll(selector)].filter(shown);
+  function layOut(zoom) {
+    document.getElementById("main").style.zoom = zoom;
+    for (const table of shownAll("main table")) {
+      // Numbers and words never break: a table that is too wide is printed smaller.
+      table.style.zoom = 1;
+      const share = table.parentNode.clientWidth / table.offsetWidth;
+      if (share < 1) table.style.zoom = share;
+    }
+  }
+  // Two sheets, of the smaller of A4 and US Letter: fewer cards first, then smaller text, fewer rows.
+  function fit() {
+    const room = 2 * 979 * 0.94;
+    const over = () => document.body.getBoundingClientRect().height > room;
+    const drop = (elements, least) => {
+      const all = elements.length;
+      while (elements.length > least && over()) elements.pop().classList.add("left-out");
+      return all - elements.length;
+    };
+    layOut(0.9);
+    drop(shownAll("#findings > :is(.card, h3)"), 4);
+    layOut(0.8);
+    // Rows that differ from the others are the last to go.
+    const rows = shownAll("#groups tbody tr");
+    const marked = rows.filter((row) => row.querySelector(".differs"));
+    const gone = drop([...marked, ...rows.filter((row) => !marked.includes(row))], 8);
+    const note = document.getElementById("left-out");
+    if (note) note.textContent = gone ? `${rows.length - gone} of ${rows.length} rows are printed; all are in groups.csv.` : "";
+    for (let zoom = 0.75; zoom > 0.5 && over(); zoom -= 0.05) layOut(zoom);
+  }
+  if (innerWidth < 600) for (const others of document.querySelectorAll(".others")) others.open = false;
   const unfold = () => {
     const target = document.getElementById(location.hash.slice(1));
     if (target instanceof HTMLDetailsElement) target.open = true;
   };
   addEventListener("hashchange", unfold);
   unfold();
-  addEventListener("afterprint", () => { for (const fold of folded) fold.open = false; });
+  addEventListener("afterprint", () => {
+    for (const fold of folded) fold.open = false;
+    root.classList.remove("paper");
+    document.getElementById("main").style.zoom = "";
+    for (const table of document.querySelectorAll("table")) table.style.zoom = "";
+    for (const one of document.querySelectorAll(".left-out")) one.classList.remove("left-out");
+  });
+
+  for (const button of document.querySelectorAll("button[data-file]")) {
+    button.addEventListener("click", () => {
+      const name = button.dataset.file;
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([page.files[name]], { type: "text/csv" }));
+      link.download = name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  }
 
   function sortKey(cell) {
     const text = cell.textContent.trim();
@@ -105,7 +163,8 @@
     const status = document.createElement("span");
     status.setAttribute("role", "status");
     label.append("Filter rows", input, status);
-    table.parentNode.before(label);
+    const tools = table.parentNode.previousElementSibling;
+    tools?.classList.contains("tools") ? tools.prepend(label) : table.parentNode.before(label);
     input.addEventListener("input", () => {
       const wanted = input.value.toLocaleLowerCase();
       let left = 0;

@@ -1,0 +1,211 @@
+"""The table by group: a row for each group, n and the main metrics; on the page and as files."""
+
+import io
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow.csv import write_csv
+
+from equipoise.core import AuditResult, Finding, GroupValue, Verdict
+from equipoise.metrics.spec import AGAINST_REST, spec_of
+from equipoise.report.blocks import SYMBOLS, Mark, Number, Section, Table, has, scope
+from equipoise.report.summary import group_value_name, in_points
+from equipoise.report.text import interval, number, percent
+from equipoise.report.words import contrast, has_shares
+
+MOST_COLUMNS = 6
+FILE = "groups"
+"""Stem of the files of a run that have the table with every metric."""
+
+_LOWER = Mark("↓", "lower than all other groups together")
+_HIGHER = Mark("↑", "higher than all other groups together")
+_WORST = Mark(SYMBOLS[Verdict.DISPARITY], "worst off of all groups")
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """What each group has of each metric.
+
+    Attributes
+    ----------
+    places : mapping of (model, attributes, version) to mapping of column to Finding
+        Findings whose values by group fill the columns.
+    columns : tuple of str
+        Every column, most important first.
+    apart : mapping
+        How a group's number differs from that of all others, by (finding's key, group): "lower"
+        or "higher"; only disparities.
+    """
+
+    places: Mapping[Key, Mapping[str, Finding]]
+    columns: tuple[str, ...]
+    apart: Mapping[tuple[str, ...], Mark]
+
+    @classmethod
+    def of(cls, result: AuditResult, metrics: Sequence[str]) -> "GroupTable":
+        """Return the table of a result, of findings of some metrics, most important first."""
+        places: dict[Key, dict[str, Finding]] = {}
+        for metric in metrics:
+            for one in result.findings:
+                if one.metric == metric and any(has(part.value) for part in one.by_group):
+                    columns = places.setdefault((one.model, one.groups, one.version), {})
+                    about = f" ({one.subject})" if one.subject else ""
+                    columns.setdefault(f"{_column(one)}{about}", one)
+        # Versions without a verdict, such as raw answers, give way to one of the model that has
+        # some.
+        tested = {
+            key
+            for key, columns in places.items()
+            if any(one.verdict != Verdict.NONE for one in columns.values())
+        }
+        judged = {key[:2] for key in tested}
+        places = {k: own for k, own in places.items() if k in tested or k[:2] not in judged}
+        titles = dict.fromkeys(name for columns in places.values() for name in columns)
+        apart = {
+            _place(one, one.metric, one.group): _LOWER if one.value < 0 else _HIGHER
+            for one in result.findings
+            if one.metric.endswith(AGAINST_REST) and one.verdict == Verdict.DISPARITY
+        }
+        return cls(places, tuple(titles), apart)
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The columns that the page has room for."""
+        every = {name: one for columns in self.places.values() for name, one in columns.items()}
+        # Of many subjects, such as classes, the first few would say little; of two one stands for
+        # both.
+        many = Counter(one.metric for one in every.values())
+        single = {one.metric: name for name, one in reversed(every.items()) if many[one.metric] < 3}
+        few = [name for name, one in every.items() if not one.subject or name in single.values()]
+        return tuple((few or [*every])[:MOST_COLUMNS])
+
+    def rows(self) -> Iterator[tuple[Key, GroupValue, Mapping[str, Number]]]:
+        """Yield each group of each place with its numbers by column."""
+        for place, columns in self.places.items():
+            first: dict[str, GroupValue] = {}
+            for one in columns.values():
+                for part in one.by_group:
+                    first.setdefault(part.group, part)
+            for group, counted in first.items():
+                cells = {
+                    name: self._number(one, part)
+                    for name, one in columns.items()
+                    for part in one.by_group
+                    if part.group == group
+                }
+                yield place, counted, cells
+
+    def _number(self, finding: Finding, own: GroupValue) -> Number:
+        spec = spec_of(finding.metric)
+        marks = [self.apart.get(_place(finding, spec.rest + AGAINST_REST, own.group))]
+        around = contrast(finding)
+        harmed = finding.verdict == Verdict.DISPARITY and spec.harm != "either"
+        if harmed and around is not None and around[0] is own:
+            marks.append(_WORST)
+        return Number(_text(finding, own), own.value, own.low, own.high, (*filter(None, marks),))
+
+
+def _place(finding: Finding, metric: str, group: str) -> tuple[str, ...]:
+    return finding.model, finding.groups, finding.version, metric, finding.subject, group
+
+
+def _column(finding: Finding) -> str:
+    """Return the name of a group's number, with its unit where that isn't in the cells."""
+    points = in_points(finding) and not has_shares(finding)
+    return f"{group_value_name(finding)}{', points' if points else ''}"
+
+
+def _text(finding: Finding, own: GroupValue) -> str:
+    if math.isnan(own.value):
+        return own.note or "–"
+    scale, digits = (100, 1) if in_points(finding) else (1, 3)
+    value = percent(own.value) if has_shares(finding) else number(scale * own.value, digits)
+    if math.isnan(own.low):
+        return value
+    return f"{value} {interval(scale * own.low, scale * own.high, digits)}"
+
+
+def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
+    """Return the table by group of an audit; None where no finding has values by group.
+
+    Parameters
+    ----------
+    result : AuditResult
+    metrics : sequence of str
+        Metrics whose findings have values by group, most important first.
+    """
+    found = GroupTable.of(result, metrics)
+    if not found.places:
+        return None
+    titles = found.leading
+    rows = [row for row in found.rows() if any(name in row[2] for name in titles)]
+    # A column that says the same in every row says nothing.
+    models = len({model for (model, _, _), _, _ in rows}) > 1
+    scopes = {scope(groups, version) for (_, groups, version), _, _ in rows}
+    header = ["Group", *["Model"] * models, *["Attributes"] * (len(scopes) > 1), "#n"]
+    cells = [
+        (part.group, *[place[0]] * models, *[scope(*place[1:])] * (len(scopes) > 1), part.n,
+         *(own.get(name, "–") for name in titles))
+        for place, part, own in rows
+    ]  # fmt: skip
+    marks = {one: None for row in rows for name in titles if name in row[2]
+             for one in row[2][name].marks}  # fmt: skip
+    key = "; ".join(f"{one.symbol} {one.text}" for one in sorted(marks, key=_ORDER.index))
+    level = next(iter(result.findings)).level
+    about = "" if len(scopes) > 1 else f" by {next(iter(scopes))}"
+    caption = f"Value of each group{about} with its {100 * level:g} % interval"
+    table = Table.of(caption, [*header, *(f"#{name}" for name in titles)], cells, source=FILE)
+    note = f"Cells with a disparity are marked: {key}." if key else None
+    return Section.of("groups", "Results by group", note, table)
+
+
+_ORDER = (_LOWER, _HIGHER, _WORST)
+
+
+def group_file(result: AuditResult, metrics: Sequence[str]) -> pa.Table | None:
+    """Return the table by group with every metric, for a file; None where there is none.
+
+    Parameters
+    ----------
+    result : AuditResult
+    metrics : sequence of str
+        Metrics whose findings have values by group, most important first.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        A row for each group of each model, set of attributes and version, with `n` and, of each
+        metric, its value, both ends of its interval (`… low`, `… high`) and its marks in words.
+    """
+    found = GroupTable.of(result, metrics)
+    if not found.places:
+        return None
+    rows = [
+        {"group": part.group, "model": model, "attributes": groups, "version": version, "n": part.n}
+        | {name + end: value for name, one in own.items() for end, value in _fields(one)}
+        for (model, groups, version), part, own in found.rows()
+    ]
+    numbers = [(name + end, kind) for name in found.columns for end, kind in _KINDS.items()]
+    text = ((name, pa.string()) for name in ("group", "model", "attributes", "version"))
+    return pa.Table.from_pylist(rows, pa.schema([*text, ("n", pa.int64()), *numbers]))
+
+
+_KINDS = {"": pa.float64(), " low": pa.float64(), " high": pa.float64(), " differs": pa.string()}
+
+
+def _fields(one: Number) -> Iterator[tuple[str, float | str | None]]:
+    for end, value in (("", one.value), (" low", one.low), (" high", one.high)):
+        yield end, None if math.isnan(value) else value
+    yield " differs", "; ".join(mark.text for mark in one.marks)
+
+
+def as_csv(table: pa.Table) -> str:
+    """Return a table as CSV with a header."""
+    data = io.BytesIO()
+    write_csv(table, data)
+    return data.getvalue().decode("utf-8")
