@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.metrics.spec import AGAINST_REST, spec_of
@@ -134,7 +133,7 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
     return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
 
 
-def mark(finding: Finding, label: str) -> dict[str, Any]:
+def mark(finding: Finding, label: str) -> dict[str, str | float]:
     """Return the mark of a finding: its value with its interval, over what chance gives."""
     return {
         "label": label, "value": finding.value, "low": finding.ci_low, "high": finding.ci_high,
