@@ -24,7 +24,7 @@ RIGHT = RNG.random(N) < 0.7
 BY_PLACE = {
     *("association_score", "differential_association", "weat", "sc_weat", "mcas", "xmcas"),
     *("total_absolute_association", "activation_share", "iss_cross", "rejection_gap"),
-    *("concept_disparity", "frechet_distance"),
+    *("concept_disparity", "frechet_distance", "directional_amplification"),
 }
 NAMES = {"a": "z", "b": "m", "c": "k"}
 
@@ -65,6 +65,14 @@ ENCODERS = {
     name: m.total_absolute_association(TARGETS, cloud(8), cloud(8), resampling=FEW)
     for name in ("first", "second")
 }
+MORE = np.random.default_rng(12)
+MARKS = MORE.random((N, 4)) < 0.4
+TRAINING = m.Cooccurrence.of(MORE.random((N, 4)) < 0.5, GROUP)
+AMPLIFIED = {
+    name: m.cooccurrence_amplification(TRAINING, m.Cooccurrence.of(marks, GROUP), resampling=FEW)
+    for name, marks in (("before", MARKS), ("after", MORE.random((N, 4)) < 0.5))
+}
+SAMPLED = {"outcome": np.where(RIGHT, TRUTH == 0, np.nan), "strata": LABEL}
 # Every function that returns an estimate, with inputs of a few rows.
 CASES = {
     **dict.fromkeys(
@@ -131,6 +139,24 @@ CASES = {
     },
     "rejection_gap": {"rejected": RIGHT, "groups": GROUP},
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
+    "labelled_share": SAMPLED,
+    "labelled_share_gap": {**SAMPLED, "groups": GROUP},
+    "krippendorff_alpha": {
+        "labels": LABEL,
+        "items": np.arange(N) // 3,
+        "labellers": np.arange(N) % 3,
+    },
+    "cooccurrence_amplification": {
+        "training": TRAINING,
+        "predicted": m.Cooccurrence.of(MARKS, GROUP),
+    },
+    "directional_amplification": {
+        "attributes": GROUP[:, None] == np.array(["a", "b", "c"]),
+        "tasks": MARKS,
+        "predicted": MORE.random((N, 4)) < 0.4,
+    },
+    "amplification_change": AMPLIFIED,
+    "bias_regression": {"bias": MORE.normal(size=30), "cooccurrence": MORE.random(30)},
 }
 FUNCTIONS = {name: getattr(m, name) for name in CASES}
 

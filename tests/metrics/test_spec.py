@@ -54,7 +54,7 @@ def test_records_are_whole(spec):
     assert SPECS[spec.name] is spec
     assert all(str(getattr(spec, name)).strip() for name in whole(spec))
     assert spec.unit in get_args(Unit)
-    assert {*spec.kinds} <= {*KINDS, "mitigation"}
+    assert {*spec.kinds} <= {*KINDS, "mitigation", "review"}
     assert spec.direction.lower().startswith(f"{spec.harm or 'neither'}:")
     assert (spec.threshold is None) == (not spec.threshold_reason)
     assert spec.range[0] in "[(at"

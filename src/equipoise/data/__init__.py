@@ -1,5 +1,6 @@
 """Tables and data sets in, one checked and joined form out."""
 
+from equipoise.data.captions import count_captions
 from equipoise.data.formats.celeba import read_celeba
 from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco_instances
 from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_street
@@ -124,6 +125,7 @@ __all__ = [
     "Vectors",
     "combine",
     "continents",
+    "count_captions",
     "data_format",
     "filled",
     "find_format",

@@ -24,6 +24,12 @@ has definitions, ranges and references.
 
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
+from equipoise.metrics.counts.amplification import (
+    Cooccurrence,
+    amplification_change,
+    cooccurrence_amplification,
+    directional_amplification,
+)
 from equipoise.metrics.counts.comparisons import rate_comparisons
 from equipoise.metrics.counts.effect_sizes import (
     cramers_v,
@@ -36,6 +42,7 @@ from equipoise.metrics.counts.effect_sizes import (
 from equipoise.metrics.counts.paired import accuracy_difference
 from equipoise.metrics.counts.rates import demographic_parity, equalized_odds, rates
 from equipoise.metrics.counts.representation import representation
+from equipoise.metrics.counts.sampled import labelled_share, labelled_share_gap
 from equipoise.metrics.counts.shares import Confusion, corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.measure import measure
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
@@ -63,6 +70,8 @@ from equipoise.metrics.scoring import as_score
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
+from equipoise.metrics.values.agreement import krippendorff_alpha
+from equipoise.metrics.values.regression import bias_regression
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.values.subjects import (
@@ -102,6 +111,7 @@ __all__ = [
     "SPECS",
     "Choices",
     "Confusion",
+    "Cooccurrence",
     "CosineScores",
     "Counts",
     "ImageSimilarities",
@@ -113,14 +123,17 @@ __all__ = [
     "activation_share",
     "activation_share_gap",
     "alignment",
+    "amplification_change",
     "as_score",
     "association_score",
     "bias_amplification",
     "bias_at_k",
+    "bias_regression",
     "compare_encoders",
     "concept_disparity",
     "concept_hit_rate",
     "concept_metrics",
+    "cooccurrence_amplification",
     "corrected_shares",
     "correlation",
     "cosine_scores",
@@ -130,6 +143,7 @@ __all__ = [
     "design_choices",
     "differential_association",
     "diffusion_bias",
+    "directional_amplification",
     "effect_sizes",
     "equalized_odds",
     "estimate_offset",
@@ -141,7 +155,10 @@ __all__ = [
     "iss_cross",
     "iss_difference",
     "iss_intra",
+    "krippendorff_alpha",
     "label_concentration",
+    "labelled_share",
+    "labelled_share_gap",
     "loess",
     "max_skew",
     "mcas",

@@ -1,0 +1,163 @@
+"""Agreement of labellers: Krippendorff's alpha."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from equipoise.core import (
+    Estimate,
+    Floats,
+    InputError,
+    Part,
+    encode,
+    no_ends,
+    parts_to_table,
+    unwarned,
+)
+from equipoise.metrics.building import bootstrap_method, ends_of
+from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.stats.draws import block_sizes
+from equipoise.stats.intervals import wilson
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of
+from equipoise.stats.streams import Seed, stream
+
+_NO_CHANCE = "alpha subtracts the agreement by chance: 0 is chance"
+
+
+def krippendorff_alpha(
+    labels: Any,
+    items: Any,
+    labellers: Any,
+    *,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Agreement of labellers beyond chance: Krippendorff's alpha of nominal labels.
+
+    Parameters
+    ----------
+    labels, items, labellers : array-like, shape (n,)
+        Label, item and labeller of each answer; an answer without a label is left out.
+    resampling : Bootstrap, Permutation or None
+        Replicates over items; None: no interval.
+    rng : int or Generator
+        Seed of the replicates.
+
+    Returns
+    -------
+    Estimate
+        In (-1, 1]: 1 is perfect agreement, 0 chance. Only items with two or more labels count.
+        `.by` has the share of pairs that agree on each label. NaN where all labels are alike. If
+        no disagreement was seen, the low end follows from Wilson's bound on the share of items
+        with one.
+
+    Raises
+    ------
+    InputError
+        If a labeller answers an item twice, or lengths differ.
+
+    References
+    ----------
+    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability"; Krippendorff 2019, Content
+    Analysis, chapter 12.
+    """
+    answer, names = encode(labels, what="labels")
+    item, labeller = encode(items, what="items")[0], encode(labellers, what="labellers")[0]
+    if not len(answer) == len(item) == len(labeller):
+        raise InputError("labels, items, labellers: expected one length")
+    if len(np.unique(np.stack([item, labeller]), axis=1).T) < len(item):
+        raise InputError("labellers: one answers an item twice; expected one answer of each")
+    table = np.zeros((int(item.max(initial=-1)) + 1, len(names)))
+    known = answer >= 0
+    np.add.at(table, (item[known], answer[known]), 1.0)
+    # The order of items must not change the draws.
+    several = table[table.sum(axis=1) >= 2]
+    several = several[np.lexsort(several.T)] if len(names) else several
+    value = float(_alpha(several, np.ones((1, len(several))))[0]) if len(several) else np.nan
+    boot = None
+    if isinstance(resampling, Bootstrap) and not np.isnan(value):
+        boot = np.concatenate(
+            [
+                _alpha(several, _weights(len(several), size, rng, start))
+                for start, size in block_sizes(resampling.replicates, len(several))
+            ]
+        )
+    ends = ends_of(boot)
+    if value == 1.0 and boot is not None:
+        ends = _unanimous(several)
+    reason = "no item has two labels" if not len(several) else "all labels are alike"
+    return make_estimate(
+        "krippendorff_alpha",
+        value,
+        {"items": len(several)},
+        bootstrap_method(boot, resampling, "items"),
+        no_chance=_NO_CHANCE,
+        params={"labels": int(several.sum())},
+        by=parts_to_table(_parts(several, names, level_of(resampling))),
+        excluded={"items with one label": int((table.sum(axis=1) == 1).sum())},
+        unit="item",
+        reason=reason if np.isnan(value) else "",
+        ends=no_ends if np.isnan(value) else ends,
+    )
+
+
+def _weights(items: int, replicates: int, rng: Seed, start: int) -> Floats:
+    even = np.full(items, 1.0 / items)
+    drawn = stream(rng, "items", start).multinomial(items, even, size=replicates)
+    return drawn.astype(np.float64)
+
+
+def _alpha(table: Floats, weights: Floats) -> Floats:
+    """Return alpha of each replicate from weights of items, (replicates, items)."""
+    of_item = table.sum(axis=1)
+    disagreeing = (of_item**2 - (table**2).sum(axis=1)) / (of_item - 1.0)
+    totals = weights @ table
+    n = totals.sum(axis=1)
+    expected = (n**2 - (totals**2).sum(axis=1)) / (n - 1.0)
+    with unwarned():
+        return np.asarray(1.0 - (weights @ disagreeing) / np.where(expected > 0, expected, np.nan))
+
+
+def _unanimous(table: Floats) -> Any:
+    totals = table.sum(axis=0)
+    n = totals.sum()
+    expected = (n**2 - (totals**2).sum()) / (n * (n - 1.0))
+
+    def ends(level: float) -> tuple[float, float]:
+        return 1.0 - float(wilson(0, len(table), level)[1]) / expected, 1.0
+
+    return ends
+
+
+def _parts(table: Floats, names: tuple[str, ...], level: float) -> list[Part]:
+    """Return, for each label, how often another labeller of the item gives it too."""
+    pairs = (table * (table.sum(axis=1, keepdims=True) - 1.0)).sum(axis=0)
+    alike = (table * (table - 1.0)).sum(axis=0)
+    items = (table > 0).sum(axis=0)
+    found = []
+    for name, share, n in zip(names, alike / np.maximum(pairs, 1.0), items.tolist(), strict=True):
+        low, high = wilson(share * n, n, level)
+        value = float(share) if n else np.nan
+        found.append(Part("pair_agreement", name, value, float(low), float(high), n=n))
+    return found
+
+
+register(
+    MetricSpec(
+        name="krippendorff_alpha",
+        kinds=("review",),
+        title="Krippendorff's alpha",
+        symbol="α",
+        range="at most 1",
+        harm="lower",
+        neutral=None,
+        definition="1 minus observed over expected disagreement of labellers on the same items.",
+        direction="Lower: labellers disagree more; 0 is chance.",
+        chance=f"none: {_NO_CHANCE}",
+        interval="percentile bootstrap over items",
+        reference="Krippendorff 2011",
+    )
+)

@@ -1,0 +1,144 @@
+"""Amplification: published ratios, independent implementations, planted amplification."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import metrics as m
+from equipoise.core import InputError
+from equipoise.stats import Bootstrap
+
+FEW = Bootstrap(200)
+# uclanlp/reducingbias, results/COCO_gender_ratio_dev_res.csv: share of men with each object among
+# training images, and among predictions on the development set before and after calibration.
+ZHAO = pl.read_csv(Path(__file__).parent / "goldens" / "zhao_coco_ratios.csv")
+
+
+def published(column):
+    return m.Cooccurrence.published(ZHAO[column], names=ZHAO["object"], groups=["man", "woman"])
+
+
+@pytest.mark.parametrize(
+    ("column", "mean", "violations"), [("before", 0.032, 40), ("after", 0.022, 24)]
+)
+def test_zhaos_figures_from_published_ratios(column, mean, violations):
+    # Table 2 of the paper: multi-label classification, development set.
+    found = m.cooccurrence_amplification(published("training"), published(column))
+    assert round(found.value, 3) == mean
+    assert found.parts[-1].metric == "violations"
+    assert (found.parts[-1].value, found.parts[-1].n) == (violations, 66)
+    assert found.interval().low < found.value < found.interval().high
+
+
+def test_calibration_lowers_amplification_pair_by_pair():
+    before, after = (
+        m.cooccurrence_amplification(published("training"), published(column))
+        for column in ("before", "after")
+    )
+    found = m.amplification_change(before, after)
+    assert found.value == pytest.approx(after.value - before.value, abs=1e-12)
+    assert found.interval().high < 0
+    part = next(one for one in found.parts if one.subject == "giraffe")
+    # Women lead in training: 1 - 0.491803 to 1 - 0.694444 before, to 1 - 0.558824 after.
+    assert part.value == pytest.approx(0.694444444444 - 0.558823529412)
+
+
+def images(n, lean, seed):
+    """Two labels that go with group "x" to a degree."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["x", "y"], n)
+    share = np.where(group == "x", 0.5 + lean / 2, 0.5 - lean / 2)[:, None]
+    return rng.random((n, 2)) < share, group
+
+
+def test_images_give_the_shares_that_were_counted():
+    marks, group = images(400, 0.4, 0)
+    found = m.Cooccurrence.of(marks, group, names=["p", "q"])
+    for place in range(2):
+        own = group[marks[:, place]]
+        assert found.shares[place].tolist() == pytest.approx([np.mean(own == g) for g in "xy"])
+
+
+def test_planted_amplification_is_estimated_and_covered():
+    # The share of x among images with a label is (1 + lean) / 2.
+    training = m.Cooccurrence.published([0.6, 0.6], groups=["x", "y"])
+    held = []
+    for seed in range(100):
+        predicted = m.Cooccurrence.of(*images(600, 0.4, seed))
+        interval = m.cooccurrence_amplification(training, predicted, resampling=FEW).interval()
+        held.append(interval.low <= 0.1 <= interval.high)
+    assert np.mean(held) >= 0.89
+
+
+def plain(attributes, tasks, predicted, direction, training=None):
+    """Wang and Russakovsky's definition, pair by pair."""
+    of_a, of_t = training or (attributes, tasks)
+    total = []
+    for a, t in itertools.product(range(attributes.shape[1]), range(tasks.shape[1])):
+        together = np.mean(of_a[:, a] & of_t[:, t])
+        y = together > np.mean(of_a[:, a]) * np.mean(of_t[:, t])
+        if direction == "attribute_to_task":
+            rows = attributes[:, a]
+            delta = predicted[rows, t].mean() - tasks[rows, t].mean()
+        else:
+            rows = tasks[:, t]
+            delta = predicted[rows, a].mean() - attributes[rows, a].mean()
+        total.append(y * delta - (1 - y) * delta)
+    return total
+
+
+@pytest.mark.parametrize("direction", ["attribute_to_task", "task_to_attribute"])
+@pytest.mark.parametrize("trained", [False, True])
+def test_directional_equals_an_independent_implementation(direction, trained):
+    rng = np.random.default_rng(5)
+    attributes, tasks = rng.random((300, 3)) < 0.4, rng.random((300, 4)) < 0.5
+    shape = tasks if direction == "attribute_to_task" else attributes
+    predicted = shape ^ (rng.random(shape.shape) < 0.2)
+    training = (rng.random((500, 3)) < 0.4, rng.random((500, 4)) < 0.5) if trained else None
+    found = m.directional_amplification(
+        attributes, tasks, predicted, direction=direction, training=training, resampling=FEW
+    )
+    expected = plain(attributes, tasks, predicted, direction, training)
+    assert [one.value for one in found.parts] == pytest.approx(expected, abs=1e-12)
+    assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
+    assert found.interval().low < found.value < found.interval().high
+
+
+def test_a_model_that_copies_the_labels_amplifies_nothing_and_one_that_adds_is_seen():
+    marks, group = images(2000, 0.3, 2)
+    attributes = group[:, None] == np.array(["x", "y"])
+    right = m.directional_amplification(attributes, marks, marks, resampling=FEW)
+    assert (right.value, right.interval().low, right.interval().high) == (0, 0, 0)
+    # Every image of x is predicted to have the labels, and none of y.
+    follows = np.repeat(attributes[:, :1], 2, axis=1)
+    found = m.directional_amplification(attributes, marks, follows, resampling=FEW)
+    assert found.interval().low > 0.2
+    change = m.amplification_change(right, found)
+    assert change.value == pytest.approx(found.value)
+
+
+def test_what_is_not_paired_is_refused():
+    marks, group = images(200, 0.3, 2)
+    training = m.Cooccurrence.of(marks, group)
+    one = m.cooccurrence_amplification(training, training, resampling=FEW)
+    other = m.cooccurrence_amplification(training, training, resampling=FEW, rng=1)
+    with pytest.raises(InputError, match="paired"):
+        m.amplification_change(one, other)
+    with pytest.raises(InputError, match="same"):
+        m.cooccurrence_amplification(training, published("before"))
+    with pytest.raises(InputError, match="sum to 1"):
+        m.Cooccurrence.published([[0.5, 0.6]])
+
+
+def test_labels_that_no_image_has_are_counted():
+    marks, group = images(200, 0.3, 2)
+    found = m.cooccurrence_amplification(
+        m.Cooccurrence.of(marks, group),
+        m.Cooccurrence.of(marks & [True, False], group),
+        resampling=FEW,
+    )
+    assert found.excluded == {"labels without images": 1}
+    assert found.parts[1].reason == "no image with the label"
