@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from equipoise import metrics as m
+from equipoise.metrics.counts.sampled import SampledCells
+
 
 class World:
     """Images of groups whose machine labels err at rates of their own.
@@ -13,15 +16,18 @@ class World:
 
     def __init__(self, groups, seed=0):
         rng = np.random.default_rng(seed)
-        self.group = np.repeat([*groups], [one[0] for one in groups.values()])
-        spread = [np.repeat(each, [one[0] for one in groups.values()])
-                  for each in np.array([one[1:] for one in groups.values()]).T]  # fmt: skip
-        self.truth = rng.random(len(self.group)) < spread[0]
-        wrong = rng.random(len(self.group)) < np.where(self.truth, spread[1], spread[2])
+        sizes = [one[0] for one in groups.values()]
+        self.group = np.repeat([*groups], sizes)
+        share, miss, alarm = (np.repeat(one, sizes) for one in np.array([*groups.values()]).T[1:])
+        self.truth = rng.random(len(self.group)) < share
+        wrong = rng.random(len(self.group)) < np.where(self.truth, miss, alarm)
         self.machine = self.truth ^ wrong
 
     def share(self, group):
         return self.truth[self.group == group].mean()
+
+    def recall(self, group):
+        return self.machine[self.truth & (self.group == group)].mean()
 
     def answers(self, cells, many, rng):
         """Human labels of a random sample of each cell; NaN elsewhere."""
@@ -36,16 +42,32 @@ def nobody(world):
     return np.full(len(world.group), np.nan)
 
 
-def coverage(world, size, runs, estimate, truths, cells, seed=1):
-    """Share of runs whose intervals hold each truth, and their mean widths."""
-    rng, many = np.random.default_rng(seed), cells.allocate(size)
-    ends = np.array([estimate(world.answers(cells, many, rng)) for _ in range(runs)])
-    held = (ends[..., 0] <= truths) & (truths <= ends[..., 1])
-    return held.mean(axis=0), (ends[..., 1] - ends[..., 0]).mean(axis=0)
+def shares(world, answers, strata):
+    return m.labelled_share_gap(answers, strata, world.group)
 
 
-def by_group(found):
-    """Ends of every group's share, then of the gap."""
-    rows = [(one.low, one.high) for one in found.parts[0].by_group]
-    interval = found.interval()
-    return [*rows, (interval.low, interval.high)]
+def recalls(world, answers, strata):
+    outcome = np.where(np.isnan(answers), np.nan, world.machine)
+    return m.labelled_share_gap(outcome, strata, world.group, condition=answers)
+
+
+def coverage(groups, size, runs, *, estimate=shares, truth=World.share, labels_alone=False):
+    """Share of fresh worlds whose intervals hold the truth of each group and of the gap of two.
+
+    Mean widths beside it.
+    """
+    held, widths = [], []
+    for run in range(runs):
+        world, rng = World(groups, seed=run), np.random.default_rng(run)
+        strata = np.zeros(len(world.group)) if labels_alone else world.machine
+        cells = SampledCells.of(nobody(world), strata, world.group)
+        answers = world.answers(cells, cells.allocate(size), rng)
+        found = estimate(world, answers, strata)
+        interval = found.interval()
+        ends = [(one.low, one.high) for one in found.parts[0].by_group]
+        low, high = np.array([*ends, (interval.low, interval.high)]).T
+        truths = [truth(world, group) for group in groups]
+        truths = np.array([*truths, abs(truths[0] - truths[1])])
+        held.append((low <= truths + 1e-12) & (truths <= high + 1e-12))
+        widths.append(high - low)
+    return np.mean(held, axis=0), np.mean(widths, axis=0)

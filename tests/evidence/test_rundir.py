@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from equipoise.core import DataError, RunError
-from equipoise.evidence import is_run, new_run
+from equipoise.evidence import is_run, keep_labels, new_run
+from equipoise.evidence.rundir import foreign_files
 
 
 def fill(folder, text="{}"):
@@ -249,3 +250,21 @@ def test_a_run_that_was_replaced_is_removed(tmp_path):
     (tmp_path / "two").rename(tmp_path / ".one.0123abcd.old")
     make(out, "newer", overwrite=True)
     assert left(tmp_path) == ["one"]
+
+
+def test_labels_are_kept_whoever_wrote_them_and_links_are_refused(tmp_path):
+    run = tmp_path / "run"
+    with new_run(run) as folder:
+        (folder / "manifest.json").write_text('{"inputs": {}}')
+    keep_labels(run, {"labels.parquet": b"first"})
+    (run / "labels" / "labels.parquet").write_bytes(b"changed")
+    with new_run(run, overwrite=True) as folder:
+        (folder / "manifest.json").write_text('{"inputs": {"a.csv": {}}}')
+    assert (run / "labels" / "labels.parquet").read_bytes() == b"changed"
+    inputs = json.loads((run / "manifest.json").read_text())["inputs"]
+    assert inputs["labels/labels.parquet"]["sha256"] == hashlib.sha256(b"changed").hexdigest()
+    assert inputs["a.csv"] == {}
+    assert foreign_files(run) == []
+    (run / "labels" / "link").symlink_to(tmp_path)
+    with pytest.raises(RunError, match="labels/link"), new_run(run, overwrite=True):
+        pass

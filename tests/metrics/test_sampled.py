@@ -7,7 +7,7 @@ from equipoise import metrics as m
 from equipoise.core import InputError
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.stats.intervals import wilson
-from label_worlds import World, by_group, coverage, nobody
+from label_worlds import World, coverage, nobody
 
 # Group-dependent errors: many images of "b" with the attribute are missed.
 ERRORS = {"a": (3000, 0.3, 0.05, 0.02), "b": (1500, 0.4, 0.3, 0.1)}
@@ -28,7 +28,7 @@ def test_one_stratum_of_a_large_population_is_wilsons_interval():
     outcome[:100] = 0
     found = m.labelled_share(outcome, np.zeros(1_000_000))
     assert (found.value, found.interval().low) == (0.0, 0.0)
-    assert found.interval().high == pytest.approx(float(wilson(0, 100)[1]), abs=1e-4)
+    assert found.interval().high == pytest.approx(float(wilson(0, 100**2 / 101)[1]), abs=1e-5)
     outcome[:30] = 1
     interval = m.labelled_share(outcome, np.zeros(1_000_000)).interval()
     assert [interval.low, interval.high] == pytest.approx(np.array(wilson(30, 100)), abs=2e-3)
@@ -43,7 +43,7 @@ def test_the_value_weights_strata_by_their_images():
     # The formula, by hand: half a label added per outcome, and the finite population.
     soft = np.array([1.5 / 4, 2.5 / 3])
     weight, n, size = np.array([0.9, 0.1]), np.array([3, 2]), np.array([90, 10])
-    variance = (weight**2 * soft * (1 - soft) / n * (1 - n / size)).sum()
+    variance = (weight**2 * soft * (1 - soft) * (n + 1) / n**2 * (1 - n / size)).sum()
     likely = (weight * soft).sum()
     effective = likely * (1 - likely) / variance
     expected = np.array(wilson(found.value * effective, effective))
@@ -118,32 +118,47 @@ WORLDS = {
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_from_200_labels_hold_the_truth(name):
-    world = World(WORLDS[name])
-    truths = np.array([world.share("a"), world.share("b")])
-    truths = np.append(truths, abs(truths[0] - truths[1]))
-    cells = SampledCells.of(nobody(world), world.machine, world.group)
-    held, _ = coverage(
-        world, 200, 250,
-        lambda answers: by_group(m.labelled_share_gap(answers, world.machine, world.group)),
-        truths, cells,
-    )  # fmt: skip
+    held, _ = coverage(WORLDS[name], 200, 250)
     # 94 % less what 250 runs may miss by chance.
     assert held.min() >= 0.91
 
 
 def test_machine_labels_that_explain_60_percent_narrow_intervals_by_30_percent():
-    world = World(dict.fromkeys("ab", (3000, 0.5, 0.1127, 0.1127)))
+    groups = dict.fromkeys("ab", (3000, 0.5, 0.1127, 0.1127))
+    world = World(groups)
     explained = np.corrcoef(world.machine, world.truth)[0, 1] ** 2
     assert explained == pytest.approx(0.6, abs=0.03)
-    widths = []
-    for strata in (world.machine, np.zeros(len(world.group))):
-        cells = SampledCells.of(nobody(world), strata, world.group)
-        found = coverage(
-            world, 200, 60,
-            lambda answers, strata=strata: by_group(
-                m.labelled_share_gap(answers, strata, world.group)
-            ),
-            np.zeros(3), cells,
-        )  # fmt: skip
-        widths.append(found[1][:2].mean())
-    assert widths[0] <= 0.7 * widths[1]
+    widths, alone = (
+        coverage(groups, 200, 60, labels_alone=choice)[1][:2].mean() for choice in (False, True)
+    )
+    assert widths <= 0.7 * alone
+
+
+def test_the_proposed_sample_halves_the_interval_of_a_small_group_with_few_labels():
+    world = World({"a": (9500, 0.4, 0.1, 0.1), "b": (500, 0.4, 0.3, 0.1)})
+    rng, first = np.random.default_rng(2), nobody(world)
+    chosen = rng.permutation(len(world.group))
+    first[chosen[:200]] = world.truth[chosen[:200]]
+
+    def width(answers):
+        parts = m.labelled_share_gap(answers, world.machine, world.group).parts
+        part = next(one for one in parts if one.subject == "b")
+        return part.high - part.low
+
+    def proposed(more):
+        cells, answers = SampledCells.of(first, world.machine, world.group), first.copy()
+        for cell, n in enumerate(cells.allocate(more, "b")):
+            left = np.flatnonzero((cells.code == cell) & np.isnan(first))
+            drawn = rng.choice(left, n, replace=False)
+            answers[drawn] = world.truth[drawn]
+        return width(answers)
+
+    def at_random(more):
+        answers = first.copy()
+        answers[chosen[: 200 + more]] = world.truth[chosen[: 200 + more]]
+        return width(answers)
+
+    half = width(first) / 2
+    few = next(n for n in range(10, 500, 10) if proposed(n) <= half)
+    many = next(n for n in range(10, 3000, 10) if at_random(n) <= half)
+    assert few <= 0.6 * many

@@ -28,6 +28,7 @@ _COMMANDS = {
     "export": "audit",
     "compare": "audit",
     "check": "audit",
+    "label": "label",
     "counterfactuals": "counterfactuals",
     "augment": "mitigate",
     "mitigate": "mitigate",

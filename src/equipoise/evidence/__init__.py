@@ -20,7 +20,7 @@ from equipoise.evidence.pictures import (
     pictures_on_disk,
 )
 from equipoise.evidence.predictions import read_predictions, write_predictions
-from equipoise.evidence.rundir import check_place, is_run, new_run, relist
+from equipoise.evidence.rundir import LABELS, check_place, is_run, keep_labels, new_run, relist
 from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import (
     Prompts,
@@ -35,6 +35,7 @@ from equipoise.evidence.zero_shot import (
 )
 
 __all__ = [
+    "LABELS",
     "Decoding",
     "Extraction",
     "ImageError",
@@ -55,6 +56,7 @@ __all__ = [
     "extract_probabilities",
     "extract_scores",
     "is_run",
+    "keep_labels",
     "new_run",
     "pending",
     "picture_facts",

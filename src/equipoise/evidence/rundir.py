@@ -1,6 +1,7 @@
 """Run directories: written whole or not at all, and removed only where equipoise wrote them."""
 
 import glob
+import hashlib
 import json
 import os
 import secrets
@@ -15,6 +16,8 @@ from equipoise.evidence.store import write
 from equipoise.models.info import sha256_of
 
 LIST = "files.json"
+LABELS = "labels"
+"""Folder of a run with what people say of its images; a new run takes it over."""
 _TO_DO = "To do: choose another --out, or free space there"
 
 
@@ -34,6 +37,42 @@ def relist(folder: Path, path: Path) -> None:
         return
     if files is not None and name in files:
         _write(folder, {**files, name: sha256_of(folder / name)})
+
+
+def keep_labels(run: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into the folder of labels, and name them in the manifest and `files.json`.
+
+    Parameters
+    ----------
+    run : Path
+    files : mapping of str to bytes
+        By name inside the folder.
+
+    Raises
+    ------
+    RunError
+        If they can't be written.
+    """
+    entries = {}
+    for name, content in files.items():
+        write(run / LABELS / name, content)
+        digest = hashlib.sha256(content).hexdigest()
+        entries[f"{LABELS}/{name}"] = {"sha256": digest, "bytes": len(content)}
+    manifest = run / "manifest.json"
+    if manifest.is_file():
+        facts = json.loads(manifest.read_bytes())
+        facts["inputs"] = {**facts.get("inputs", {}), **entries}
+        write(manifest, f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode())
+        relist(run, manifest)
+    known = {name: str(entry["sha256"]) for name, entry in entries.items()}
+    _write(run, {**(read_list(run) or {}), **known})
+
+
+def _take_labels(old: Path, new: Path) -> None:
+    """Copy the labels of a run into the one that replaces it."""
+    files = {path.name: path.read_bytes() for path in sorted((old / LABELS).glob("*"))}
+    if files:
+        keep_labels(new, files)
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
@@ -67,9 +106,11 @@ def foreign_files(folder: Path) -> list[str]:
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             own = False
         elif path.is_dir():
-            own = name in known
+            own = name in known or name == LABELS
         else:
-            own = name == LIST or (name in files and sha256_of(path) == files[name])
+            # Labels survive, whoever wrote them.
+            own = name == LIST or path.parent == folder / LABELS
+            own = own or (name in files and sha256_of(path) == files[name])
         if not own:
             found.append(name)
     return sorted(found)
@@ -198,6 +239,7 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
                 write_list(partial)
                 _flush(partial)
                 check_place(target, overwrite=overwrite)
+                _take_labels(target, partial)
                 _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

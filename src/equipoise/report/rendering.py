@@ -82,8 +82,8 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         style=Markup(style),  # noqa: S704
         library=Markup(library),  # noqa: S704
         program=Markup(program),  # noqa: S704
-        data=Markup(_script_json(_chart_data(charts, downloads))),  # noqa: S704
-        policy=_policy(style, library, program),
+        data=Markup(script_json(_chart_data(charts, downloads))),  # noqa: S704
+        policy=content_policy(style, library, program),
     )
 
 
@@ -167,14 +167,15 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _script_json(text: str) -> str:
+def script_json(text: str) -> str:
     """Escape what could end the script element or start a comment in it."""
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
-def _policy(style: str, *scripts: str) -> str:
+def content_policy(style: str, *scripts: str) -> str:
+    """Return a content security policy that allows a style, scripts and pictures as data alone."""
     allowed = " ".join(_hash(script) for script in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; img-src data:; "

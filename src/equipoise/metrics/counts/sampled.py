@@ -147,6 +147,8 @@ class SampledCells:
         missed = float(sizes[~seen].sum())
         sizes, soft, n = sizes[seen], soft[seen], n[seen]
         likely = _ratio(sizes, soft)
+        # The sample variance of n + 1 labels, and the finite population: labels don't vary.
+        left = (1.0 + 1.0 / n) * (1.0 - n / sizes)
         if self.conditional:
             replicates = (
                 resampling.replicates if isinstance(resampling, Bootstrap) else DEFAULT_REPLICATES
@@ -154,12 +156,10 @@ class SampledCells:
             drawn = stream(rng, "labels").multinomial(
                 n.astype(np.int64), soft, size=(replicates, len(n))
             )
-            # The finite population: what is labelled does not vary.
-            left = np.sqrt(1.0 - n / sizes)[:, None]
-            moved = soft + left * (drawn / n[:, None] - soft)
+            moved = soft + np.sqrt(left)[:, None] * (drawn / n[:, None] - soft)
             variance = float(np.nanvar(_ratio(sizes, np.maximum(moved, 0.0))))
         else:
-            spread = soft[:, 2] * soft[:, 1] / n * (1.0 - n / sizes)
+            spread = soft[:, 2] * soft[:, 1] / n * left
             variance = float((sizes**2 * spread).sum() / sizes.sum() ** 2)
         effective = likely * (1.0 - likely) / variance if variance else _CENSUS
         return SampledShare(value, float(effective), missed / (inside + missed), int(n.sum()))
@@ -278,9 +278,9 @@ def labelled_share(
     -------
     Estimate
         In [0, 1]. Errors of the machine labels may depend on anything: strata alone use them.
-        Variance: sum of W² v / n (1 - n / N) over strata, with v from counts with half a label
-        added per outcome; with a condition from the bootstrap. Interval: Wilson's at the effective
-        sample size. Strata without a label add their whole weight to the interval.
+        Variance: sum of W² v / n (1 - n / N) over strata, with v the sample variance of counts
+        with half a label added per outcome; with a condition from the bootstrap. Interval:
+        Wilson's at the effective sample size. Strata without a label add their whole weight to it.
 
     Raises
     ------

@@ -1,0 +1,159 @@
+"""`equipoise label`: let people label images of a run, and read what they say."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from equipoise.cli.outputs import check_output, write_output
+from equipoise.cli.terminal import PATH, json_option, say_json, say_values
+
+if TYPE_CHECKING:
+    from equipoise.review import Question, RunImages
+
+_PAGE = b'<meta name="generator" content="equipoise labels">'
+_TABLES = ("agreement", "disagreements", "errors", "estimates", "thresholds")
+
+
+@click.command(
+    "label",
+    epilog="Example: equipoise label runs/first --question right --images photos",
+)
+@click.argument("run", type=PATH)
+@click.option(
+    "--question",
+    required=True,
+    metavar="NAME",
+    help="visible, good, medium, right, person, class; or a text of your own with --answer.",
+)
+@click.option(
+    "--answer", "answers", multiple=True, metavar="TEXT", help="An answer to your own text."
+)
+@click.option(
+    "--count",
+    "counted",
+    default="",
+    metavar="ANSWER",
+    help="Answer whose share by group is estimated [default: no, or the first].",
+)
+@click.option("--size", type=click.IntRange(1), default=200, show_default=True, help="Images.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample.")
+@click.option("--model", default="", metavar="NAME", help="Audited model [default: the first].")
+@click.option(
+    "--groups", default="", metavar="NAMES", help="Groups of the run, such as 'race × gender'."
+)
+@click.option(
+    "--sharpen",
+    "group",
+    default="",
+    metavar="GROUP",
+    help="Draw the images that narrow the interval of GROUP against all others the most.",
+)
+@click.option("--settle", is_flag=True, help="Show the images on which labellers disagree.")
+@click.option(
+    "--images",
+    "folder",
+    type=PATH,
+    metavar="DIR",
+    help="Folder of images named by their ids [default: as the configuration says].",
+)
+@click.option(
+    "--out", type=PATH, metavar="FILE", help="The page [default: label.html, over an earlier one]."
+)
+@click.option(
+    "--read", "files", type=PATH, multiple=True, metavar="FILE", help="Answers to read in."
+)
+@click.option("--scores", type=PATH, metavar="FILE", help="Table of image_id and filter scores.")
+@click.option("--show", type=click.Choice(_TABLES), help="One table of the results alone.")
+@click.option("--export", type=PATH, metavar="FILE", help="Write the labels as a CSV.")
+@json_option
+def label_command(run: Path, question: str, as_json: bool, **options: Any) -> None:
+    """Let people label images of RUN, and read what they say.
+
+    Draws a random sample by group, label and prediction, and writes one page to label it with the
+    keyboard. The page shows neither group, prediction nor score. With --read, --show or --export,
+    reads answers in and says what all labels of the question show. docs/labels.md explains it.
+
+    \b
+    equipoise label runs/first --question right --read answers-ann.json --read answers-bo.csv
+    equipoise label runs/first --question right --sharpen women --images photos
+    """  # noqa: D301 - click's mark of lines that stay apart
+    from equipoise import review
+
+    images = review.load_images(run, model=options["model"], groups=options["groups"])
+    asked = review.find_question(
+        question,
+        answers=options["answers"] or review.known_answers(run, question),
+        classes=images.classes,
+        attribute=images.groups.name,
+        counted=options["counted"],
+    )
+    reads = options["files"] or options["show"] or options["export"]
+    found = (_results if reads else _page)(run, images, asked, options)
+    (say_json if as_json else say_values)(found)
+
+
+def _page(
+    run: Path, images: RunImages, question: Question, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the page of a sample, or of the images to settle."""
+    from equipoise import review
+
+    out = options["out"] or Path("label.html")
+    check_output(out, _PAGE)
+    labels = review.read_labels(run).filter(question=question.name)
+    draw = review.Draw(
+        question.name, images.model, images.groups.name, "", question.counted, options["size"],
+        options["seed"], options["group"], question.answers,
+    )  # fmt: skip
+    place = {name: row for row, name in enumerate(images.ids.tolist())}
+    if options["settle"]:
+        chosen = [place[name] for name in review.disagreements(labels)["image_id"] if name in place]
+        if not chosen:
+            return {"images": 0, "notes": ["labellers disagree on no image: nothing to settle"]}
+    else:
+        rows, draw = review.draw_sample(run, images, draw, review.consensus(labels), labels)
+        chosen = rows.tolist()
+    ids = images.ids[chosen].tolist()
+    pictures = review.find_pictures(images.config, run, options["folder"])
+    shown = [images.table["target"][row] or "" for row in chosen] if question.names_label else []
+    page = review.label_page(
+        question,
+        [review.key_of(name) for name in ids],
+        review.thumbnails(pictures, ids),
+        shown,
+        labeller=review.SETTLED if options["settle"] else "",
+    )
+    write_output(out, page, _PAGE)
+    if options["settle"]:
+        return {"page": str(out), "images": len(ids)}
+    review.note_draw(run, draw)
+    return {"page": str(out), "images": len(ids), "strata": f"group × {draw.level}"}
+
+
+def _results(
+    run: Path, images: RunImages, question: Question, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Read answers into the run, and say what its labels show."""
+    from equipoise import review
+
+    if options["files"]:
+        answers = review.read_answers(
+            options["files"], images.ids, {question.name: question.answers}
+        )
+        review.write_labels(run, review.merge_labels(review.read_labels(run), answers))
+    if options["export"]:
+        own = review.read_labels(run)
+        write_output(options["export"], own.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.3fZ"))
+        if not (options["files"] or options["show"]):
+            return {"labels": own.height, "export": str(options["export"])}
+    found = asdict(
+        review.conclude(run, images, question, scores=options["scores"], seed=options["seed"])
+    )
+    if options["show"]:
+        return {options["show"]: found[options["show"]]}
+    # A question without an answer in a table is said by its notes.
+    return {name: rows for name, rows in found.items() if rows}

@@ -1,0 +1,178 @@
+"""Labels of people as they live in a run: read, merged, written, exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import polars as pl
+
+from equipoise.core import DataError, Objects, RunError
+from equipoise.core.files import read_regular, read_table, table_bytes
+from equipoise.data.tables import open_table
+from equipoise.data.tables import read_table as read_any_table
+from equipoise.evidence import LABELS, keep_labels
+
+FILE = "labels.parquet"
+SETTLED = "settled"
+"""Labeller whose answer counts where others disagree."""
+SCHEMA = {
+    "image_id": pl.String,
+    "question": pl.String,
+    "answer": pl.String,
+    "labeller": pl.String,
+    "at": pl.Datetime("ms", "UTC"),
+}
+_OWN = ["image_id", "question", "labeller"]
+_FIELDS = ("question", "answer", "labeller", "at")
+
+
+def key_of(image_id: str) -> str:
+    """Return the name that labellers' pages and answers have for an image: it tells nothing."""
+    return blake2b(image_id.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def read_labels(run: Path) -> pl.DataFrame:
+    """Return the labels of a run: `image_id`, `question`, `answer`, `labeller`, `at`.
+
+    Raises
+    ------
+    RunError
+        If the file is damaged.
+    """
+    path = run / LABELS / FILE
+    if not path.exists():
+        return pl.DataFrame(schema=SCHEMA)
+    try:
+        return pl.DataFrame(read_table(path), schema_overrides=SCHEMA)
+    except Exception as error:
+        raise RunError(
+            f"{path}: cannot be read: {error}. To do: read the answers in again"
+        ) from error
+
+
+def write_labels(run: Path, labels: pl.DataFrame) -> None:
+    """Write the labels of a run, which enter its list of files and its manifest."""
+    keep_labels(run, {FILE: table_bytes(labels.to_arrow())})
+
+
+def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
+    """Merge labels: of an image, question and labeller the latest answer stays."""
+    merged = pl.concat([one.select(*SCHEMA).cast(dict(SCHEMA)) for one in tables])
+    ordered = merged.sort(*_OWN, "at", "answer", nulls_last=False)
+    return ordered.unique(_OWN, keep="last", maintain_order=True)
+
+
+def read_answers(
+    files: Iterable[Path], ids: Objects, answers: dict[str, Sequence[str]]
+) -> pl.DataFrame:
+    """Read files of answers: JSON or CSV of a labelling page, or an export of another run.
+
+    Parameters
+    ----------
+    files : iterable of Path
+    ids : ndarray of str objects
+        Images of the run.
+    answers : mapping of str to sequence of str
+        Answers of the questions that have fixed ones.
+
+    Raises
+    ------
+    DataError
+        If a file can't be read, or a row has an unknown image, an unknown answer or no date.
+    """
+    names = pl.DataFrame({"image_id": [*map(str, ids)]}).with_columns(
+        pl.col("image_id").map_elements(key_of, pl.String).alias("key")
+    )
+    return merge_labels(*(_read(Path(file), names, answers) for file in files))
+
+
+def _read(file: Path, names: pl.DataFrame, answers: dict[str, Sequence[str]]) -> pl.DataFrame:
+    rows = _rows(file).with_row_index("row", 1)
+    on = "key" if "key" in rows.columns else "image_id"
+    joined = rows.join(names, on=on, how="left", maintain_order="left").with_columns(
+        known=pl.col(on).is_in(names[on].implode()),
+        time=pl.col("at").str.to_datetime(time_unit="ms", time_zone="UTC", strict=False),
+    )
+    _refuse(file, joined.filter(~pl.col("known")), on, "an image of this run", "read the answers "
+            "into the run that the sample was drawn from")  # fmt: skip
+    _refuse(file, joined.filter(pl.col("labeller").fill_null("").str.strip_chars() == ""),
+            "labeller", "a name", "fill it in")  # fmt: skip
+    _refuse(file, joined.filter(pl.col("time").is_null()), "at", "a date and time such as "
+            "2026-11-28T09:30:00Z", "correct it")  # fmt: skip
+    for question, known in answers.items():
+        wrong = (pl.col("question") == question) & ~pl.col("answer").is_in([*known])
+        _refuse(file, joined.filter(wrong), "answer", f"one of {', '.join(known)}", "correct it")
+    return joined.select("image_id", *_FIELDS[:3], at="time")
+
+
+def _rows(file: Path) -> pl.DataFrame:
+    """Return rows as text; those without an answer are left out."""
+    if file.suffix == ".json":
+        try:
+            known = [
+                {name: str(value) for name, value in dict(one).items() if value is not None}
+                for one in json.loads(read_regular(file))
+            ]
+        except (OSError, TypeError, ValueError) as error:
+            raise DataError(
+                f"it cannot be read: {error}", file=str(file), fix="save the answers again"
+            ) from None
+        first = "image_id" if known and "image_id" in known[0] else "key"
+        schema = dict.fromkeys((first, *_FIELDS), pl.String)
+        return pl.DataFrame(known, schema).drop_nulls("answer")
+    first = "image_id" if "image_id" in open_table(file).names else "key"
+    texts = read_any_table(file, texts=[first, *_FIELDS]).texts
+    return pl.DataFrame(dict(texts)).drop_nulls("answer")
+
+
+def _refuse(file: Path, wrong: pl.DataFrame, column: str, expected: str, fix: str) -> None:
+    if wrong.height:
+        row = wrong.row(0, named=True)
+        raise DataError(
+            f"it has {row[column]!r}", file=str(file), column=column, row=row["row"],
+            expected=expected, fix=fix,
+        )  # fmt: skip
+
+
+def consensus(labels: pl.DataFrame) -> pl.DataFrame:
+    """Return one answer per image: the settled one, else the answer of more than half.
+
+    Parameters
+    ----------
+    labels : polars.DataFrame
+        Of one question.
+
+    Returns
+    -------
+    polars.DataFrame
+        `image_id` and `answer`, null where labellers disagree.
+    """
+    settled = labels.filter(pl.col("labeller") == SETTLED).select("image_id", settled="answer")
+    counts = labels.group_by("image_id", "answer").len("votes")
+    return (
+        counts.with_columns(of=pl.col("votes").sum().over("image_id"))
+        .group_by("image_id")
+        .agg(answer=pl.col("answer").filter(2 * pl.col("votes") > pl.col("of")).first())
+        .join(settled, on="image_id", how="left")
+        .select("image_id", answer=pl.coalesce("settled", "answer"))
+        .sort("image_id")
+    )
+
+
+def disagreements(labels: pl.DataFrame) -> pl.DataFrame:
+    """Return images on which labellers disagree and nobody has settled: `image_id`, `answers`."""
+    shown = pl.format("{}: {}", "labeller", "answer").sort().str.join("; ")
+    return (
+        labels.group_by("image_id")
+        .agg(
+            answers=shown,
+            kinds=pl.col("answer").n_unique(),
+            settled=(pl.col("labeller") == SETTLED).any(),
+        )
+        .filter((pl.col("kinds") > 1) & ~pl.col("settled"))
+        .select("image_id", "answers")
+        .sort("image_id")
+    )

@@ -1,0 +1,67 @@
+"""The page on which people label images: one file that loads nothing."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from equipoise.report.rendering import content_policy, script_json
+from equipoise.report.text import visible
+from equipoise.review.questions import Question
+
+
+def label_page(
+    question: Question,
+    keys: Sequence[str],
+    pictures: Sequence[str],
+    labels: Sequence[str] = (),
+    *,
+    labeller: str = "",
+) -> str:
+    """Return a page that asks a question about images.
+
+    Parameters
+    ----------
+    question : Question
+    keys : sequence of n str
+        Names of the images that tell nothing, in the order to show.
+    pictures : sequence of n str
+        Data URLs.
+    labels : sequence of n str, optional
+        Label of each image, where the question is about it.
+    labeller : str
+        Name to start with; labellers enter their own unless given.
+
+    Returns
+    -------
+    str
+        HTML with keyboard input, whose answers are saved as JSON or CSV. Its content security
+        policy allows nothing from outside; texts are escaped.
+    """
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
+
+    shown = [visible(one) for one in labels] or [""] * len(keys)
+    data = {
+        "question": question.name,
+        "answers": question.answers,
+        "images": [*zip(keys, pictures, shown, strict=True)],
+    }
+    style, program = _asset("label.css"), _asset("label.js")
+    environment = Environment(
+        loader=PackageLoader("equipoise.review", "assets"), autoescape=True, trim_blocks=True
+    )
+    return environment.get_template("label.html.j2").render(
+        question=visible(question.text),
+        labeller=labeller,
+        # The package's own files and JSON with its markup escaped; no text of the user's is here.
+        style=Markup(style),  # noqa: S704
+        program=Markup(program),  # noqa: S704
+        data=Markup(script_json(json.dumps(data, ensure_ascii=False))),  # noqa: S704
+        policy=content_policy(style, program),
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("equipoise.review").joinpath("assets", name).read_text(encoding="utf-8").strip()

@@ -1,0 +1,118 @@
+"""Questions about images, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from equipoise.core import ConfigError
+
+UNSURE = "can't tell"
+"""Answer that counts as no label."""
+# Keys 1 to 9.
+_MOST = 9
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about each image.
+
+    Attributes
+    ----------
+    name : str
+        What labels are stored under: a name of `QUESTIONS`, or the question's own text.
+    text : str
+        What labellers read; {attribute} stands for the group attributes.
+    answers : tuple of str
+        At most nine, one a key; none for the classes of the target.
+    counted : str
+        Answer whose share by group is estimated.
+    names_label : bool
+        Whether labellers see the image's label, because they judge it.
+    """
+
+    name: str
+    text: str
+    answers: tuple[str, ...]
+    counted: str
+    names_label: bool = False
+
+
+def _yes_no(name: str, text: str, *, unsure: bool = True, names_label: bool = False) -> Question:
+    answers = ("yes", "no", UNSURE) if unsure else ("yes", "no")
+    return Question(name, text, answers, "no", names_label)
+
+
+_MEDIA = ("photograph", "painting", "drawing", "rendering", "black and white", "sign", "other")
+QUESTIONS: Mapping[str, Question] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            _yes_no("visible", "Can you see the {attribute}?", unsure=False),
+            _yes_no("good", "Is the image good?"),
+            Question("medium", "Which medium is it?", (*_MEDIA, UNSURE), "photograph"),
+            _yes_no("right", "Is the label right?", names_label=True),
+            _yes_no("person", "Does the picture show a person?"),
+            Question("class", "Which label is right?", (), ""),
+        )
+    }
+)
+"""Built-in questions by name."""
+
+
+def find_question(
+    name: str,
+    *,
+    answers: Sequence[str] = (),
+    classes: Sequence[str] = (),
+    attribute: str = "attribute",
+    counted: str = "",
+) -> Question:
+    """Return a built-in question, or one with a text and answers of its own.
+
+    Parameters
+    ----------
+    name : str
+        Name of a built-in question, or the text of another.
+    answers : sequence of str
+        Of another question; two to nine.
+    classes : sequence of str
+        Classes of the target, the answers of `class`.
+    attribute : str
+        Group attributes, in words.
+    counted : str
+        Answer whose share is estimated; "no" or the first answer unless given.
+
+    Raises
+    ------
+    ConfigError
+        If the question is unknown and has no answers, or has too many.
+    """
+    found = QUESTIONS.get(name)
+    if found is None:
+        if not answers:
+            known = ", ".join(QUESTIONS)
+            raise ConfigError(
+                f"question {name!r}: no answers; expected one of {known}, or answers of its own. "
+                "To do: add --answer for each answer"
+            )
+        found = Question(name, name, tuple(dict.fromkeys(answers)), answers[0])
+    elif answers:
+        raise ConfigError(
+            f"question {name!r}: has answers already. To do: leave --answer out, or ask in other "
+            "words"
+        )
+    if not found.answers:
+        found = replace(found, answers=(*classes, UNSURE), counted=classes[0] if classes else "")
+    if not 2 <= len(found.answers) <= _MOST:
+        raise ConfigError(
+            f"question {name!r}: {len(found.answers)} answers; expected 2 to {_MOST}, one a key. "
+            "To do: ask about fewer at a time"
+        )
+    if counted and counted not in found.answers:
+        raise ConfigError(
+            f"question {name!r}: no answer {counted!r}; expected one of {', '.join(found.answers)}"
+        )
+    text = found.text.replace("{attribute}", attribute)
+    return replace(found, text=text, counted=counted or found.counted)

@@ -1,0 +1,247 @@
+"""What labels say: agreement, disagreements, shares by group, thresholds of filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.audits.predictions.config import Config
+from equipoise.core import ConfigError, Estimate, Floats, InputError, Integers
+from equipoise.counterfactuals.filters import learned_threshold
+from equipoise.data.tables import open_table, read_table
+from equipoise.metrics import krippendorff_alpha, labelled_share_gap
+from equipoise.report.text import plural
+from equipoise.review.labels import SETTLED, consensus, disagreements, read_labels
+from equipoise.review.questions import UNSURE, Question
+from equipoise.review.sampling import RunImages, choose_level, read_draws
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the labels of a question say, as rows of tables.
+
+    Attributes
+    ----------
+    agreement : list of dict
+        Krippendorff's alpha and the agreement on each answer.
+    disagreements : list of dict
+        Images to settle, with the answer of each labeller.
+    errors : list of dict
+        Share of the counted answer by group, estimated for all images.
+    estimates : list of dict
+        Accuracy, rates and base rates of the model by group, where answers are classes.
+    thresholds : list of dict
+        Score that best separates the counted answer from the others, and whom it keeps.
+    notes : tuple of str
+    """
+
+    agreement: list[Row]
+    disagreements: list[Row]
+    errors: list[Row]
+    estimates: list[Row]
+    thresholds: list[Row]
+    notes: tuple[str, ...]
+
+
+def conclude(
+    run: Path, images: RunImages, question: Question, *, scores: Path | None = None, seed: int = 0
+) -> Results:
+    """Return what the labels of a question say.
+
+    Parameters
+    ----------
+    run : Path
+    images : RunImages
+    question : Question
+    scores : Path, optional
+        Table of `image_id` and columns of scores, to learn thresholds; the model's own
+        probability unless given.
+    seed : int
+
+    Raises
+    ------
+    ConfigError
+        If nobody has answered the question.
+    DataError
+        If the table of scores can't be read.
+    """
+    labels = read_labels(run).filter(pl.col("question") == question.name)
+    known = labels.filter(pl.col("answer") != UNSURE)
+    if known.is_empty():
+        raise ConfigError(
+            f"{run}: no labels for {question.name!r}. To do: draw a sample, and read the answers "
+            "with --read"
+        )
+    agreed = consensus(known)
+    drawn = read_draws(run, question.name)
+    level = drawn[0].level if drawn else choose_level(images, agreed.height)
+    strata = images.strata(level)
+    counted_gap = labelled_share_gap(
+        images.outcome(agreed, question.counted), strata, images.groups, rng=seed
+    )
+    share = f"share of {question.counted!r}"
+    return Results(
+        agreement=[*_agreement(labels, seed)],
+        disagreements=disagreements(labels).to_dicts(),
+        errors=[*_by_group(share, counted_gap)],
+        estimates=[*_estimates(images, agreed, question, strata, seed)],
+        thresholds=[*_thresholds(images, agreed, question, scores)],
+        notes=tuple(_notes(labels, agreed, level, drawn=bool(drawn))),
+    )
+
+
+def _notes(labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, drawn: bool) -> Iterator[str]:
+    people = labels.filter(pl.col("labeller") != SETTLED)["labeller"].n_unique()
+    yield f"{plural(agreed.height, 'image')} labelled by {plural(people, 'person', 'people')}"
+    if open_ := agreed["answer"].null_count():
+        yield (
+            f"{plural(open_, 'image')} without a majority left out, which are no random sample. "
+            "To do: add --settle"
+        )
+    if unsure := labels.filter(pl.col("answer") == UNSURE).height:
+        yield f"{plural(unsure, 'answer')} of {UNSURE!r} count as no label"
+    yield f"strata: group × {level}"
+    yield "groups are as the run has them, so differences between groups have no verdict"
+    if not drawn:
+        yield (
+            "no sample was drawn here: within strata the labelled images are taken to be a random "
+            "sample"
+        )
+
+
+def _agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
+    own = labels.filter(pl.col("labeller") != SETTLED)
+    columns = (own[name].to_list() for name in ("answer", "image_id", "labeller"))
+    alpha = krippendorff_alpha(*columns, rng=seed)
+    interval = alpha.interval()
+    yield {
+        "measure": "Krippendorff's alpha", "answer": "", "value": alpha.value,
+        "low": interval.low, "high": interval.high, "items": alpha.n["items"],
+        "reason": alpha.reason,
+    }  # fmt: skip
+    for part in alpha.parts:
+        yield {
+            "measure": "pairs that agree", "answer": part.subject, "value": part.value,
+            "low": part.low, "high": part.high, "items": part.n, "reason": part.reason,
+        }  # fmt: skip
+
+
+def _by_group(measure: str, found: Estimate) -> Iterator[Row]:
+    """Yield a row per group: the share, and its difference from all other groups."""
+    whole, *apart = found.parts
+    for group, rest in zip(whole.by_group, apart, strict=True):
+        yield {
+            "measure": measure, "group": group.group, "labelled": group.n, "share": group.value,
+            "low": group.low, "high": group.high, "against others": rest.value,
+            "difference low": rest.low, "difference high": rest.high, "note": group.note,
+        }  # fmt: skip
+    interval = found.interval()
+    yield {
+        "measure": measure, "group": "largest difference", "labelled": whole.n,
+        "share": found.value, "low": interval.low, "high": interval.high, "note": found.reason,
+    }  # fmt: skip
+
+
+def _estimates(
+    images: RunImages, agreed: pl.DataFrame, question: Question, strata: list[str], seed: int
+) -> Iterator[Row]:
+    """Yield accuracy, rates and base rates with the labels as ground truth."""
+    truth = _truth(images, agreed, question)
+    if truth is None:
+        return
+    said = images.table["prediction"].to_list()
+    pairs = [*zip(truth, said, strict=True)]
+
+    def where(values: Iterable[bool | None]) -> Floats:
+        return np.array([np.nan if one is None else float(one) for one in values])
+
+    right = where(None if true is None else true == label for true, label in pairs)
+    yield from _by_group(
+        f"accuracy of {images.model}", labelled_share_gap(right, strata, images.groups, rng=seed)
+    )
+    # Of two classes the other one states the same facts.
+    section = images.config.data if isinstance(images.config, Config) else None
+    positive = (section.positive if section else None) or images.classes[-1]
+    for name in (positive,) if len(images.classes) == 2 else images.classes:
+        base = where(None if true is None else true == name for true in truth)
+        predicted = where(None if true is None else label == name for true, label in pairs)
+        yield from _by_group(
+            f"base rate of {name!r}", labelled_share_gap(base, strata, images.groups, rng=seed)
+        )
+        for rate, condition in (("true positive", base), ("false positive", 1.0 - base)):
+            gap = labelled_share_gap(
+                predicted, strata, images.groups, condition=condition, rng=seed
+            )
+            yield from _by_group(f"{rate} rate of {name!r}", gap)
+
+
+def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[str | None] | None:
+    """Return the class of each image by its label; None where answers name no class."""
+    given = dict(agreed.drop_nulls().iter_rows())
+    answers = [given.get(name) for name in images.ids.tolist()]
+    if {*question.answers} - {UNSURE} <= {*images.classes}:
+        return answers
+    if question.names_label and len(images.classes) == 2:
+        other = dict(zip(images.classes, images.classes[::-1], strict=True))
+        return [
+            None if answer is None or label is None else label if answer == "yes" else other[label]
+            for answer, label in zip(answers, images.table["target"].to_list(), strict=True)
+        ]
+    return None
+
+
+def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
+    if path is None:
+        return {} if images.score is None else {f"probability of {images.model}": images.score}
+    names = [name for name in open_table(path, role="scores").names if name != "image_id"]
+    table = read_table(path, texts=["image_id"], numbers=names, role="scores")
+    ids = pl.DataFrame({"image_id": images.ids.tolist()}, {"image_id": pl.String})
+    given = pl.DataFrame([table.texts["image_id"], *table.numbers.values()])
+    joined = ids.join(given.unique("image_id"), on="image_id", how="left", maintain_order="left")
+    return {name: joined[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names}
+
+
+def _thresholds(
+    images: RunImages, agreed: pl.DataFrame, question: Question, path: Path | None
+) -> Iterator[Row]:
+    """Yield a row per score: the threshold that keeps images without the counted answer."""
+    bad = images.outcome(agreed, question.counted)
+    for name, score in _scores(images, path).items():
+        seen = ~np.isnan(bad) & ~np.isnan(score)
+        good, values = bad[seen] == 0, score[seen]
+        # Where good images score lower, the filter keeps low scores.
+        low = bool(good.any() and not good.all() and values[good].mean() < values[~good].mean())
+        signed = -score if low else score
+        levels, rank = np.unique(signed[seen], return_inverse=True)
+        clusters = images.ids[seen].tolist()
+        try:
+            found = learned_threshold(rank + 1, good, len(levels), clusters)
+        except InputError as error:
+            yield {"score": name, "reason": str(error)}
+            continue
+        threshold = float(levels[found.threshold - 1])
+        kept = signed >= threshold
+        yield {
+            "score": name, "keep": "at most" if low else "at least",
+            "threshold": -threshold if low else threshold, "labels": found.labels,
+            "accuracy": found.accuracy, "low": found.low, "high": found.high,
+            "majority": found.majority, "kept": _kept(images, kept, ~np.isnan(score)),
+            "reason": "",
+        }  # fmt: skip
+
+
+def _kept(images: RunImages, kept: Any, known: Any) -> dict[str, float]:
+    """Return the share of all images of each group that a threshold keeps."""
+    codes: Integers = images.groups.codes.astype(np.int64)
+    return {
+        group: float(kept[known & (codes == code)].mean())
+        for code, group in enumerate(images.groups.names)
+        if (known & (codes == code)).any()
+    }

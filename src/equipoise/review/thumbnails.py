@@ -1,0 +1,90 @@
+"""The images of a run as small pictures that a page carries with it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from equipoise.audits.config import AuditConfig, LabelledImagesConfig
+from equipoise.audits.images import known
+from equipoise.core import DataError, MissingExtraError, RunError
+from equipoise.evidence import ImageError, Pictures, decode, pictures_in_folder
+
+_SIDE = 360
+_QUALITY = 80
+
+
+def find_pictures(config: AuditConfig, run: Path, folder: Path | None = None) -> Pictures:
+    """Return the pictures of a run.
+
+    Parameters
+    ----------
+    config : AuditConfig
+        Of the run; its paths are relative to the working directory.
+    run : Path
+        For errors.
+    folder : Path, optional
+        Folder whose files are named by the ids, with or without their endings; where the
+        configuration says unless given.
+
+    Raises
+    ------
+    RunError
+        If nothing says where the images are.
+    DataError
+        If the folder has no images.
+    """
+    if folder is not None:
+        return pictures_in_folder(folder)
+    section = getattr(config, "data", None)
+    pictures = None
+    if isinstance(section, LabelledImagesConfig):
+        pictures = known(section.pictures, Path()).pictures
+    if pictures is None:
+        raise RunError(
+            f"{run}: nothing says where its images are. To do: give their folder with --images"
+        )
+    return pictures
+
+
+def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
+    """Return images as data URLs of small JPEG files without metadata.
+
+    Raises
+    ------
+    DataError
+        If an image is not there or can't be read.
+    MissingExtraError
+        If Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtraError("pillow", "images") from error
+    names = [str(name) for name in pictures.ids]
+    stems = {name.rpartition(".")[0]: place for place, name in enumerate(names)}
+    places = {**stems, **{name: place for place, name in enumerate(names)}}
+    made = []
+    for name in ids:
+        place = places.get(name)
+        if place is None:
+            raise DataError(
+                f"there is no image {name!r}", file=pictures.name,
+                expected="a file for each image of the run, named by its id",
+                fix="give the folder that holds all of them with --images",
+            )  # fmt: skip
+        try:
+            box = None if pictures.crops is None else pictures.crops[place]
+            picture = Image.fromarray(decode(pictures.read(place), crop=box))
+        except (ImageError, OSError) as error:
+            why = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
+            raise DataError(
+                why, file=pictures.where(place), fix="repair the file, or label another --seed"
+            ) from None
+        picture.thumbnail((_SIDE, _SIDE))
+        buffer = io.BytesIO()
+        picture.save(buffer, "JPEG", quality=_QUALITY)
+        made.append(f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}")
+    return made

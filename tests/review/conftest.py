@@ -1,0 +1,43 @@
+"""A project with a run, and the command that labels it."""
+
+import json
+import shutil
+from copy import copy
+
+import pytest
+
+from equipoise.cli.app import run
+from review.project import Project
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    """A project whose run is made once."""
+    folder = tmp_path_factory.mktemp("review")
+    made = Project(folder)
+    assert run(["audit", str(folder / "c.yaml"), "--out", str(folder / "run")]) == 0
+    return made
+
+
+@pytest.fixture
+def project(template, tmp_path, monkeypatch):
+    """A copy of the project in the working directory."""
+    shutil.copytree(template.folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    mine = copy(template)
+    mine.folder = tmp_path
+    return mine
+
+
+@pytest.fixture
+def command(capsys):
+    """Run `equipoise label run --question right` with more arguments; return its JSON."""
+
+    def ran(*arguments, code=0, question="right"):
+        capsys.readouterr()
+        given = ["label", "run", "--question", question, *arguments, "--json"]
+        assert run(given) == code, capsys.readouterr().err
+        out, err = capsys.readouterr()
+        return json.loads(out) if code == 0 else err
+
+    return ran

@@ -1,0 +1,204 @@
+"""`equipoise label`: a blinded sample, answers read back, what they say."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise.cli.app import run
+from equipoise.core import ConfigError, DataError
+from equipoise.review import find_question, key_of, read_answers, read_labels
+from review.project import page_data
+
+DRAWN = ("--images", "photos", "--size", "120")
+
+
+def test_the_page_shows_no_prediction_score_group_or_id(project, command):
+    found = command(*DRAWN, question="good")
+    assert (found["images"], found["strata"]) == (120, "group × label × prediction")
+    text = Path("label.html").read_text()
+    assert not any(word in text for word in ("women", "nurse", "doctor", *project.ids))
+    assert text.count("data:image/jpeg;base64,") == 120
+    data = page_data(Path("label.html"))
+    assert {tuple(one[2:]) for one in data["images"]} == {("",)}
+    # Only the question about the label shows it.
+    command(*DRAWN)
+    assert {one[2] for one in page_data(Path("label.html"))["images"]} == {"nurse", "doctor"}
+
+
+def test_the_sample_is_stratified_seeded_and_in_random_order(project, command):
+    command(*DRAWN, "--out", "one.html")
+    command(*DRAWN, "--out", "two.html")
+    command(*DRAWN, "--out", "other.html", "--seed", "1")
+    first, again, other = (
+        [one[0] for one in page_data(Path(f"{name}.html"))["images"]]
+        for name in ("one", "two", "other")
+    )
+    assert first == again != other
+    place = {key_of(name): row for row, name in enumerate(project.ids)}
+    groups = Counter(project.group[place[key]] for key in first)
+    # Equal precision for both groups, though one is twice as large.
+    assert groups["women"] == pytest.approx(60, abs=2)
+    order = [place[key] for key in first]
+    assert abs(np.corrcoef(order, range(120))[0, 1]) < 0.3
+
+
+def test_two_labellers_give_agreement_tables_and_thresholds(project, command):
+    command(*DRAWN)
+    project.answer("ann")
+    project.answer("bo", errors=0.05, suffix="csv")
+    found = command("--read", "answers-ann.json", "--read", "answers-bo.csv")
+    alpha = found["agreement"][0]
+    assert alpha["low"] < alpha["value"] < 1
+    assert alpha["items"] == 120
+    labels = read_labels(Path("run"))
+    assert labels.height == 240
+    assert labels.columns == ["image_id", "question", "answer", "labeller", "at"]
+    both = labels.pivot("labeller", index="image_id", values="answer")
+    differ = both.filter(pl.col("ann") != pl.col("bo"))["image_id"].to_list()
+    assert [one["image_id"] for one in found["disagreements"]] == sorted(differ)
+    for row in found["errors"][:2]:
+        assert row["measure"] == "share of 'no'"
+        assert row["low"] <= project.wrong(row["group"]) <= row["high"]
+    assert [one["score"] for one in found["thresholds"]] == ["probability of m"]
+    assert {*found["thresholds"][0]["kept"]} == {"men", "women"}
+    measures = {one["measure"] for one in found["estimates"]}
+    assert measures == {
+        "accuracy of m", "base rate of 'nurse'", "true positive rate of 'nurse'",
+        "false positive rate of 'nurse'",
+    }  # fmt: skip
+    # Each table alone, with one command.
+    for name in ("agreement", "disagreements", "errors", "estimates", "thresholds"):
+        assert command("--show", name) == {name: found[name]}
+
+
+def test_a_settled_answer_decides(project, command):
+    command(*DRAWN)
+    project.answer("ann")
+    project.answer("bo", errors=0.2)
+    before = command("--read", "answers-ann.json", "--read", "answers-bo.json")
+    open_ = len(before["disagreements"])
+    assert command("--settle", "--images", "photos", "--out", "s.html")["images"] == open_ > 0
+    assert 'value="settled"' in Path("s.html").read_text()
+    project.answer("settled", page="s.html")
+    after = command("--read", "answers-settled.json")
+    assert "disagreements" not in after
+    assert after["agreement"] == before["agreement"]
+    assert sum(one["labelled"] for one in after["errors"][:2]) == 120
+
+
+def test_the_next_sample_goes_to_the_group_and_draws_no_image_again(project, command):
+    command(*DRAWN)
+    project.answer("ann")
+    before = command("--read", "answers-ann.json")["errors"]
+    found = command("--images", "photos", "--size", "60", "--sharpen", "women", "--out", "n.html")
+    assert found["images"] == 60
+    known = {one[0] for one in page_data(Path("label.html"))["images"]}
+    new = [one[0] for one in page_data(Path("n.html"))["images"]]
+    assert not known & {*new}
+    place = {key_of(name): row for row, name in enumerate(project.ids)}
+    assert Counter(project.group[place[key]] for key in new)["women"] > 40
+    project.answer("ann", page="n.html")
+    after = command("--read", "answers-ann.json")["errors"]
+
+    def width(rows):
+        row = next(one for one in rows if one["group"] == "women")
+        return row["difference high"] - row["difference low"]
+
+    assert width(after) < 0.8 * width(before)
+
+
+def test_labels_survive_a_new_run_and_are_in_its_provenance(project, command):
+    command(*DRAWN)
+    project.answer("ann")
+    found = command("--read", "answers-ann.json")
+    labels = Path("run/labels/labels.parquet").read_bytes()
+    Path("c.yaml").write_text(
+        Path("c.yaml").read_text().replace("replicates: 20", "replicates: 30")
+    )
+    assert run(["audit", "c.yaml", "--out", "run", "--overwrite"]) == 0
+    assert Path("run/labels/labels.parquet").read_bytes() == labels
+    manifest = json.loads(Path("run/manifest.json").read_text())
+    listed = json.loads(Path("run/files.json").read_text())["files"]
+    entry = manifest["inputs"]["labels/labels.parquet"]
+    assert entry["sha256"] == listed["labels/labels.parquet"]
+    assert command("--show", "errors") == {"errors": found["errors"]}
+    assert run(["report", "run"]) == 0
+    assert "labels/labels.parquet" in Path("run/report.html").read_text()
+
+
+def test_labels_are_exported_and_merged(project, command):
+    command(*DRAWN)
+    project.answer("ann")
+    command("--read", "answers-ann.json")
+    assert command("--export", "export.csv") == {"labels": 120, "export": "export.csv"}
+    assert run(["audit", "c.yaml", "--out", "other"]) == 0
+    ids = np.array(project.ids, dtype=object)
+    assert read_answers([Path("export.csv")], ids, {}).equals(read_labels(Path("run")))
+    # The latest answer of a labeller stays.
+    rows = json.loads(Path("answers-ann.json").read_text())[:1]
+    rows[0] |= {"answer": "can't tell", "at": "2026-11-29T09:00:00Z"}
+    Path("later.json").write_text(json.dumps(rows))
+    command("--read", "later.json", "--read", "answers-ann.json")
+    counts = Counter(read_labels(Path("run"))["answer"])
+    assert (counts.total(), counts["can't tell"]) == (120, 1)
+
+
+def test_runs_without_images_fail_with_one_sentence(project, command):
+    error = command(code=2)
+    assert error == (
+        "error: run: nothing says where its images are. To do: give their folder with --images\n"
+    )
+    assert not Path("label.html").exists()
+    assert not Path("run/labels").exists()
+    Path("photos/im_0000.png").write_bytes(b"no image")
+    assert "photos/im_0000.png" in command("--images", "photos", "--size", "600", code=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "column"),
+    [
+        ({"key": "0123456789abcdef"}, "key"),
+        ({"answer": "perhaps"}, "answer"),
+        ({"labeller": " "}, "labeller"),
+        ({"at": "yesterday"}, "at"),
+    ],
+)
+def test_odd_answers_name_their_place(project, command, change, column):
+    row = {"key": key_of("im_0003"), "question": "right", "answer": "no", "labeller": "ann",
+           "at": "2026-11-28T09:00:00Z"}  # fmt: skip
+    Path("a.json").write_text(json.dumps([row, row | change]))
+    ids = np.array(project.ids, dtype=object)
+    with pytest.raises(DataError) as error:
+        read_answers([Path("a.json")], ids, {"right": ("yes", "no")})
+    assert (error.value.file, error.value.column, error.value.row) == ("a.json", column, 2)
+
+
+def test_questions_of_ones_own_have_answers():
+    assert find_question("Sharp?", answers=["yes", "no"]).counted == "yes"
+    assert find_question("visible", attribute="gender").text == "Can you see the gender?"
+    for arguments in (
+        {"name": "Sharp?"},
+        {"name": "good", "answers": ["a", "b"]},
+        {"name": "class", "classes": [*"abcdefghij"]},
+        {"name": "good", "counted": "perhaps"},
+    ):
+        with pytest.raises(ConfigError, match="question"):
+            find_question(**arguments)
+
+
+def test_answers_to_a_question_of_ones_own_are_known_later(project, command):
+    own = ("--answer", "sharp", "--answer", "blurred")
+    command(*DRAWN, *own, question="How is it?")
+    rows = [
+        {"key": one[0], "question": "How is it?", "answer": "sharp", "labeller": "ann",
+         "at": "2026-11-28T09:00:00Z"}
+        for one in page_data(Path("label.html"))["images"]
+    ]  # fmt: skip
+    Path("a.json").write_text(json.dumps(rows))
+    found = command("--read", "a.json", question="How is it?")
+    assert [one["share"] for one in found["errors"][:2]] == [1.0, 1.0]
+    assert all(one["low"] < 1.0 == one["high"] for one in found["errors"][:2])
