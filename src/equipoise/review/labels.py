@@ -18,7 +18,7 @@ from equipoise.evidence import LABELS, keep_labels
 FILE = "labels.parquet"
 SETTLED = "settled"
 """Labeller whose answer counts where others disagree."""
-SCHEMA = {
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "image_id": pl.String,
     "question": pl.String,
     "answer": pl.String,
@@ -44,7 +44,7 @@ def read_labels(run: Path) -> pl.DataFrame:
     """
     path = run / LABELS / FILE
     if not path.exists():
-        return pl.DataFrame(schema=SCHEMA)
+        return pl.DataFrame(schema=dict(SCHEMA))
     try:
         return pl.DataFrame(read_table(path), schema_overrides=SCHEMA)
     except Exception as error:
@@ -60,7 +60,7 @@ def write_labels(run: Path, labels: pl.DataFrame) -> None:
 
 def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
     """Merge labels: of an image, question and labeller the latest answer stays."""
-    merged = pl.concat([one.select(*SCHEMA).cast(dict(SCHEMA)) for one in tables])
+    merged = pl.concat([one.select(*SCHEMA).cast(pl.Schema(SCHEMA)) for one in tables])
     ordered = merged.sort(*_OWN, "at", "answer", nulls_last=False)
     return ordered.unique(_OWN, keep="last", maintain_order=True)
 

@@ -375,7 +375,7 @@ class _Images:
 
     @classmethod
     def of(cls, n: int, units: Any, rng: Seed) -> _Images:
-        unit, keys = np.arange(n), place_keys(0, n)
+        unit, keys = np.arange(n), place_keys(np.arange(n))
         if units is not None:
             unit, names = unit_codes(units, n, "units")
             keys = unit_keys(names)

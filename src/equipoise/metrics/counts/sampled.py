@@ -122,7 +122,7 @@ class SampledCells:
     @property
     def labelled(self) -> Integers:
         """Labelled images of each cell, shape (cells,)."""
-        return self.counts.sum(axis=1).astype(np.int64)
+        return np.asarray(self.counts.sum(axis=1), dtype=np.int64)
 
     @property
     def shares(self) -> Floats:
