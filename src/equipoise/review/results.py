@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.predictions.config import Config
-from equipoise.core import ConfigError, Estimate, Floats, InputError, Integers
+from equipoise.core import Booleans, ConfigError, Estimate, Floats, InputError, Integers
 from equipoise.counterfactuals.filters import learned_threshold
 from equipoise.data.tables import open_table, read_table
 from equipoise.metrics import krippendorff_alpha, labelled_share_gap
@@ -237,7 +237,7 @@ def _thresholds(
         }  # fmt: skip
 
 
-def _kept(images: RunImages, kept: Any, known: Any) -> dict[str, float]:
+def _kept(images: RunImages, kept: Booleans, known: Booleans) -> dict[str, float]:
     """Return the share of all images of each group that a threshold keeps."""
     codes: Integers = images.groups.codes.astype(np.int64)
     return {

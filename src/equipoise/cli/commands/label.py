@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 
 _PAGE = b'<meta name="generator" content="equipoise labels">'
 _TABLES = ("agreement", "disagreements", "errors", "estimates", "thresholds")
+
+
+class Options(TypedDict):
+    """Options of the command by name; paths are None where not given."""
+
+    answers: tuple[str, ...]
+    counted: str
+    size: int
+    seed: int
+    model: str
+    groups: str
+    group: str
+    settle: bool
+    folder: Path | None
+    out: Path | None
+    files: tuple[Path, ...]
+    scores: Path | None
+    show: str | None
+    export: Path | None
 
 
 @click.command(
@@ -70,7 +89,7 @@ _TABLES = ("agreement", "disagreements", "errors", "estimates", "thresholds")
 @click.option("--show", type=click.Choice(_TABLES), help="One table of the results alone.")
 @click.option("--export", type=PATH, metavar="FILE", help="Write the labels as a CSV.")
 @json_option
-def label_command(run: Path, question: str, as_json: bool, **options: Any) -> None:
+def label_command(run: Path, question: str, as_json: bool, **options: Unpack[Options]) -> None:
     """Let people label images of RUN, and read what they say.
 
     Draws a random sample by group, label and prediction, and writes one page to label it with the
@@ -96,9 +115,7 @@ def label_command(run: Path, question: str, as_json: bool, **options: Any) -> No
     (say_json if as_json else say_values)(found)
 
 
-def _page(
-    run: Path, images: RunImages, question: Question, options: dict[str, Any]
-) -> dict[str, Any]:
+def _page(run: Path, images: RunImages, question: Question, options: Options) -> dict[str, Any]:
     """Write the page of a sample, or of the images to settle."""
     from equipoise import review
 
@@ -134,9 +151,7 @@ def _page(
     return {"page": str(out), "images": len(ids), "strata": f"group × {draw.level}"}
 
 
-def _results(
-    run: Path, images: RunImages, question: Question, options: dict[str, Any]
-) -> dict[str, Any]:
+def _results(run: Path, images: RunImages, question: Question, options: Options) -> dict[str, Any]:
     """Read answers into the run, and say what its labels show."""
     from equipoise import review
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import (
     Booleans,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     InputError,
+    Integers,
+    Integers32,
+    Labels,
     Part,
     Words,
     no_ends,
@@ -54,10 +59,16 @@ class Cooccurrence:
     labels: tuple[str, ...]
     groups: tuple[str, ...]
     marks: Booleans | None = None
-    codes: Any = None
+    codes: Integers32 | None = None
 
     @classmethod
-    def of(cls, labels: Any, groups: Any, *, names: Sequence[str] | None = None) -> Cooccurrence:
+    def of(
+        cls,
+        labels: npt.ArrayLike,
+        groups: GroupLabels,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> Cooccurrence:
         """Count images.
 
         Parameters
@@ -85,7 +96,7 @@ class Cooccurrence:
     @classmethod
     def published(
         cls,
-        shares: Any,
+        shares: npt.ArrayLike,
         *,
         names: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
@@ -160,7 +171,7 @@ class Amplified:
         return found
 
 
-def _shares(marks: Booleans, codes: Any, groups: int, weights: Floats) -> Floats:
+def _shares(marks: Booleans, codes: Integers32, groups: int, weights: Floats) -> Floats:
     """Return shares of groups by label, (replicates, labels, groups), from weights of images."""
     member = codes[:, None] == np.arange(groups)
     counts = np.stack([marks.T.astype(np.float64) @ (row[:, None] * member) for row in weights])
@@ -173,7 +184,7 @@ def cooccurrence_amplification(
     predicted: Cooccurrence,
     *,
     margin: float = 0.05,
-    units: Any = None,
+    units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -219,12 +230,14 @@ def cooccurrence_amplification(
         return np.where(known, moved, np.nan)
 
     boot, drawn = None, b""
-    if predicted.marks is not None and isinstance(resampling, Bootstrap):
+    if (
+        predicted.marks is not None
+        and predicted.codes is not None
+        and isinstance(resampling, Bootstrap)
+    ):
         marks, codes, many = predicted.marks, predicted.codes, len(predicted.groups)
         draws = _Images.of(len(marks), units, rng)
-        boot = draws.replicate(
-            resampling.replicates, lambda weights: rise(_shares(marks, codes, many, weights))
-        )
+        boot = draws.replicate(resampling.replicates, lambda weights: rise(of(weights)))
         drawn = draws.name
     moved = np.abs(predicted.shares - training.shares).max(axis=1)
     found = Amplified(rise(predicted.shares), training.labels, boot, drawn, level_of(resampling))
@@ -235,14 +248,14 @@ def cooccurrence_amplification(
 
 
 def directional_amplification(
-    attributes: Any,
-    tasks: Any,
-    predicted: Any,
+    attributes: npt.ArrayLike,
+    tasks: npt.ArrayLike,
+    predicted: npt.ArrayLike,
     *,
     direction: Direction = "attribute_to_task",
-    training: tuple[Any, Any] | None = None,
+    training: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
-    units: Any = None,
+    units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """How far predictions follow the correlation of attributes and tasks (Wang & Russakovsky 2021).
@@ -368,13 +381,13 @@ def amplification_change(before: Estimate, after: Estimate) -> Estimate:
 class _Images:
     """Bootstrap weights of images, by unit."""
 
-    unit: Any
+    unit: Integers
     keys: Words
     seed: Seed
     name: bytes
 
     @classmethod
-    def of(cls, n: int, units: Any, rng: Seed) -> _Images:
+    def of(cls, n: int, units: Labels | None, rng: Seed) -> _Images:
         unit, keys = np.arange(n), place_keys(np.arange(n))
         if units is not None:
             unit, names = unit_codes(units, n, "units")
@@ -382,7 +395,7 @@ class _Images:
         draw = unit_counts(rng, keys[:1], range(64)).tobytes() if n else b""
         return cls(unit, keys, rng, keys[unit].tobytes() + draw)
 
-    def replicate(self, replicates: int, statistic: Any) -> Floats:
+    def replicate(self, replicates: int, statistic: Callable[[Floats], Floats]) -> Floats:
         """Return the statistic of every replicate, shape (replicates, labels)."""
         found = []
         for start, size in block_sizes(replicates, len(self.unit)):
@@ -391,7 +404,7 @@ class _Images:
         return np.concatenate(found)
 
 
-def _marks(values: Any, what: str) -> Booleans:
+def _marks(values: npt.ArrayLike, what: str) -> Booleans:
     marks = np.asarray(values)
     if marks.ndim != 2 or not np.isin(marks, (0, 1)).all():
         raise InputError(f"{what}: shape {marks.shape}; expected true or false, (images, labels)")

@@ -6,16 +6,20 @@ import heapq
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from equipoise.core import (
     AnyArray,
     Booleans,
+    Ends,
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     InputError,
     Integers,
+    Labels,
     Part,
     encode,
     no_ends,
@@ -97,7 +101,12 @@ class SampledCells:
 
     @classmethod
     def of(
-        cls, outcome: Any, strata: Any, groups: Any = None, *, condition: Any = None
+        cls,
+        outcome: npt.ArrayLike,
+        strata: Labels,
+        groups: GroupLabels | None = None,
+        *,
+        condition: npt.ArrayLike | None = None,
     ) -> SampledCells:
         """Count cells; see `labelled_share_gap` for parameters and errors."""
         stratum, names = encode(strata, what="strata")
@@ -208,7 +217,7 @@ class SampledCells:
         return _greedy(weight**2 * variance, self.labelled, self.sizes.astype(np.int64), size)
 
 
-def _binary(values: Any, what: str, n: int) -> Floats:
+def _binary(values: npt.ArrayLike, what: str, n: int) -> Floats:
     try:
         numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -250,10 +259,10 @@ def _greedy(gain: Floats, labelled: Integers, sizes: Integers, size: int) -> Int
 
 
 def labelled_share(
-    outcome: Any,
-    strata: Any,
+    outcome: npt.ArrayLike,
+    strata: Labels,
     *,
-    condition: Any = None,
+    condition: npt.ArrayLike | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -302,11 +311,11 @@ def labelled_share(
 
 
 def labelled_share_gap(
-    outcome: Any,
-    strata: Any,
-    groups: Any,
+    outcome: npt.ArrayLike,
+    strata: Labels,
+    groups: GroupLabels,
     *,
-    condition: Any = None,
+    condition: npt.ArrayLike | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -397,7 +406,7 @@ def _estimate(
     value: float | AnyArray,
     cells: SampledCells,
     resampling: Resampling | None,
-    ends: Any,
+    ends: Ends,
     n: dict[str, int],
 ) -> Estimate:
     method = _RATIO if cells.conditional else _METHOD

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from equipoise.core import (
+    Ends,
     Estimate,
     Floats,
     InputError,
+    Labels,
     Part,
     encode,
     no_ends,
@@ -28,9 +28,9 @@ _NO_CHANCE = "alpha subtracts the agreement by chance: 0 is chance"
 
 
 def krippendorff_alpha(
-    labels: Any,
-    items: Any,
-    labellers: Any,
+    labels: Labels,
+    items: Labels,
+    labellers: Labels,
     *,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -121,7 +121,7 @@ def _alpha(table: Floats, weights: Floats) -> Floats:
         return np.asarray(1.0 - (weights @ disagreeing) / np.where(expected > 0, expected, np.nan))
 
 
-def _unanimous(table: Floats) -> Any:
+def _unanimous(table: Floats) -> Ends:
     totals = table.sum(axis=0)
     n = totals.sum()
     expected = (n**2 - (totals**2).sum()) / (n * (n - 1.0))

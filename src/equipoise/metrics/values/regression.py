@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from equipoise.core import Estimate, Floats, Part, no_ends, parts_to_table
@@ -15,7 +14,9 @@ _METHOD = "Student's t with standard errors that allow for unequal variances (HC
 _FEWEST = 4
 
 
-def bias_regression(bias: Any, cooccurrence: Any, *, level: float = 0.95) -> Estimate:
+def bias_regression(
+    bias: npt.ArrayLike, cooccurrence: npt.ArrayLike, *, level: float = 0.95
+) -> Estimate:
     """Slope of a model's bias per concept on co-occurrence in its training data.
 
     Parameters
