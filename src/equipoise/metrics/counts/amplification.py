@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -230,14 +231,11 @@ def cooccurrence_amplification(
         return np.where(known, moved, np.nan)
 
     boot, drawn = None, b""
-    if (
-        predicted.marks is not None
-        and predicted.codes is not None
-        and isinstance(resampling, Bootstrap)
-    ):
-        marks, codes, many = predicted.marks, predicted.codes, len(predicted.groups)
+    marks, codes, many = predicted.marks, predicted.codes, len(predicted.groups)
+    if isinstance(resampling, Bootstrap) and marks is not None and codes is not None:
+        counted = partial(_shares, marks, codes, many)
         draws = _Images.of(len(marks), units, rng)
-        boot = draws.replicate(resampling.replicates, lambda weights: rise(of(weights)))
+        boot = draws.replicate(resampling.replicates, lambda weights: rise(counted(weights)))
         drawn = draws.name
     moved = np.abs(predicted.shares - training.shares).max(axis=1)
     found = Amplified(rise(predicted.shares), training.labels, boot, drawn, level_of(resampling))
