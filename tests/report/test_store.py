@@ -72,10 +72,14 @@ def test_findings_of_other_columns(run):
 
 
 def test_full_disk_is_said(tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(28, os.strerror(28))
+    opened = Path.open
 
-    monkeypatch.setattr(Path, "write_text", full)
+    def full(path, *args, **kwargs):
+        if path.suffix == ".json":
+            raise OSError(28, os.strerror(28))
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", full)
     with pytest.raises(RunError) as raised:
         write(faces(), tmp_path)
     assert str(raised.value) == (

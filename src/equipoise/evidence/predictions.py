@@ -87,14 +87,18 @@ def _version(name: str, made: Predictions, ids: pa.Array, states: pa.Array) -> p
     labels = made.coded if made.coded_top is None else made.coded_top
     n = len(ids)
     ranks = labels.codes.size // n if n else 1
-    rows, rank = np.divmod(np.arange(n * ranks), ranks)
+    rows, rank = np.arange(n), np.zeros(n, np.int32)
+    if ranks != 1:
+        rows, rank = rows.repeat(ranks), np.tile(np.arange(ranks, dtype=np.int32), n)
+        # With one label a row, millions of rows are not copied.
+        ids, states = ids.take(pa.array(rows)), states.take(pa.array(rows))
     columns = {
-        "image_id": ids.take(pa.array(rows)),
-        "version": pa.array([name] * len(rows), pa.string()),
-        "rank": pa.array((rank + 1).astype(np.int32)),
+        "image_id": ids,
+        "version": pa.repeat(pa.scalar(name, pa.string()), len(rows)),
+        "rank": pa.array(rank + np.int32(1)),
         "label": _labels(labels),
         "score": pa.nulls(len(rows), pa.float64()),
-        "state": states.take(pa.array(rows)),
+        "state": states,
     }
     if made.probabilities is not None:
         # The probability of each row's own label; null where there is none.

@@ -53,7 +53,7 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     folder = Path(directory)
     _write_table(folder / "findings.parquet", findings_to_table(result.findings))
     _write_text(folder / "findings.json", _lines(result.findings))
-    _write_text(folder / "manifest.json", _json(result.manifest))
+    _write_text(folder / "manifest.json", [_json(result.manifest)])
     if result.tables:
         with _written(folder / "tables") as tables:
             tables.mkdir(exist_ok=True)
@@ -65,8 +65,8 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     by_group = group_file(result, page.by_group) if page else None
     if by_group is not None:
         _write_table(folder / f"{FILE}.parquet", by_group)
-        _write_text(folder / f"{FILE}.csv", as_csv(by_group))
-    _write_text(folder / "report.html", render(result, page))
+        _write_text(folder / f"{FILE}.csv", [as_csv(by_group)])
+    _write_text(folder / "report.html", [render(result, page)])
 
 
 def read(directory: Path | str) -> AuditResult:
@@ -145,23 +145,34 @@ def _write_table(path: Path, table: pa.Table) -> None:
         write_table(table, path)
 
 
-def _write_text(path: Path, text: str) -> None:
-    with _written(path):
-        path.write_text(text, encoding="utf-8", newline="\n")
+def _write_text(path: Path, parts: Iterable[str]) -> None:
+    with _written(path), path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(parts)
 
 
 def _json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _lines(findings: Iterable[Finding]) -> str:
-    """Return findings as a JSON array with a line for each."""
-    rows = (json.dumps(plain(one), ensure_ascii=False, allow_nan=False) for one in findings)
-    return "[\n" + ",\n".join(rows) + "\n]\n"
+def _lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield findings as a JSON array with a line for each: all of them may be large."""
+    encode, before = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode, "[\n"
+    for one in findings:
+        yield before + encode(plain(one))
+        before = ",\n"
+    yield "\n]\n" if before == ",\n" else "[\n\n]\n"
+
+
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def plain(value: Any) -> Any:
     """Make a value of JSON's types; numbers that JSON lacks become strings."""
+    # Most values are of these types, and asking for others takes longer.
+    if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
+        return value
+    if type(value) is tuple:
+        return [plain(item) for item in value]
     if is_dataclass(value):
         return plain(vars(value))
     if isinstance(value, Mapping):

@@ -60,6 +60,8 @@ _MOST_PAIRS = 1 << 22
 _ROOM, _MOST_ROWS = 1 << 19, (1 << 16) - 1
 # Rows that 32 bits can count.
 _MOST = 1 << 31
+# Rows whose labels are turned into 64-bit numbers at once.
+_AT_ONCE = 1 << 20
 # Rows that go through the steps of counting together.
 _BLOCK = 1024
 # Rows at each end of a column that tell its range before all are read: where the column is sorted,
@@ -192,7 +194,12 @@ def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
         order = np.argsort(keys[:many])
         return keys[order], table.reshape(room, -1)[order]
 
-    parts = stretches(len(first))
+    # As 64-bit numbers, columns of all rows would take more memory than they do.
+    parts = [
+        range(start, min(start + _AT_ONCE, rows.stop))
+        for rows in stretches(len(first))
+        for start in range(rows.start, rows.stop, _AT_ONCE)
+    ]
     found = [one for one in each(count, parts) if one is not None]
     return _added(found, third.size) if len(found) == len(parts) else None
 
