@@ -374,9 +374,11 @@ class Exchanged:
 
     def effort(self, sizes: Integers) -> int:
         """Return about how many numbers a draw from moments takes, with groups of some sizes."""
-        order = np.sort(sizes)
-        few = self.moments.few(order, len(self.places))
-        return len(sizes) * self.width + int(order[:few].sum())
+        return len(sizes) * self.width + int(np.sort(sizes)[: self.few(sizes)].sum())
+
+    def few(self, sizes: Integers) -> int:
+        """Return how many groups of some sizes are too small for a normal sum: see `Moments`."""
+        return self.moments.few(np.sort(sizes), len(self.places))
 
     def drawn(self, sizes: Integers, draws: int, rng: Seed, name: str) -> Floats:
         """Return the statistic with groups exchanged between all images: see `Moments`."""
@@ -653,6 +655,11 @@ class Effects:
         measured = self._tested if function is None else self._measured(function)
         return exchanged(measured, self.pools, usable_codes(self.pools), draws, rng, name)
 
+    @cached_property
+    def null(self) -> str:
+        """The null hypothesis in words."""
+        return null_of(self.pools, self._tested, usable_codes(self.pools))
+
     def exchanges(self, resampling: Resampling) -> int:
         """Return how many exchanges of groups resolve the finest p-value, within the budget."""
         return exchanges(self._tested, self.pools, usable_codes(self.pools), resampling)
@@ -726,6 +733,8 @@ class Concepts:
         Indices of the pools that have a value.
     resampling : Bootstrap, Permutation or None
     rng : int or Generator
+    null : str
+        The null hypothesis in words.
     """
 
     metric: str
@@ -733,6 +742,7 @@ class Concepts:
     known: Integers
     resampling: Resampling | None
     rng: Seed
+    null: str
 
     @property
     def unit(self) -> str:
@@ -754,11 +764,6 @@ class Concepts:
         known = self.known
         fewest = int(freedom[known].min(initial=_MANY))
         return MeanNorm(effects[known], boot[:, known], fewest, norm, self.weights)
-
-    @property
-    def null(self) -> str:
-        """The null hypothesis in words."""
-        return null_of(self.pools)
 
     def draws(self, each: Floats, null: Floats | None, text: str = "") -> Draws:
         """Put the mean over concepts first, and each concept after it."""
@@ -836,12 +841,16 @@ class Concepts:
         )
 
 
-def null_of(pools: Pools) -> str:
-    """Return the null hypothesis of pools in words, and how it is drawn."""
+def null_of(pools: Pools, measured: Sequence[Exchanged], codes: Integers32) -> str:
+    """Return the null hypothesis of what is measured in words, and how it is drawn."""
     if pools.paired or pools.units is not None:
         return _SETS if pools.paired else UNITS
-    large = any(many_independent(pool.items, pools) for pool in pools.pools)
-    return f"{_IMAGES}; {_MOMENTS}" if large else _IMAGES
+
+    def from_moments(one: Exchanged) -> bool:
+        sizes = np.bincount(codes[one.items], minlength=len(pools.groups))
+        return many_independent(one.items, pools) and one.few(sizes) < len(sizes) - 1
+
+    return f"{_IMAGES}; {_MOMENTS}" if any(map(from_moments, measured)) else _IMAGES
 
 
 def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
@@ -917,7 +926,8 @@ def normalized_similarity_mad(
         blocks = [replace(one, statistic=partial(_mad, compared[one.places])) for one in blocks]
         many = exchanges(blocks, pools, codes, resampling)
         null = exchanged(blocks, pools, codes, many, rng, "similarity")
-    concepts = Concepts("normalized_similarity_mad", pools, known, resampling, rng)
+    text = null_of(pools, blocks if resampling is not None else (), codes)
+    concepts = Concepts("normalized_similarity_mad", pools, known, resampling, rng, text)
     draws, shown = concepts.draws(each, null), np.where(compared, p, np.nan)
 
     def ends(index: int) -> Ends:
@@ -1071,7 +1081,8 @@ def similarity_gap(
     pools = pools_of(scores, groups, **pooling)
     effects = Effects.of(pools, pooling, scale or 1.0)
     metric = "logit_gap" if scale else "similarity_gap"
-    concepts = Concepts(metric, pools, effects.known, resampling, rng)
+    text = effects.null if resampling is not None else ""
+    concepts = Concepts(metric, pools, effects.known, resampling, rng, text)
     null, boot, many = None, np.empty((0, *pools.sizes.shape)), 0
     if resampling is not None:
         many = effects.exchanges(resampling)
@@ -1121,7 +1132,7 @@ def _pool_order(concepts: Concepts, effects: Effects, many: int) -> Part:
     """Return the gap of plain means against a random order of the pool."""
     plain = replace(effects, pools=replace(effects.pools, member=None, units=None))
     again = plain.exchanged(many, concepts.rng, "similarity pool", gaps)
-    pooled = concepts.draws(gaps(plain.effects), again, null_of(plain.pools))
+    pooled = concepts.draws(gaps(plain.effects), again, plain.null)
     held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
     return part(f"{concepts.metric}_pool_order", "", pooled, 0, held=held, n=n)
 
