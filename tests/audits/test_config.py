@@ -33,7 +33,8 @@ def test_yaml_1_1_surprises_are_text(load):
         )
     )
     assert (config.gate[0].on, config.gate[0].subject) == ("lower", "no")
-    assert config.models["deepface"].map == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
+    found = config.resolved["models"]["deepface"]["map"]
+    assert found == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
 
 
 def test_metrics_are_on_unless_switched_off():

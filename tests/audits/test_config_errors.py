@@ -164,7 +164,6 @@ def ruled(**rule):
     ("images", "expected"),
     [
         ({}, ": given {}; expected one of 'table', 'folder', "),
-        ({"table": "t.csv"}, ": id: required, and missing"),
         ({"folder": "x", "id": "i"}, ": 'id' goes with 'table' or 'format', and 'folder' is given"),
         ({"format": "cocoa", "files": "x"}, ".format: there is no format 'cocoa'; there are "),
         ({"format": "coco", "files": "c.json"}, ": files: coco is read from a mapping"),

@@ -24,6 +24,7 @@ from pydantic import (
 from equipoise.audits.config_fields import (
     CsvConfig,
     ExtractionConfig,
+    Filters,
     Group,
     Label,
     Labels,
@@ -35,6 +36,7 @@ from equipoise.audits.config_fields import (
     Table,
     Text,
     among,
+    class_map,
     given_keys,
     located,
     one_state_each,
@@ -242,9 +244,10 @@ def file_names(models: Iterable[str]) -> None:
 
 
 # Keys of the table of labels that `images` has itself.
-_OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
+_OF_TABLE = ("table", "id", "where", "missing", "encoding", "delimiter")
 
-Mapped = Annotated[Mapping[Label, Label], Field(min_length=1)]
+Mapped = Annotated[Mapping[Label, Label], Field(min_length=1), class_map("by_label")]
+"""True class in the table to class."""
 
 
 class LabelledImagesConfig(CsvConfig):
@@ -259,6 +262,8 @@ class LabelledImagesConfig(CsvConfig):
     images : mapping, in place of `table` and `id`
         The images themselves: a table with their files, a folder, or a data set in its own
         format; see docs/images.md.
+    where : mapping
+        Column to the rows that take part; all unless given.
     target : str, optional
         Column of the true class.
     groups : list of str or list of str
@@ -276,6 +281,7 @@ class LabelledImagesConfig(CsvConfig):
     table: Table | None = None
     id: Name | None = None
     images: PicturesConfig | None = None
+    where: Filters = Field(default_factory=dict)
     target: Name | None = None
     groups: Some[Group]
     unit: Name | None = None
@@ -298,7 +304,7 @@ class LabelledImagesConfig(CsvConfig):
     def pictures(self) -> PicturesConfig:
         """The section `images`, or the same of a table alone."""
         return self.images or PicturesConfig.model_construct(
-            table=self.table, id=self.id, **self.csv
+            table=self.table, id=self.id, where=self.where, **self.csv
         )
 
     def labels(self, images: ItemSource) -> LabelSource:
@@ -310,6 +316,7 @@ class LabelledImagesConfig(CsvConfig):
             attributes=self.attributes,
             unit=self.unit,
             map=self.map,
+            where=images.where,
             missing=images.missing,
             encoding=images.encoding,
             delimiter=images.delimiter,
@@ -319,8 +326,8 @@ class LabelledImagesConfig(CsvConfig):
         own = given_keys(self, _OF_TABLE)
         if self.images is not None and own:
             raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
-        if self.images is None and not {"table", "id"} <= {*own}:
-            raise ValueError("expected 'table' and 'id', or 'images'")
+        if self.images is None and "table" not in own:
+            raise ValueError("expected 'table', or 'images'")
 
 
 _STEPS = Normalization()
@@ -380,6 +387,25 @@ class NormalizeConfig(Section):
             pairs = zip(*(filled[name].to_list() for name in _WORKSHEET), strict=True)
             synonyms = {text: name for text, name in pairs if text and name}
         return Normalization(**{**self.model_dump(), "synonyms": synonyms})
+
+
+def check_row_numbers(data: LabelledImagesConfig, models: Mapping[str, LabelModelConfig]) -> None:
+    """Refuse to match rows of different tables by their numbers.
+
+    Raises
+    ------
+    ValueError
+        When images have no ids, and labels of a model are in another table.
+    """
+    images = data.pictures
+    for name, model in models.items() if images.id is None and images.table is not None else ():
+        table = images.table
+        same = model.table is table or (isinstance(table, Path) and model.table == table)
+        if model.model is None and not same:
+            raise ValueError(
+                f"data.id: required, and missing: models.{name}.table is another table, whose "
+                "rows are matched by id"
+            )
 
 
 class LabelModelConfig(RunConfig, CsvConfig):
@@ -476,7 +502,7 @@ def load_config(path: str | Path) -> AuditConfig:
     ConfigError
         When it cannot be read, is not YAML, or has a key or value that is not allowed.
     """
-    return _checked(*_read_values(path))
+    return _checked(*_read_values(path), Path(path).parent)
 
 
 def load_as(path: str | Path, schema: type[SchemaT]) -> SchemaT:
@@ -508,7 +534,12 @@ def _read_values(path: str | Path) -> tuple[Any, str, Any]:
 
 
 def _validated(
-    values: Any, model: type[SchemaT], source: str, node: Any, audit: str | None = None
+    values: Any,
+    model: type[SchemaT],
+    source: str,
+    node: Any,
+    audit: str | None = None,
+    base: Path = Path(),
 ) -> SchemaT:
     """Return checked values; of an audit, its metrics alone are allowed."""
     if not isinstance(values, Mapping):
@@ -517,18 +548,18 @@ def _validated(
             f"{', '.join(keys(model))}"
         )
     try:
-        return model.model_validate(dict(values), context={"audit": audit})
+        return model.model_validate(dict(values), context={"audit": audit, "base": base})
     except ValidationError as error:
         raise ConfigError(explain(error, values, source, node)) from None
     except RecursionError:
         raise ConfigError(f"{source}: refers to itself; expected a plain tree of values") from None
 
 
-def _checked(values: Any, source: str, node: Any) -> AuditConfig:
+def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditConfig:
     # The schema of predictions says that `audit` is missing.
     audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
     if audit in names():
-        return _validated(values, schema(audit), source, node, audit)
+        return _validated(values, schema(audit), source, node, audit, base)
     line = line_of(node, ["audit"])
     raise ConfigError(
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "

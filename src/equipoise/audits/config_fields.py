@@ -16,13 +16,15 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    ValidationInfo,
     WrapSerializer,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from equipoise.audits.config_yaml import keys, nearest
-from equipoise.data import TEMPLATES, ArraySource, ItemSource
+from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
+from equipoise.data.labels import Where
 
 if TYPE_CHECKING:
     from equipoise.evidence.working import RunOptions
@@ -95,6 +97,8 @@ def as_text(value: Any) -> Any:
     """Return how a resolved config names a file, several, or data in memory."""
     if isinstance(value, Mapping):
         return {name: as_text(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return [*map(as_text, value)]
     if isinstance(value, Path):
         return value.as_posix()
     return value if value is None or isinstance(value, str) else "(in memory)"
@@ -117,6 +121,34 @@ Some = Annotated[Distinct[Item], Field(min_length=1)]
 
 OneOrMore = Annotated[Some[Item], BeforeValidator(several)]
 """One item, or a list of them without repetition."""
+
+
+def one_or_list(values: tuple[str, ...]) -> str | list[str]:
+    """Return a single value as it is, several as a list."""
+    return values[0] if len(values) == 1 else [*values]
+
+
+def class_map(turned: Literal["by_label", "by_class"]) -> BeforeValidator:
+    """Return the check that reads a mapping of classes from a file, if a path is given.
+
+    The file has a row for each pair of a label of the data and a class of the model, in the
+    columns `label` and `class`. Its path is relative to the configuration.
+
+    Parameters
+    ----------
+    turned : str
+        Which of both the keys of the mapping are.
+    """
+
+    def read(value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, str | Path):
+            return value
+        path = (info.context or {}).get("base", Path()) / value
+        found: Mapping[str, tuple[str, ...]] = getattr(read_class_mapping(path), turned)
+        return {key: ones[0] if len(ones) == 1 else ones for key, ones in found.items()}
+
+    return BeforeValidator(read)
+
 
 Name = Annotated[str, Field(min_length=1)]
 """Name of a column or model."""
@@ -240,6 +272,40 @@ class CsvConfig(Section):
         return {name: getattr(self, name) for name in CsvConfig.model_fields}
 
 
+class RowsConfig(Section):
+    """Rows that take part, by one column.
+
+    Attributes
+    ----------
+    min, max : float, optional
+        Bounds of a number, both allowed values themselves.
+    values : list of str
+        The texts allowed; any by default. A row must fit all that is named.
+    """
+
+    min: float | None = None
+    max: float | None = None
+    values: Labels = ()
+
+    def _check(self) -> None:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
+
+
+def _rows(value: object) -> object:
+    """Take one text, or a list of them, for the values allowed."""
+    return value if isinstance(value, Mapping | RowsConfig) else {"values": several(value)}
+
+
+Filters = Mapping[Name, Annotated[RowsConfig, BeforeValidator(_rows)]]
+"""Column to the rows that take part."""
+
+
+def where_of(filters: Filters) -> dict[str, Where]:
+    """Return filters as tables take them."""
+    return {name: Where(**dict(one)) for name, one in filters.items()}
+
+
 class ItemsConfig(CsvConfig):
     """A table with one row per item.
 
@@ -249,14 +315,18 @@ class ItemsConfig(CsvConfig):
         CSV, Parquet or JSON lines.
     id : str
         Column that names the item.
+    where : mapping
+        Column to the rows that take part; all unless given.
     """
 
     table: Table
     id: Name
+    where: Filters = Field(default_factory=dict)
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return what to read, with paths relative to `base`."""
-        return ItemSource(located(self.table, base), self.id, columns, **self.csv)
+        where = where_of(self.where)
+        return ItemSource(located(self.table, base), self.id, columns, where=where, **self.csv)
 
 
 class ArrayConfig(CsvConfig):

@@ -18,6 +18,7 @@ from pydantic import (
 from equipoise.audits.config_fields import (
     CsvConfig,
     FilePath,
+    Filters,
     Label,
     Labels,
     Name,
@@ -31,6 +32,7 @@ from equipoise.audits.config_fields import (
     given_keys,
     located,
     only_one,
+    where_of,
 )
 from equipoise.core import InputError
 from equipoise.data import (
@@ -61,6 +63,7 @@ from equipoise.data import (
     read_visual_genome_images,
 )
 from equipoise.data.files import read_text
+from equipoise.data.tables import ROW_NUMBER
 
 SIZES: Mapping[str, BoxSize] = {
     size.name: size for size in (ALL_BOXES, AT_LEAST_600_PIXELS, LARGE_BOXES)
@@ -188,10 +191,14 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 """Keys that go with some of the sources only."""
 
 
+def _paths(value: object) -> object:
+    return tuple(map(file_path, value)) if isinstance(value, list | tuple) else file_path(value)
+
+
 def _files(value: object) -> object:
     if isinstance(value, Mapping):
-        return {str(name): file_path(each) for name, each in value.items()}
-    return None if value is None else file_path(value)
+        return {str(name): _paths(each) for name, each in value.items()}
+    return None if value is None else _paths(value)
 
 
 Files = Annotated[Any, BeforeValidator(_files), PlainSerializer(as_text)]
@@ -251,7 +258,8 @@ class PicturesConfig(CsvConfig):
     table : path or data frame, optional
         One row per image: CSV, Parquet or JSON lines.
     id : str, optional
-        Column that names the image: of a table, or of a format that lets you name it.
+        Column that names the image: of a table, whose rows have their number unless given, or of
+        a format that lets you name it.
     path : str, optional
         Column of the image's file.
     root : path, optional
@@ -263,13 +271,15 @@ class PicturesConfig(CsvConfig):
     format : str, optional
         Of a data set.
     files : path or mapping of str to path, optional
-        Where its annotations are.
+        Where its annotations are; lists of paths where it has parts, such as train and val.
     options : mapping, optional
         How it is read.
     rules : list
         Declared choices, applied in order.
     crop : mapping, optional
         What is cut out before a model sees it.
+    where : mapping
+        Column, also one that a rule makes, to the images that take part; all unless given.
     """
 
     table: Table | None = None
@@ -286,6 +296,7 @@ class PicturesConfig(CsvConfig):
         Field(strict=False),
     ] = ()
     crop: CropConfig | None = None
+    where: Filters = Field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
@@ -294,7 +305,13 @@ class PicturesConfig(CsvConfig):
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return the table to read, with paths relative to `base`."""
-        return ItemSource(located(self.table, base), str(self.id), columns, **self.csv)
+        where = where_of(self.where)
+        return ItemSource(located(self.table, base), self.row_id, columns, where=where, **self.csv)
+
+    @property
+    def row_id(self) -> str:
+        """Column of a table's ids; the number of the row where none is named."""
+        return self.id or ROW_NUMBER
 
     def _check(self) -> None:
         source = only_one(self, "table", "folder", "format")
@@ -302,8 +319,6 @@ class PicturesConfig(CsvConfig):
             if source not in _ONLY[key]:
                 allowed = " or ".join(map(repr, _ONLY[key]))
                 raise ValueError(f"{key!r} goes with {allowed}, and {source!r} is given")
-        if source == "table" and self.id is None:
-            raise ValueError("id: required, and missing: the column that names the image")
         self._check_format()
         self._check_steps()
 
@@ -315,6 +330,8 @@ class PicturesConfig(CsvConfig):
         if self.files is None or isinstance(self.files, Mapping) != bool(roles):
             form = f"a mapping of {roles} to files" if roles else "one file or folder"
             raise ValueError(f"files: {self.format} is read from {form}")
+        if chosen.rows and isinstance(self.files, tuple):
+            raise ValueError(f"files: {self.format} is read from one file or folder, not several")
         among("files", self.files if roles else (), chosen.roles)
         if self.id is not None and not chosen.takes("id"):
             raise ValueError(f"'id' is given, and {self.format} has ids of its own")

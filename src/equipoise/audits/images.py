@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import polars as pl
 
-from equipoise.audits.config_fields import ImageTable, located
+from equipoise.audits.config_fields import ImageTable, located, where_of
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
 from equipoise.core import ConfigError, DataError, InputError, Integers, record
@@ -144,7 +144,7 @@ def known(
         for index, rule in enumerate(section.rules)
         if rule.rule != "collapse_rows"
     }
-    images = _read(section, base, columns, rules.values())
+    images = _read(section, base, [*columns, *section.where], rules.values())
     with _placed(f"{place}.path", "name the column of files"):
         keys = dict(zip(images.ids.tolist(), _keys(section, images), strict=True))
     for index, rule in rules.items():
@@ -154,12 +154,16 @@ def known(
     if section.crop is not None and section.crop.labels:
         with _placed(f"{place}.crop", "correct it, or leave it out"):
             images = section.crop.boxes(images)
-    _check_columns(images, columns, place)
-    id_ = section.id if section.table is not None and section.id else ID
+    _check_columns(images, [*columns, *section.where], place)
+    every = images.ids
+    if section.where:
+        images = _fitting(section, images)
+    id_ = section.row_id if section.table is not None else ID
+    left_out = tuple({*every.tolist()} - {*images.ids.tolist()}) if section.where else ()
     name = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
     return Known(
         section=section,
-        table=NamedFrame(images.table.rename({ID: id_}), name),
+        table=NamedFrame(images.table.rename({ID: id_}), name, left_out),
         id=id_,
         labels=None if images.labels is None else images.label_table(),
         inputs={**images.inputs, **_rule_files(section, rules, base)},
@@ -172,6 +176,16 @@ def known(
         steps=tuple(map(_in_words, images.steps)),
         locate=partial(_pictures_of_set, section, base, images, keys),
     )
+
+
+def _fitting(section: PicturesConfig, images: ImageSet) -> ImageSet:
+    """Return the images that fit `where`."""
+    fits = [one.keeps(images.column(name), images.name) for name, one in
+            where_of(section.where).items()]  # fmt: skip
+    kept = np.logical_and.reduce([one.to_numpy() for one in fits])
+    counts = {"images_left_out": int((~kept).sum())}
+    step = Step("where", f"images that fit {', '.join(section.where)}", counts)
+    return images.take(kept, step)
 
 
 def labels_of(images: Known) -> pl.DataFrame:
@@ -198,7 +212,7 @@ def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
     DataError
         When the table cannot be read.
     """
-    if section.path is None or section.id is None:
+    if section.path is None:
         return None
     names = section.crop.columns if section.crop else ()
     items = load_items(section.source(base, (section.path, *names)), what="images")
@@ -362,12 +376,7 @@ def _read(
         options = _options(section)
         if section.rules and section.rules[0].rule == "collapse_rows":
             options["collapse"] = section.rules[0].made(base)
-        files = section.files
-        places = (
-            {role: base / path for role, path in files.items()}
-            if isinstance(files, Mapping)
-            else base / files
-        )
+        places = _located(section.files, base)
         return find_format(section.format).load(places, **options)
     # Read of a table what is asked for and no rule makes, what rules read, paths and corners.
     made = {getattr(rule, "name", None) for rule in rules}
@@ -376,10 +385,17 @@ def _read(
     wanted = dict.fromkeys([*columns, *of_rules, section.path, *corners])
     return read_plain(
         located(cast("TableSource", section.table), base),
-        id=str(section.id),
+        id=section.row_id,
         columns=tuple(name for name in wanted if name is not None and name not in made),
         **section.csv,
     )
+
+
+def _located(files: Any, base: Path) -> Any:
+    """Return files, alone, in lists or by role, relative to `base`."""
+    if isinstance(files, Mapping):
+        return {role: _located(each, base) for role, each in files.items()}
+    return [base / one for one in files] if isinstance(files, tuple) else base / files
 
 
 def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:

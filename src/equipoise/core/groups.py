@@ -11,7 +11,7 @@ import numpy as np
 
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Integers32
 from equipoise.core.errors import InputError
-from equipoise.core.labels import Labels, encode
+from equipoise.core.labels import Labels, encode, in_bands
 from equipoise.core.records import record
 
 MAX_INTERSECTIONS = 10_000
@@ -62,7 +62,8 @@ class Groups:
         if not columns:
             raise InputError("groups: an empty mapping; expected at least one attribute")
         names = tuple(str(name) for name in columns)
-        encoded = [encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items()]
+        every = (encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items())
+        encoded = [in_bands(*one) for one in every]
         sizes = {len(codes) for codes, _ in encoded}
         if len(sizes) > 1:
             raise InputError(

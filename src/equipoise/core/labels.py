@@ -1,6 +1,7 @@
 """Encoding of labels: any strings or numbers to codes, missing values kept apart."""
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
@@ -231,6 +232,26 @@ def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Integers]:
         moved = np.append(numbers, np.delete(np.arange(len(names)), numbers))
         names, places = [names[one] for one in moved.tolist()], np.argsort(moved)[places]
     return tuple(names), places
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_SIDES = (
+    re.compile(r"\b(under|below|less|younger|up to|at most)\b|[<≤]", re.IGNORECASE),
+    re.compile(r"\b(over|above|more|older)\b|[>≥+]", re.IGNORECASE),
+)
+
+
+def in_bands(codes: Integers32, names: tuple[str, ...]) -> tuple[Integers32, tuple[str, ...]]:
+    """Sort labels by their first numbers where all have some: "under 18", "18-29", "100+"."""
+    numbers = [_NUMBER.search(name) for name in names]
+    found = [float(number[0]) for number in numbers if number]
+    if len(found) < len(names):
+        return codes, names
+    below, above = ([bool(side.search(name)) for name in names] for side in _SIDES)
+    order = sorted(range(len(names)), key=lambda i: (found[i], above[i] - below[i], names[i]))
+    place = np.full(len(names) + 1, -1, dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place[codes], tuple(names[index] for index in order)
 
 
 def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, tuple[str, ...]]:

@@ -430,6 +430,38 @@ class IdsFrom:
         return images.changed(renamed, dropped.sort(ID), step)
 
 
+def united(parts: Sequence[ImageSet]) -> ImageSet:
+    """Return the images of several parts of one data set, such as train and val.
+
+    Raises
+    ------
+    InputError
+        When two parts share an image.
+    """
+    names = ", ".join(part.name for part in parts)
+    table = pl.concat([part.table for part in parts], how="diagonal").sort(ID)
+    if table[ID].has_nulls() or table[ID].n_unique() < len(table):
+        twice = table[ID].filter(table[ID].is_duplicated())[0]
+        raise InputError(
+            f"the image {twice!r} is in two of {names}; expected parts without overlap"
+        )
+
+    def marks(name: str) -> pl.DataFrame | None:
+        some = [one for part in parts if (one := getattr(part, name)) is not None]
+        return pl.concat(some).sort(some[0].columns) if some else None
+
+    found: dict[str, Any] = {name: marks(name) for name in MARKS}
+    return replace(
+        parts[0],
+        name=names,
+        table=table,
+        inputs={file: facts for part in parts for file, facts in part.inputs.items()},
+        counts={part.name: dict(part.counts) for part in parts},
+        steps=tuple(step for part in parts for step in part.steps),
+        **found,
+    )
+
+
 def combine(first: ImageSet, second: ImageSet) -> ImageSet:
     """Return the images that two sets share, with what either knows of them.
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from operator import and_
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from equipoise.core import AnyArray, DataError, Integers, Objects, encode, record
+from equipoise.core import AnyArray, Booleans, DataError, Integers, Objects, encode, record
 from equipoise.core.labels import Encoded
 from equipoise.core.types import FileFacts
 from equipoise.data.problems import check_ids, listed, show
-from equipoise.data.tables import read_table
+from equipoise.data.tables import NamedFrame, Table, read_table
 
 
 @record
@@ -152,6 +154,16 @@ class Outputs:
     pending: Mapping[str, Any] | None = None
     choices: Choices | None = None
 
+    def without(self, ids: Iterable[str]) -> Outputs:
+        """Return the outputs of other items."""
+        kept = ~self.ids.is_in([*ids])
+        if kept.all():
+            return self
+        mask = kept.to_numpy()
+        labels = None if self.labels is None else self.labels.take(mask)
+        values = None if self.values is None else self.values[mask]
+        return replace(self, ids=self.ids.filter(kept), labels=labels, values=values)
+
     @property
     def live(self) -> bool:
         """Whether the model was run, or will be, for these outputs."""
@@ -188,6 +200,45 @@ class CsvOptions:
 
 
 @dataclass(frozen=True)
+class Where:
+    """Rows that take part, by one column; a missing cell takes no part.
+
+    Attributes
+    ----------
+    values : tuple of str
+        The texts allowed; any unless given.
+    min, max : float or None
+        Bounds of a number, both allowed values themselves.
+    """
+
+    values: tuple[str, ...] = ()
+    min: float | None = None
+    max: float | None = None
+
+    def keeps(self, cells: pl.Series, file: str) -> pl.Series:
+        """Return whether each row takes part.
+
+        Raises
+        ------
+        DataError
+            When a cell is no number and there are bounds.
+        """
+        kept = cells.is_in([*self.values]) if self.values else cells.is_not_null()
+        if self.min is None and self.max is None:
+            return kept.fill_null(value=False)
+        numbers = cells.cast(pl.Float64, strict=False)
+        if numbers.null_count() > cells.null_count():
+            row = int((numbers.is_null() & cells.is_not_null()).arg_max() or 0)
+            raise DataError(
+                f"{cells[row]!r} is no number", file=file, column=cells.name, row=row + 1,
+                expected="numbers, since `where` has bounds", fix="name texts under `values:`",
+            )  # fmt: skip
+        low, high = (math.inf * side if end is None else end
+                     for side, end in ((-1, self.min), (1, self.max)))  # fmt: skip
+        return (kept & numbers.is_between(low, high)).fill_null(value=False)
+
+
+@dataclass(frozen=True)
 class ItemSource(CsvOptions):
     """A table with one row per item; see `CsvOptions` for its cells.
 
@@ -199,11 +250,14 @@ class ItemSource(CsvOptions):
         Column of the id, different in every row.
     columns : tuple of str
         The columns needed: attributes, unit, set, query, ...
+    where : mapping of str to Where
+        By column the rows that take part; all unless given.
     """
 
     table: Path | Any
     id: str
     columns: tuple[str, ...] = ()
+    where: Mapping[str, Where] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -224,6 +278,8 @@ class LabelSource(CsvOptions):
         Column of the unit that repeats (person, prompt, ...), for clustered resampling.
     map : mapping of str to str, or None
         Label in the table to class; labels that it does not name stay as they are.
+    where : mapping of str to Where
+        By column the rows that take part; all unless given.
     """
 
     table: Path | Any
@@ -232,6 +288,7 @@ class LabelSource(CsvOptions):
     attributes: tuple[str, ...]
     unit: str | None = None
     map: Mapping[str, str] | None = None
+    where: Mapping[str, Where] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -255,6 +312,8 @@ class LabelRows:
     attributes : mapping of str to Coded
     unit : Coded or None
     digest, counts : mapping
+    left_out : tuple of str
+        Ids of rows that take no part.
     """
 
     file: str
@@ -265,6 +324,7 @@ class LabelRows:
     unit: Coded | None
     digest: FileFacts
     counts: Mapping[str, Any]
+    left_out: tuple[str, ...] = ()
 
 
 def read_labels(source: LabelSource) -> LabelRows:
@@ -305,7 +365,9 @@ def read_labels(source: LabelSource) -> LabelRows:
     unit = None if source.unit is None else columns[source.unit]
     digest = items.inputs[items.name]
     ids = ids.gather(order)
-    return LabelRows(items.name, source.target, ids, target, attributes, unit, digest, counts)
+    return LabelRows(
+        items.name, source.target, ids, target, attributes, unit, digest, counts, items.left_out
+    )
 
 
 def without(column: Coded, missing: tuple[str, ...]) -> Coded:
@@ -331,6 +393,10 @@ class Items:
         Per file as given: "sha256", "bytes", "rows".
     counts : mapping
         "rows", and "missing": rows by column where it is missing.
+    left_out : tuple of str
+        Ids of rows of the table that take no part; see `Where`.
+    kept : ndarray of bool, or None
+        Rows of the table that take part; None: all.
     """
 
     name: str
@@ -339,6 +405,18 @@ class Items:
     coded: Mapping[str, Coded]
     inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
+    left_out: tuple[str, ...] = ()
+    kept: Booleans | None = None
+
+    @property
+    def of(self) -> int:
+        """Rows of the table."""
+        return len(self) if self.kept is None else len(self.kept)
+
+    @property
+    def places(self) -> Integers:
+        """Row of each item in the table, from 0."""
+        return np.arange(len(self)) if self.kept is None else np.flatnonzero(self.kept)
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -367,13 +445,18 @@ def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Item
     """
     table = read_table(
         source.table,
-        texts=(source.id, *source.columns),
+        texts=(source.id, *source.columns, *source.where),
         role=what,
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
     check_ids(table.texts[source.id], table.name)
-    coded = {n: without(Coded.of(table.texts[n]), source.missing) for n in source.columns}
+    texts, kept = table.texts, _kept(table, source.where)
+    left_out = source.table.left_out if isinstance(source.table, NamedFrame) else ()
+    if kept is not None:
+        left_out = (*left_out, *texts[source.id].filter(~kept))
+        texts = {name: one.filter(kept) for name, one in texts.items()}
+    coded = {n: without(Coded.of(texts[n]), source.missing) for n in source.columns}
     for name, column in coded.items():
         if not column.vocabulary:
             raise DataError(
@@ -384,9 +467,34 @@ def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Item
                 fix=f"name another column, or look at `missing:` (now {listed(source.missing)})",
             )
     missing = {name: int((column.codes < 0).sum()) for name, column in coded.items()}
-    ids = table.texts[source.id].to_numpy()
-    counts = {"rows": table.rows, "missing": missing}
-    return Items(table.name, source.id, ids, coded, {table.name: table.digest}, counts)
+    ids = texts[source.id].to_numpy()
+    counts: dict[str, Any] = {"rows": len(ids), "missing": missing}
+    counts |= {"left_out_by_where": table.rows - len(ids)} if source.where else {}
+    return Items(
+        table.name, source.id, ids, coded, {table.name: table.digest}, counts, left_out,
+        None if kept is None else kept.to_numpy(),
+    )  # fmt: skip
+
+
+def _kept(table: Table, where: Mapping[str, Where]) -> pl.Series | None:
+    """Return whether each row takes part; None where all do.
+
+    Raises
+    ------
+    DataError
+        When none does, or a cell is no number where there are bounds.
+    """
+    if not where:
+        return None
+    kept = reduce(and_, (one.keeps(table.texts[name], table.name) for name, one in where.items()))
+    if not kept.any():
+        raise DataError(
+            f"no row fits `where`: {listed([*where])}",
+            file=table.name,
+            expected="at least one row that takes part",
+            fix="look at the values under `where:`",
+        )
+    return kept
 
 
 def unused_entries(mapping: Mapping[str, str], labels: Iterable[str]) -> dict[str, list[str]]:

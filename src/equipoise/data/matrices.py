@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,13 @@ from equipoise.core import (
 )
 from equipoise.core.files import Mapped
 from equipoise.core.types import FileFacts
-from equipoise.data.files import hash_file, read_text, unknown_extension
+from equipoise.data.files import (
+    hash_file,
+    hash_parts,
+    read_text,
+    read_whole,
+    unknown_extension,
+)
 from equipoise.data.labels import CsvOptions, Items, Outputs
 from equipoise.data.problems import (
     EXAMPLES,
@@ -57,6 +63,8 @@ from equipoise.stats.threads import each
 
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
+WORDS = (".txt", ".vec")
+"""Vectors of words as word2vec, GloVe and fastText write them."""
 ID_FORMATS = ".txt, .csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .npy"
 HASHED_AT_ONCE = 1 << 24
 
@@ -269,7 +277,7 @@ class Opened:
         known, alone = pl.Series(items.id, items.ids, dtype=pl.String), 0
         if ids is not None and len(ids) == len(absent):
             check_ids(ids, file)
-            present = np.flatnonzero(~absent)
+            present = np.flatnonzero(~absent & ~ids.is_in([*items.left_out]).to_numpy())
             texts = ids.gather(present)
             positions = match(texts, known)
             # Images that a live model failed on aren't unmatched.
@@ -278,9 +286,10 @@ class Opened:
             rows = np.full(len(items), -1, dtype=np.int64)
             rows[positions[positions >= 0]] = present[positions >= 0]
             alone = int((positions < 0).sum())
-        elif ids is None and len(absent) == len(items):
+        elif ids is None and len(absent) == items.of:
+            absent = absent[items.places]
             check_share(known, absent, items.name, self.place, max_unmatched)
-            rows = np.where(absent, -1, np.arange(len(items), dtype=np.int64))
+            rows = np.where(absent, -1, items.places)
         else:
             other = f"{len(items)} items in {items.name}" if ids is None else f"{len(ids)} ids"
             raise DataError(
@@ -327,8 +336,10 @@ class Opened:
         return texts, str(ids), {str(ids): {**digest, "rows": len(texts)}}
 
 
-def open_source(source: ArraySource | Outputs, what: str, *, vectors: bool = False) -> Opened:
-    """Open a file, array, data frame or the numbers of a live model.
+def open_source(
+    source: ArraySource | Outputs, what: str, items: Items, *, vectors: bool = False
+) -> Opened:
+    """Open a file, array, data frame or the numbers of a live model, which are about items.
 
     Raises
     ------
@@ -344,6 +355,9 @@ def open_source(source: ArraySource | Outputs, what: str, *, vectors: bool = Fal
         arrays = ArrayFile.open(Path(file))
         place, values = arrays.array(source.array)
         opened = Opened(source, str(file), place, arrays.digest, values, arrays)
+    elif is_path and Path(file).suffix.lower() in WORDS:
+        words, values, digest = read_word_vectors(Path(file), {*items.ids.tolist()})
+        opened = Opened(replace(source, ids=words), str(file), str(file), digest, values)
     elif is_path or is_frame(file):
         table = open_table(file, role=what, encoding=source.encoding, delimiter=source.delimiter)
         opened = Opened(source, table.name, table.name, table.digest, table)
@@ -373,6 +387,56 @@ def open_source(source: ArraySource | Outputs, what: str, *, vectors: bool = Fal
             fix=f"take `{option}:` out",
         )
     return opened
+
+
+def read_word_vectors(path: Path, wanted: Set[str]) -> tuple[list[str], AnyArray, FileFacts]:
+    """Read vectors of some words in text: a word and its numbers in a line, with spaces between.
+
+    The first line may say how many words and numbers there are, as word2vec writes it. Words may
+    hold spaces, as some of GloVe do. Of a word that is there twice the first counts.
+
+    Returns
+    -------
+    words : list of str
+        Those of the file that are wanted.
+    values : ndarray of float32, shape (words, numbers)
+    digest : mapping
+
+    Raises
+    ------
+    DataError
+        When no word is wanted, or a line has other than a word and as many numbers as the first.
+    """
+    content = read_whole(path, ".txt or .vec", "a word and its numbers in each line")
+    first = content.partition(b"\n")[0].split()
+    header = len(first) == 2 and all(part.isdigit() for part in first)
+    width = int(first[1]) if header else len(first) - 1
+    found: dict[str, AnyArray] = {}
+    for row, line in enumerate(content.split(b"\n")[header:], start=1):
+        word, *numbers = line.rstrip().rsplit(b" ", width)
+        text = word.decode(errors="replace")
+        if not line.strip() or text not in wanted or text in found:
+            continue
+        try:
+            found[text] = np.array(numbers, dtype=np.float32)
+        except ValueError:
+            numbers = []
+        if len(numbers) != width:
+            raise DataError(
+                f"the line is {show(line[:60].decode(errors='replace'))}",
+                file=str(path),
+                row=row,
+                expected=f"a word and {width} numbers",
+                fix="write the vectors again, or name another file",
+            )
+    if not found:
+        raise DataError(
+            "none of the words is there",
+            file=str(path),
+            expected=f"words such as {listed(sorted(wanted), 3)}",
+            fix="write them as the file does (case counts), or name another file",
+        )
+    return [*found], np.stack([*found.values()]), hash_parts([content])
 
 
 def _in_memory(given: Any, what: str) -> AnyArray:
@@ -641,7 +705,7 @@ def load_vectors(
     DataError
         When the source cannot be used as given; the message says where and what to do.
     """
-    opened = open_source(source, what, vectors=True)
+    opened = open_source(source, what, items, vectors=True)
     stored, absent, left_out = _stored(opened, items)
     rows, counts, inputs = opened.join(items, absent, [("", stored)], max_unmatched)
     not_finite, zero, normalised = _look_over(stored, rows)
@@ -861,7 +925,7 @@ def load_matrix(
     DataError
         When the source cannot be used as given; the message says where and what to do.
     """
-    opened = open_source(source, what)
+    opened = open_source(source, what, items)
     names, read, absent, left_out = _columns(opened, items)
     rows, counts, inputs = opened.join(
         items, absent, ((name, read(name)) for name in names), max_unmatched

@@ -350,7 +350,8 @@ def join_predictions(
     """
     inputs: dict[str, FileFacts] = {rows.file: rows.digest}
     joined, counts = {}, {}
-    for name, (outputs, reading) in models.items():
+    for name, (given, reading) in models.items():
+        outputs = given.without(rows.left_out)
         positions = match(outputs.ids, rows.ids)
         both = (rows.ids, rows.file), (outputs.ids, outputs.source)
         check_matches(*both, positions, max_unmatched, outputs.failed)
@@ -515,6 +516,13 @@ class _Join:
         """Probabilities in the rows of the labels and what each column is of; or no columns."""
         if self.outputs.values is None:
             return np.empty((len(self.rows.ids), 0)), ()
+        if recipe.several:
+            raise DataError(
+                f"columns with several classes: {listed([*recipe.several])}",
+                file=self.outputs.source,
+                expected="one class for each column",
+                fix=f"map each column to one class under `{self.reading.key('map')}:`",
+            )
         mapped, target = [recipe(name) for name in self.outputs.names], self.rows.target.vocabulary
         absent = [name for name in target if name not in mapped]
         if absent:
@@ -540,6 +548,7 @@ class _Join:
         used = ((raw.counts > 0) & (self._text_states == ANSWERED)).tolist()
         pairs = zip(raw.vocabulary, used, strict=True)
         labels = raw.relabel([recipe(text) if use else None for text, use in pairs], first=allowed)
+        labels = self._true_of_several(raw, labels, recipe)
         mapping = recipe.mapping if recipe.normalize is None else {}
         counts: dict[str, Any] = {**unused_entries(mapping, raw.vocabulary)}
         # Free text that names no class is unresolved, and its wording stands beside it.
@@ -571,6 +580,16 @@ class _Join:
                 fix=self._remedies(outside, allowed),
             )
         return labels, counts
+
+    def _true_of_several(self, raw: Coded, labels: Coded, recipe: Recipe) -> Coded:
+        """Let a text that may stand for several classes stand for the true one among them."""
+        codes, target = labels.codes.copy(), self.rows.target
+        for text, classes in recipe.several.items():
+            said = raw.codes == (raw.vocabulary.index(text) if text in raw.vocabulary else -2)
+            for name in {*classes} & {*target.vocabulary}:
+                true = target.codes == target.vocabulary.index(name)
+                codes[said & true[:, None]] = labels.vocabulary.index(name)
+        return Coded(codes, labels.vocabulary)
 
     def _remedies(self, outside: Sequence[str], allowed: Sequence[str]) -> str:
         """Return what a user can do about labels that are no classes of the target."""

@@ -332,8 +332,9 @@ class Reading:
     Attributes
     ----------
     maps : mapping of str to mapping
-        Alternative class mappings (predicted label to class) by name, each of which makes one
-        version of the predictions. Labels that a mapping does not name stay as they are.
+        Alternative class mappings (predicted label to classes) by name, each of which makes one
+        version of the predictions. Labels that a mapping does not name stay as they are. Of
+        several classes the true one counts, else the first.
     missing, unknown, refused : tuple of str
         Texts that mean "no answer", "the model does not know" and "the model declined".
         The empty cell is always missing.
@@ -352,7 +353,9 @@ class Reading:
         When a text is listed under two states.
     """
 
-    maps: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    maps: Mapping[str, Mapping[str, str | Sequence[str]]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     missing: tuple[str, ...] = ("",)
     unknown: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -370,6 +373,16 @@ class Reading:
                     raise InputError(
                         f"{text!r} is listed as {seen[text]} and as {state}; list it once"
                     )
+
+    @property
+    def every_map(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """The mappings by name, an empty one where there is none; each text to its classes."""
+        return {
+            name: {
+                text: (ones,) if isinstance(ones, str) else (*ones,) for text, ones in one.items()
+            }
+            for name, one in (self.maps or {"default": {}}).items()
+        }
 
     def key(self, name: str) -> str:
         """Return a key as errors name it: within its section of the config."""
@@ -394,6 +407,8 @@ class Recipe:
         Classes of the target.
     levels : tuple of str
         Values of the attributes that are compared, whose words are masked.
+    several : mapping of str to tuple of str
+        Every class of a text that may stand for several; `mapping` has the first.
     """
 
     name: str
@@ -401,6 +416,7 @@ class Recipe:
     normalize: Normalization | None
     target: tuple[str, ...]
     levels: tuple[str, ...] = ()
+    several: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __call__(self, text: str) -> str:
         """Return the label of a text."""
@@ -458,11 +474,27 @@ class Recipe:
         """What this version does, in words."""
         steps = [self.normalize.describe()] if self.normalize else []
         if self.mapping:
-            content = json.dumps(dict(self.mapping), sort_keys=True).encode()
-            pairs = [f"{text} → {label}" for text, label in sorted(self.mapping.items())]
+            content = json.dumps({**self.mapping, **self.several}, sort_keys=True).encode()
+            pairs = [
+                f"{text} → {' or '.join(self.several.get(text, (label,)))}"
+                for text, label in sorted(self.mapping.items())
+            ]
             version = hashlib.sha256(content).hexdigest()[:8]
             steps.append(f"mapping {self.name} ({version}): {listed(pairs, MAX_PAIRS)}")
         return "; then ".join(steps) or "labels as given"
+
+
+Classes = Mapping[str, tuple[str, ...]]
+
+
+def _first(classes: Classes) -> dict[str, str]:
+    """Return the first class of each text."""
+    return {text: ones[0] for text, ones in classes.items()}
+
+
+def _several(classes: Classes) -> dict[str, tuple[str, ...]]:
+    """Return the classes of texts that may stand for several."""
+    return {text: ones for text, ones in classes.items() if len(ones) > 1}
 
 
 def recipes(
@@ -475,9 +507,10 @@ def recipes(
     DataError
         When normalisation makes two classes of the target one.
     """
-    maps = dict(reading.maps) or {"default": {}}
+    maps = reading.every_map
     if reading.normalize is None:
-        return [Recipe(name, mapping, None, classes) for name, mapping in maps.items()]
+        return [Recipe(name, _first(one), None, classes, several=_several(one))
+                for name, one in maps.items()]  # fmt: skip
     seen: dict[str, str] = {}
     for name in classes:
         other = seen.setdefault(reading.normalize.form(name), name)
@@ -490,8 +523,10 @@ def recipes(
                 f"`{reading.key('normalize')}:` off",
             )
     return [
-        Recipe(f"{name}, {kind}" if len(maps) > 1 else kind, mapping, normalize, classes, levels)
-        for name, mapping in maps.items()
+        Recipe(
+            f"{name}, {kind}" if len(maps) > 1 else kind, _first(one), normalize, classes, levels
+        )
+        for name, one in maps.items()
         for kind, normalize in (("raw", None), ("normalised", reading.normalize))
     ]
 
@@ -530,7 +565,7 @@ def text_states(
     if reading.normalize is None:
         codes = [states.get(text, ANSWERED) for text in vocabulary]
     else:
-        mapping = dict(next(iter(reading.maps.values()), {}))
+        mapping = _first(next(iter(reading.every_map.values())))
         refuses = Recipe("", mapping, reading.normalize, classes, levels).resolver.refuses
         codes = [
             states.get(form(text), REFUSED if refuses(text) else ANSWERED) for text in vocabulary

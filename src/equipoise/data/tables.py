@@ -288,7 +288,7 @@ ROW_NUMBER = "row number"
 FRAME = " (data frame)"
 """What follows the role of a table that is no file, where errors name it."""
 
-FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl or .ndjson"
+FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .json"
 ROWS_AT_ONCE = 1 << 14
 # Parts of a file that threads read.
 _PARTS = 64
@@ -304,10 +304,13 @@ class NamedFrame:
     frame : data frame
     name : str
         What errors and `inputs` call it.
+    left_out : tuple of str
+        Ids of rows that were taken out of it on purpose.
     """
 
     frame: Any
     name: str
+    left_out: tuple[str, ...] = ()
 
 
 @record
@@ -425,6 +428,8 @@ def open_table(
     content = read_whole(path, FORMATS)
     if extension in (".jsonl", ".ndjson"):
         return _open_json_lines(content, name, encoding)
+    if extension == ".json":
+        return _of_records(_json_list(content, name, encoding), content, name)
     if extension in (".csv", ".tsv"):
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
@@ -640,6 +645,30 @@ def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
                 fix="correct the line",
             )
         records.append(record)
+    return _of_records(records, content, name)
+
+
+def _json_list(content: bytes, name: str, encoding: str) -> list[dict[str, Any]]:
+    """Return the objects of a JSON list, such as the results that COCO's tools exchange."""
+    text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
+    try:
+        records = parse_json(text)
+    except RepeatedKeyError as error:
+        raise error.located(name, None) from None
+    except ValueError:
+        records = None
+    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+        raise DataError(
+            "the file is no list of JSON objects",
+            file=name,
+            expected='a list such as [{"image_id": 1, "caption": "a dog"}]',
+            fix="write one object for each row, or name the format of a data set under `format:`",
+        )
+    return records
+
+
+def _of_records(records: Sequence[Mapping[str, Any]], content: bytes, name: str) -> OpenTable:
+    """Open a table of objects; a key that one lacks is missing there."""
     names = tuple(dict.fromkeys(key for record in records for key in record))
     return OpenTable(
         name,

@@ -10,6 +10,7 @@ from equipoise.audits.config import (
     LabelledImagesConfig,
     LabelModelConfig,
     NormalizeConfig,
+    check_row_numbers,
     group_name,
 )
 from equipoise.audits.config_fields import (
@@ -144,6 +145,7 @@ class Config(AuditConfig):
 
     def _check(self) -> None:
         super()._check()
+        check_row_numbers(self.data, self.models)
         several = [name for name, one in self.models.items() if one.by_question or one.questions]
         if self.data.target is not None and several:
             raise ValueError(

@@ -14,9 +14,10 @@ from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, numbers_of, placed
-from equipoise.audits.concepts.config import BASELINE, Config, RowsConfig, Version
+from equipoise.audits.concepts.config import BASELINE, Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.config import resampling_of as usual_resampling
+from equipoise.audits.config_fields import RowsConfig
 from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import (
     Place,

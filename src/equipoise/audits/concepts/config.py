@@ -12,6 +12,7 @@ from equipoise.audits.config import AuditConfig, ResamplingConfig
 from equipoise.audits.config_fields import (
     CsvConfig,
     Distinct,
+    Filters,
     Group,
     Labels,
     Models,
@@ -25,6 +26,7 @@ from equipoise.audits.config_fields import (
     Text,
     among,
     as_text,
+    class_map,
     ids_at,
     located,
 )
@@ -40,8 +42,10 @@ _WORSE_WHEN_HIGHER = "false_positive_rate"
 
 Columns = OneOrMore[Text]
 """One column, or several of which the largest counts."""
-Map = Mapping[Text, Columns]
-"""Concept to its columns."""
+Map = Annotated[Mapping[Text, Columns], class_map("by_label")]
+"""Concept to its columns; or a file of labels and the classes of a model."""
+LabelMap = Annotated[Mapping[Text, Columns], class_map("by_class")]
+"""Class of a model to its labels."""
 Terms = Mapping[Text, Labels]
 """Group to the values of a column that count as it; empty: the values themselves."""
 
@@ -160,6 +164,8 @@ class LabelsConfig(MatrixConfig):
     """
 
     concept: Name | None = None
+    map: LabelMap = Field(default_factory=dict)
+    maps: Mapping[Name, LabelMap] = Field(default_factory=dict)
 
 
 class DataConfig(Section):
@@ -190,26 +196,6 @@ class DataConfig(Section):
                 "labels.file: required, and missing: 'table' and 'folder' say which images there "
                 "are, and not what they show"
             )
-
-
-class RowsConfig(Section):
-    """Rows that take part, by one column.
-
-    Attributes
-    ----------
-    min, max : float, optional
-        Bounds of a number, both allowed values themselves.
-    values : list of str
-        The texts allowed; any by default. A row must fit all that is named.
-    """
-
-    min: float | None = None
-    max: float | None = None
-    values: Labels = ()
-
-    def _check(self) -> None:
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
 
 
 class ChoicesConfig(Section):
@@ -250,7 +236,7 @@ class ChoicesConfig(Section):
     unlabelled: Literal["keep", "leave out"] = "keep"
     terms: Mapping[Name, Terms] = Field(default_factory=dict)
     columns: Mapping[Name, Name] = Field(default_factory=dict)
-    where: Mapping[Name, RowsConfig] = Field(default_factory=dict)
+    where: Filters = Field(default_factory=dict)
     map: Name | None = None
 
     def _check(self) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PlainSerializer, PositiveInt
 
 from equipoise.audits.config import (
     AuditConfig,
     LabelledImagesConfig,
     LabelModelConfig,
-    Mapped,
     Vocabulary,
+    check_row_numbers,
 )
 from equipoise.audits.config_fields import (
     ON,
@@ -18,11 +18,14 @@ from equipoise.audits.config_fields import (
     Models,
     Name,
     Names,
+    OneOrMore,
     Plain,
     Section,
     Switch,
     Templates,
+    class_map,
     given_keys,
+    one_or_list,
 )
 
 
@@ -47,6 +50,13 @@ class CostConfig(Section):
     false_positive: NonNegativeFloat = 1.0
     false_negative: NonNegativeFloat = 1.0
 
+
+ClassMap = Annotated[
+    Mapping[Label, Annotated[OneOrMore[Label], PlainSerializer(one_or_list)]],
+    Field(min_length=1),
+    class_map("by_class"),
+]
+"""Predicted label to class, or to several that it may stand for."""
 
 Rule = Literal["balanced_accuracy", "prevalence", "cost"]
 
@@ -79,7 +89,9 @@ class ModelConfig(LabelModelConfig):
     question : str, optional
         What a model to run is asked about each image.
     map, maps : mapping, optional
-        Predicted label to class; or several such mappings by name, measured side by side.
+        Predicted label to class, or a file of pairs; or several such mappings by name, measured
+        side by side. A label of several classes is right where the true class is one of them, and
+        counts as the first elsewhere.
     missing, unknown, refused : list of str
         Cell texts that mean no prediction, "do not know", and a refusal.
     open_vocabulary : bool
@@ -103,8 +115,8 @@ class ModelConfig(LabelModelConfig):
     vocabulary: Vocabulary | None = None
     templates: Templates = "plain"
     k: PositiveInt = 5
-    map: Mapped | None = None
-    maps: Annotated[Mapping[Name, Mapping[Label, Label]], Field(min_length=1)] | None = None
+    map: ClassMap | None = None
+    maps: Annotated[Mapping[Name, ClassMap], Field(min_length=1)] | None = None
     open_vocabulary: bool = False
 
     def _check(self) -> None:
@@ -130,7 +142,7 @@ class ModelConfig(LabelModelConfig):
                 raise ValueError(problem)
 
     @property
-    def every_map(self) -> Mapping[str, Mapping[str, str]]:
+    def every_map(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         """The mappings of predicted labels to classes, by name."""
         return (self.maps or {}) if self.map is None else {"default": self.map}
 
@@ -205,3 +217,7 @@ class Config(AuditConfig):
     models: Models[ModelConfig]
     metrics: MetricsConfig = MetricsConfig()
     parity: Literal["added", "required"] = "added"
+
+    def _check(self) -> None:
+        super()._check()
+        check_row_numbers(self.data, self.models)

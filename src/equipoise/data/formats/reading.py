@@ -29,7 +29,7 @@ from pydantic import (
 from equipoise.core import DataError, InputError
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import RepeatedKeyError, parse_json, read_text
-from equipoise.data.image_set import ClassMapping, Gathered, ImageSet, image_set
+from equipoise.data.image_set import ClassMapping, Gathered, ImageSet, image_set, united
 from equipoise.data.problems import check_ids, nearest, show
 from equipoise.data.tables import TableSource, read_table
 
@@ -54,6 +54,10 @@ class RowPictures:
     image: str = "image"
     id: str | None = None
     names: Callable[[], Sequence[str]] | None = None
+
+
+Files = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]]
+"""A file, or files by role; several of one form are parts of one data set."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +130,28 @@ class DataFormat:
             ) from None
         return {name: getattr(checked, name) for name in options}
 
-    def load(self, files: Mapping[str, Path] | Path, **options: Any) -> ImageSet:
-        """Read the files: a path alone, or paths by role."""
+    def load(self, files: Files, **options: Any) -> ImageSet:
+        """Read the files: a path alone, paths by role, or lists of either, such as train and val.
+
+        Raises
+        ------
+        InputError
+            When lists differ in length, or two parts share an image.
+        """
         if isinstance(files, Mapping):
-            return self.read(**files, **options)
-        return self.read(files, **options)
+            several = {
+                role: [one] if isinstance(one, Path) else [*one] for role, one in files.items()
+            }
+            if len({*map(len, several.values())}) > 1:
+                raise InputError(f"files: expected as many for each of {', '.join(several)}")
+            parts = [
+                self.read(**dict(zip(several, paths, strict=True)), **options)
+                for paths in zip(*several.values(), strict=True)
+            ]
+        else:
+            paths = [files] if isinstance(files, Path) else files
+            parts = [self.read(path, **options) for path in paths]
+        return parts[0] if len(parts) == 1 else united(parts)
 
 
 FORMATS: dict[str, DataFormat] = {}
