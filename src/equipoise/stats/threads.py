@@ -33,9 +33,9 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
     whatever the number of threads, and each must draw from a stream of its own.
     """
     work = [*items]
-    workers = threads()
     if len(work) < 2 or getattr(_here, "spread", False):
         return [function(item) for item in work]
+    workers = threads()
     with _products:
         # One thread may do it all: the same products then, too.
         if workers < 2:

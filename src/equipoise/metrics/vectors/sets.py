@@ -9,7 +9,7 @@ as they are stored: float64 unit vectors of all of them exist for small sets onl
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -147,10 +147,11 @@ class Members:
     @cached_property
     def size(self) -> float:
         """Largest absolute number of all vectors."""
+        if self._kept is not None:
+            return float(max(self._kept.max(), -self._kept.min()))
 
         def largest(_: slice, rows: AnyArray, scale: Floats) -> float:
-            ends = np.maximum(rows.max(axis=1), -rows.min(axis=1))
-            return float((ends * scale).max())
+            return float((np.abs(rows).max(axis=1) * scale).max())
 
         return max(self._over(largest))
 
@@ -168,12 +169,14 @@ class Members:
             add_whole(rows, scale, *factors, total)
             return total
 
-        whole: Integers = np.sum(self._over(added), axis=0)
+        whole = reduce(np.add, self._over(added))
         return np.ldexp(whole.astype(np.float64), -bits) / len(self)
 
     @cached_property
     def firsts(self) -> Floats:
         """First number of each vector, shape (n,)."""
+        if self._kept is not None:
+            return self._kept[:, 0]
         return np.concatenate(self._over(lambda _, rows, scale: rows[:, 0] * scale))
 
     def dots(self, direction: Floats) -> Floats:
