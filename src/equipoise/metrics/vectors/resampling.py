@@ -326,10 +326,10 @@ def exchange(
         found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
         return replace(found, error=errors[0], errors=errors[1:]) if studentized else found
     partitions = count_partitions(n, m)
-    # Squares are in the order of their numbers.
-    ordered = whole[np.lexsort(whole[:, :k].T[::-1])]
+    one = whole.shape[1] == 1
+    ordered = whole[np.argsort(whole[:, 0]) if one else np.lexsort(whole.T[::-1])]
     enumerated = partitions <= MOST_PARTITIONS
-    halved = not enumerated and n + m <= MOST_HALVED and whole.shape[1] == 1
+    halved = not enumerated and n + m <= MOST_HALVED and one
     if enumerated:
         sums: Numbers = _all_sums(ordered, n, mirrored=n == m)
         text = f"all {partitions} partitions enumerated"
