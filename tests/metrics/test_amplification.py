@@ -9,7 +9,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import InputError
-from equipoise.stats import Bootstrap
+from equipoise.stats import Bootstrap, Permutation
 
 FEW = Bootstrap(200)
 # uclanlp/reducingbias, results/COCO_gender_ratio_dev_res.csv: share of men with each object among
@@ -142,3 +142,11 @@ def test_labels_that_no_image_has_are_counted():
     )
     assert found.excluded == {"labels without images": 1}
     assert found.parts[1].reason == "no image with the label"
+
+
+def test_permutations_alone_give_no_interval():
+    marks, group = images(200, 0.3, 2)
+    training = m.Cooccurrence.of(marks, group)
+    found = m.cooccurrence_amplification(training, training, resampling=Permutation(10))
+    assert np.isnan(found.interval().low)
+    assert found.method == "none: use Bootstrap()"

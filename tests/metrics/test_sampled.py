@@ -162,3 +162,25 @@ def test_the_proposed_sample_halves_the_interval_of_a_small_group_with_few_label
     few = next(n for n in range(10, 500, 10) if proposed(n) <= half)
     many = next(n for n in range(10, 3000, 10) if at_random(n) <= half)
     assert few <= 0.6 * many
+
+
+def test_groups_that_a_machine_named_are_corrected_by_labels_of_the_group():
+    held = []
+    for run in range(150):
+        world, rng = World(ERRORS, seed=run), np.random.default_rng(run)
+        # The machine takes 20 % of "a" for "b", so its "b" is mixed.
+        named = np.where(rng.random(len(world.group)) < 0.2, "b", world.group)
+        cells = SampledCells.of(nobody(world), world.machine, named)
+        answers = world.answers(cells, cells.allocate(300), rng)
+        inside = np.where(np.isnan(answers), np.nan, world.group == "b")
+        strata = np.char.add(named, world.machine.astype(str))
+        interval = m.labelled_share(answers, strata, condition=inside).interval()
+        held.append(interval.low <= world.share("b") <= interval.high)
+    assert np.mean(held) >= 0.9
+
+
+def test_a_condition_that_no_label_meets_is_named():
+    outcome, strata = np.full(100, np.nan), np.zeros(100)
+    outcome[:40] = 1
+    found = m.labelled_share(outcome, strata, condition=np.where(np.isnan(outcome), np.nan, 0))
+    assert found.reason == "no label inside the condition"

@@ -202,3 +202,23 @@ def test_answers_to_a_question_of_ones_own_are_known_later(project, command):
     found = command("--read", "a.json", question="How is it?")
     assert [one["share"] for one in found["errors"][:2]] == [1.0, 1.0]
     assert all(one["low"] < 1.0 == one["high"] for one in found["errors"][:2])
+
+
+@pytest.mark.parametrize(("sign", "keep"), [(1, "at least"), (-1, "at most")])
+def test_thresholds_find_a_planted_cut(project, command, sign, keep):
+    command(*DRAWN, question="good")
+    rng = np.random.default_rng(4)
+    sharpness = rng.random(len(project.ids))
+    place = {key_of(name): row for row, name in enumerate(project.ids)}
+    rows = [
+        {"key": key, "question": "good", "answer": "yes" if sharpness[place[key]] > 0.4 else "no",
+         "labeller": "ann", "at": "2026-11-28T09:00:00Z"}
+        for key, *_ in page_data(Path("label.html"))["images"]
+    ]  # fmt: skip
+    Path("a.json").write_text(json.dumps(rows))
+    pl.DataFrame({"image_id": project.ids, "score": sign * sharpness}).write_csv("s.csv")
+    (row,) = command("--read", "a.json", "--scores", "s.csv", question="good")["thresholds"]
+    assert (row["score"], row["keep"], row["labels"]) == ("score", keep, 120)
+    assert row["threshold"] == pytest.approx(sign * 0.4, abs=0.03)
+    assert row["accuracy"] > 0.95
+    assert row["kept"]["women"] == pytest.approx(0.6, abs=0.1)

@@ -27,8 +27,8 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import unit_codes
-from equipoise.metrics.building import ends_of, known_mean, replicates_text
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
+from equipoise.metrics.building import bootstrap_method, ends_of, known_mean
+from equipoise.metrics.measure import DEFAULT, Drawing
 from equipoise.metrics.spec import SPECS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.intervals import ClosedForm, mean_t
@@ -241,8 +241,9 @@ def cooccurrence_amplification(
     found = Amplified(rise(predicted.shares), training.labels, boot, drawn, level_of(resampling))
     beyond = Part("violations", "", float((moved > margin).sum()), n=int((~np.isnan(moved)).sum()))
     return _estimate(
-        "cooccurrence_amplification", found, resampling, {"margin": margin}, further=[beyond]
-    )
+        "cooccurrence_amplification", found, resampling, {"margin": margin},
+        over_labels=predicted.marks is None, further=[beyond],
+    )  # fmt: skip
 
 
 def directional_amplification(
@@ -331,9 +332,7 @@ def directional_amplification(
     )
     values = moved(np.ones((1, len(has))))[0]
     found = Amplified(values, labels, boot, draws.name, level_of(resampling))
-    # Pairs are no sample: without images that are drawn there is no interval.
-    drawn = None if boot is None else resampling
-    return _estimate("directional_amplification", found, drawn, {"direction": direction})
+    return _estimate("directional_amplification", found, resampling, {"direction": direction})
 
 
 def amplification_change(before: Estimate, after: Estimate) -> Estimate:
@@ -372,6 +371,7 @@ def amplification_change(before: Estimate, after: Estimate) -> Estimate:
         second.minus(first),
         Bootstrap(),
         {**before.params, "metric": before.metric},
+        over_labels=first.boot is None,
     )
 
 
@@ -421,15 +421,16 @@ def _estimate(
     found: Amplified,
     resampling: Resampling | None,
     params: dict[str, Any],
+    *,
+    over_labels: bool = False,
     further: Sequence[Part] = (),
 ) -> Estimate:
     known = ~np.isnan(found.values)
     value = float(found.values[known].mean()) if known.any() else np.nan
-    method = _OVER_LABELS
-    if found.boot is not None:
-        method = replicates_text(found.boot, "images")
-    elif resampling is None:
-        method = NO_INTERVAL
+    method = bootstrap_method(found.boot, resampling, "images")
+    if over_labels and resampling is not None:
+        method = _OVER_LABELS
+    interval = known.any() and (over_labels or found.boot is not None) and resampling is not None
     parts = [*found.parts(metric), *further]
     return make_estimate(
         metric,
@@ -440,9 +441,9 @@ def _estimate(
         params=params,
         by=parts_to_table(parts),
         excluded={"labels without images": int((~known).sum())},
-        unit="label" if found.boot is None else "image",
+        unit="label" if over_labels else "image",
         reason="" if known.any() else "no label has images in both",
-        ends=no_ends if resampling is None or not known.any() else found,
+        ends=found if interval else no_ends,
     )
 
 

@@ -26,7 +26,7 @@ from equipoise.core import (
     parts_to_table,
     record,
 )
-from equipoise.metrics.building import group_rows
+from equipoise.metrics.building import group_rows, too_small
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import AGAINST_REST, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import Scored, largest_gap, scored, studentized_range
@@ -361,7 +361,7 @@ def labelled_share_gap(
 
     every, others = _together(shares, level), _together(rest, level)
     notes = [
-        "" if one.n and large else _NO_LABEL if large else f"fewer than {of.min_size} images"
+        "" if one.value >= 0 and large else _NO_LABEL if large else too_small(of)
         for one, large in zip(shares, of.usable, strict=True)
     ]
     lows, highs = (every.low, every.high) if resampling else (every.value * np.nan,) * 2
@@ -379,7 +379,8 @@ def labelled_share_gap(
     known = _together(compared, level).value
     value = float(known.max() - known.min()) if (~np.isnan(known)).sum() >= 2 else np.nan
     counted = {name: one.n for name, one in zip(of.names, shares, strict=True)}
-    found = _estimate("labelled_share_gap", value, cells, resampling, ends, counted)
+    few = "fewer than two groups with labels"
+    found = _estimate("labelled_share_gap", value, cells, resampling, ends, counted, few)
     vars(found)["by"] = parts_to_table(parts)
     return found
 
@@ -408,9 +409,13 @@ def _estimate(
     resampling: Resampling | None,
     ends: Ends,
     n: dict[str, int],
+    few: str = "no label inside the condition",
 ) -> Estimate:
     method = _RATIO if cells.conditional else _METHOD
     missing = int((cells.code < 0).sum())
+    reason = ""
+    if np.isnan(value):
+        reason = _NO_LABEL if not cells.labelled.any() else few
     empty = int(cells.sizes[cells.labelled == 0].sum())
     return make_estimate(
         metric,
@@ -421,7 +426,7 @@ def _estimate(
         params={"images": int(cells.sizes.sum()), "strata": len(cells.sizes)},
         excluded={"no group or stratum": missing, "in strata without labels": empty},
         unit="image",
-        reason=_NO_LABEL if np.isnan(value) else "",
+        reason=reason,
         ends=ends if resampling and not np.isnan(value) else no_ends,
     )
 
