@@ -431,6 +431,20 @@ def test_the_best_are_those_of_float64(k):
     is_best(*vectors(k, 5_000), k)
 
 
+@pytest.mark.parametrize(("dimension", "kind"), [(70, np.float16), (37, np.float32), (64, float)])
+def test_scores_of_all_queries_are_those_of_each(dimension, kind):
+    images, queries = vectors(3, 3_000, dimension)
+    found = cosine_scores(images.astype(kind), queries)
+    table = found.table()
+    rows = np.arange(3_000)
+    for query, row in enumerate(table):
+        assert row.tobytes() == found.of_query(query, rows).tobytes()
+    assert table == pytest.approx(unit(queries) @ unit(images.astype(kind)).T, abs=1e-12)
+    images[17] = 0.0
+    with pytest.raises(InputError, match="^items: vector 18"):
+        cosine_scores(images.astype(kind), queries).table()
+
+
 def test_sorted_images_set_a_low_bar_first_and_none_is_lost():
     images, queries = vectors(2, 40_000, queries=1)
     order = np.argsort(unit(images) @ unit(queries)[0])

@@ -87,6 +87,19 @@ def test_pools_that_are_too_small_are_counted():
     assert not np.isnan(found["ndkl", "chef"].value)
 
 
+def test_scores_held_in_memory_give_the_numbers_of_scores_read_again(monkeypatch):
+    ranking = {"ranking": {"k": 10, "curves": True, "similarity": True}}
+    held = run(**ranking)
+    monkeypatch.setattr("equipoise.audits.engines.rankings.audit._CELLS", 0)
+    again = run(**ranking)
+    assert str(again.findings) == str(held.findings)
+    numbers = [
+        {name: repr(table.to_pydict()) for name, table in one.tables.items()}
+        for one in (again, held)
+    ]
+    assert numbers[0] == numbers[1]
+
+
 def test_the_plan_counts_images_in_no_group_by_what_they_lack():
     place = pl.int_range(pl.len())
     holes = table().with_columns(
