@@ -12,7 +12,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow soak calibrate bench constraints clean
+.PHONY: help demo docs test slow soak calibrate bench constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: .venv/.installed-test ## lint, format, types, import contract, tests; stop
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) $(PYTEST_FLAGS)
+
+docs: .venv/.installed-docs ## build the documentation, its reports and its notebooks: docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 
 slow: .venv/.installed-test ## a fifth of the simulations that check what the statistics promise (minutes)
 	EQUIPOISE_SLOW_SAMPLE=$(SLOW_SAMPLE) $(PYTEST) -m slow --durations=15 $(SLOW_FLAGS)
@@ -74,6 +77,10 @@ clean: ## remove the environment, the builds and every cache
 
 .venv/.installed-test: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP_INSTALL) -e '.[test]'
+	@touch $@ .venv/.installed
+
+.venv/.installed-docs: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP_INSTALL) -e '.[docs]'
 	@touch $@ .venv/.installed
 
 .venv/.installed-bench: pyproject.toml constraints.txt | .venv/bin/python

@@ -36,6 +36,7 @@ from equipoise.core import (
 )
 from equipoise.metrics.spec import SPECS, spec_of
 from equipoise.report.blocks import rows
+from equipoise.report.result import Result
 from equipoise.report.words import COMPARISON, Pair
 from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
@@ -121,7 +122,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         ),
     )
     tables = {"changes": table_of(changes, CHANGES)}
-    return AuditResult(conclude(drafts, config.testing), manifest, tables)
+    return Result(conclude(drafts, config.testing), manifest, tables)
 
 
 def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
@@ -316,4 +317,4 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
         notes=(*dict.fromkeys(text for one in manifests for text in one.notes), note),
     )
     joined = stacked([one.tables for one in results])
-    return AuditResult(tuple(f for one in results for f in one.findings), manifest, joined)
+    return Result(tuple(f for one in results for f in one.findings), manifest, joined)

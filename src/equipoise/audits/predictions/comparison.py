@@ -52,6 +52,7 @@ from equipoise.metrics.counts.rates import (
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
+from equipoise.report.result import Result
 from equipoise.report.words import COMPARISON, pair_of
 from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
@@ -136,7 +137,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         for row in group_sizes.sizes_of(one.counts.groups)
     )  # fmt: skip
     tables = {**_tables(findings, ranking), "group_sizes": group_sizes.table(sizes)}
-    return AuditResult(findings, manifest, tables)
+    return Result(findings, manifest, tables)
 
 
 def _models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:

@@ -1,0 +1,113 @@
+"""Build of the documentation: `make docs`."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+from sphinx.application import Sphinx
+
+import equipoise
+
+DOCS = Path(__file__).parent
+EXAMPLES = DOCS.parent / "examples"
+REPORTS = DOCS / "_generated" / "reports"
+REPORTS.mkdir(parents=True, exist_ok=True)
+
+project = "equipoise"
+author = "equipoise maintainers"
+copyright = "equipoise maintainers"  # noqa: A001 - the name of the setting
+version = release = equipoise.__version__
+extensions = [
+    "myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_design",
+]  # fmt: skip
+exclude_patterns = ["_build", "_generated", "jupyter_execute"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(DOCS / "_build" / "notebooks")
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+nb_output_stderr = "remove"
+nb_execution_in_temp = True
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+# Tables of data are shown as they are, and charts as SVG.
+suppress_warnings = ["misc.highlighting_failure", "mystnb.unknown_mime_type"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"equipoise {version}"
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_extra_path = ["_generated"]
+html_show_sourcelink = False
+
+_OUTSIDE = re.compile(r"\]\((?:\.\./)+examples/([\w/.]*)\)")
+
+
+def escape_bars(*event: object) -> None:
+    """Keep |x|, an absolute value, from being a substitution of reStructuredText."""
+    lines = cast("list[str]", event[-1])
+    # Of each line, what is outside of `code`.
+    lines[:] = ["".join(map(_escaped, re.split("(`[^`]*`)", line))) for line in lines]
+
+
+def _escaped(part: str) -> str:
+    return part if part.startswith("`") else part.replace("|", r"\|")
+
+
+def examples() -> list[Path]:
+    """Return the examples that have their data beside them."""
+    return sorted(path.parent for path in EXAMPLES.glob("*/make.py"))
+
+
+def write_reports(_: Sphinx) -> None:
+    """Audit every example with data, unless its report is newer than the example."""
+    for folder in examples():
+        run = REPORTS / folder.name
+        page, newest = run / "report.html", max(one.stat().st_mtime for one in folder.iterdir())
+        if not page.exists() or page.stat().st_mtime < newest:
+            command = [sys.executable, "-m", "equipoise", "audit", str(folder / "audit.yaml")]
+            subprocess.run([*command, "--out", str(run), "--overwrite"], check=True, stdout=-3)
+    demo = REPORTS / "predictions"
+    if not (demo / "report.html").exists():
+        command = [sys.executable, "-m", "equipoise", "demo", "--out", str(demo), "--overwrite"]
+        subprocess.run(command, check=True, stdout=-3)
+
+
+def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
+    """List the reports in the gallery; examples, which are no pages, link to it."""
+    if name == "gallery":
+        source[0] += DEMO + "".join(_entry(folder) for folder in examples())
+    gallery = "gallery.md" if "/" not in name else "../gallery.md"
+    source[0] = _OUTSIDE.sub(lambda _: f"]({gallery})", source[0])
+
+
+DEMO = """
+## Predictions
+
+<p><a href="reports/predictions/report.html">Open the report</a></p>
+
+Six classifiers with planted bias: `equipoise demo`. To write one: [the configuration](config.md).
+"""
+
+
+def _entry(folder: Path) -> str:
+    config = (folder / "audit.yaml").read_text(encoding="utf-8")
+    return (
+        f"\n## {folder.name.replace('_', ' ').capitalize()}\n\n"
+        f'<p><a href="reports/{folder.name}/report.html">Open the report</a></p>\n\n'
+        f":::{{dropdown}} Configuration\n```yaml\n{config}```\n:::\n\n"
+        f"How to write one: [audits of {folder.name}](audits/{folder.name}.md).\n"
+    )
+
+
+def setup(app: Sphinx) -> None:
+    """Register the steps before a build."""
+    app.connect("builder-inited", write_reports)
+    app.connect("source-read", prepare_source)
+    app.connect("autodoc-process-docstring", escape_bars)
