@@ -324,8 +324,11 @@ def count_cells(
     rows = rows[np.argsort(keys[rows], kind="stable")]
     keys, table = keys[rows], table.take(rows, axis=0).take(places, axis=1)
 
+    # Where every row counts, its labels need not be kept.
+    held = columns if any(lost.values()) else [group]
+
     def codes() -> Integers32:
-        missing = np.any([one.missing(one.places()) for one in columns], axis=0)
+        missing = np.any([one.missing(one.places()) for one in held], axis=0)
         of_place = np.zeros(group.size, dtype=np.int32)
         of_place[places] = np.arange(len(places), dtype=np.int32)
         return np.asarray(of_place[group.places()[~missing]])
