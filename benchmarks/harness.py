@@ -152,9 +152,9 @@ def compared(ours, peers, check, *, repeats=5, blas_threads=1, memory=True, **ab
 
 
 def python(*arguments):
-    """Run Python to its end in a process of its own, which may keep its bytecode."""
+    """Run Python to its end in a process of its own: one BLAS thread, bytecode may be kept."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, *map(str, arguments)]
+    command, kept = [sys.executable, *map(str, arguments)], kept | {"OMP_NUM_THREADS": "1"}
     subprocess.run(command, check=True, env=kept, stdout=subprocess.DEVNULL)  # noqa: S603
 
 

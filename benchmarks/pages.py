@@ -31,7 +31,7 @@ and when. With `--quick` instead, a workload runs at its smallest size and nothi
 Each row times equipoise and a peer, alternated in one process after a warm-up, and checks first
 that both give the same numbers. Both sides have one BLAS thread; equipoise spreads its kernels over
 the cores, and the results have the same bytes on any number of them. No peer does as much as a
-whole audit: its rows (W8, W9) time the command and something smaller, as processes with every core.
+whole audit: its rows (W8, W9) time the command and something smaller, as whole processes.
 
 {machines}
 

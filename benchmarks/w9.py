@@ -3,7 +3,7 @@
 An audit reads the evidence of `scale_worlds`, measures with every interval, chance level and
 verdict, and writes its run with the report. The pass is what a script does at least: it reads the
 files, and makes one matrix product or one count, without any interval. Both sides are processes,
-from start to end, with every core; compiled kernels lie in their cache.
+from start to end; compiled kernels lie in their cache.
 """
 
 import sys
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow.parquet as pq
 
 from benchmarks import harness, scale_worlds
 from benchmarks.harness import Row, alternate, audit, python, quick, write
@@ -38,40 +37,43 @@ def sum_concepts(folder):
 
 def sum_vectors(folder):
     """Sum the vectors of each region: one matrix product."""
-    yield sum(member.T @ vectors for vectors, member in column_blocks(folder, "region"))
+    yield sum(member.T @ block for block, member in blocks(column(folder), folder, "region"))
 
 
 def sum_similarities_of_words(folder):
     """Sum each word's similarities to the vectors of each sex, which are a column of Parquet."""
-    words = np.load(folder / "words.npy").astype(np.float32)
-    yield sum(member.T @ (block @ words.T) for block, member in column_blocks(folder, "sex"))
+    yield sum_similarities(column(folder), "words", folder)
 
 
 def sum_similarities_of_queries(folder):
     """Sum each query's similarities to the images of each sex, which are an array of numpy."""
-    queries = np.load(folder / "queries.npy").astype(np.float32)
-    images, member = np.load(folder / "images.npy", mmap_mode="r"), members(folder, "sex")
-    yield sum(
-        member[start : start + BLOCK].T
-        @ (images[start : start + BLOCK].astype(np.float32) @ queries.T)
-        for start in range(0, len(images), BLOCK)
-    )
+    yield sum_similarities(np.load(folder / "images.npy", mmap_mode="r"), "queries", folder)
+
+
+def sum_similarities(vectors, texts, folder):
+    """Return the sums of similarities of each sex to each text."""
+    across = np.load(folder / f"{texts}.npy").astype(np.float32).T
+    return sum(member.T @ (block @ across) for block, member in blocks(vectors, folder, "sex"))
+
+
+def column(folder):
+    """Return the column of vectors of a Parquet file."""
+    path = folder / "vectors.parquet"
+    return pl.read_parquet(path, columns=["embedding"])["embedding"].to_numpy()
+
+
+def blocks(vectors, folder, attribute):
+    """Yield blocks of vectors in float32, and the groups of their rows."""
+    member = members(folder, attribute)
+    for start in range(0, len(vectors), BLOCK):
+        some = slice(start, start + BLOCK)
+        yield vectors[some].astype(np.float32), member[some]
 
 
 def members(folder, attribute):
     """Return a column of zeros and ones for each group of an attribute."""
     groups = pl.read_parquet(folder / "images.parquet", columns=[attribute])[attribute]
     return groups.to_dummies().to_numpy().astype(np.float32)
-
-
-def column_blocks(folder, attribute):
-    """Yield blocks of vectors in float32, and the groups of their rows."""
-    member, start = members(folder, attribute), 0
-    batches = pq.ParquetFile(folder / "vectors.parquet").iter_batches(BLOCK, columns=["embedding"])
-    for batch in batches:
-        vectors = batch["embedding"].flatten().to_numpy().reshape(len(batch), -1)
-        yield vectors.astype(np.float32), member[start : start + len(batch)]
-        start += len(batch)
 
 
 # Each audit's evidence beside its rows, its pass, and the seconds that it may take.

@@ -36,7 +36,9 @@ def test_many_classes_of_free_text(kind, groups, tmp_path):
     config = audits.parse_config({"audit": kind, "data": data, "models": models})
     started = time.process_time()
     result = audits.run(config)
-    assert time.process_time() - started < 60
     write(result, tmp_path)
+    # Twenty seconds on two cores.
+    assert time.process_time() - started < 40
     assert len(result.findings) <= 5000
-    assert (tmp_path / "findings.json").stat().st_size < 10e6
+    files = tmp_path / "findings.json", tmp_path / "findings.parquet"
+    assert sum(file.stat().st_size for file in files) < 10e6
