@@ -3,7 +3,7 @@
 import codecs
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations
@@ -158,10 +158,12 @@ def guess_config(
     ------
     DataError
         When the table can't be read, lacks a column, or holds what can't be guessed.
+    InputError
+        When nothing says what was predicted.
     ConfigError
-        When nothing says what was predicted, or a model answers questions.
+        When a model answers questions, or its images aren't named.
     """
-    encoding, used = _encoding(table), [target, *groups]
+    encoding, used = encoding_of(table), [target, *groups]
     outputs = [*_several(named.get("pred")), *_several(named.get("score"))]
     used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
     known, missing, file = _read(table, encoding, used)
@@ -310,6 +312,11 @@ def _predicted(
     return frame.to_native()
 
 
+def likely_outputs(names: Iterable[str]) -> list[str]:
+    """Return columns that are called as predictions and scores are."""
+    return [name for name in names if _OUTPUT.fullmatch(name)]
+
+
 def _several(names: str | Sequence[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else [*(names or ())]
 
@@ -326,9 +333,9 @@ def _models(
     labels, scores = _several(named.get("pred")), _several(named.get("score"))
     run, notes, models = _several(named.get("model")), list[str](), dict[str, dict[str, Any]]()
     if not (labels or scores or run):
-        labels = [name for name in others if _OUTPUT.fullmatch(name)]
+        labels = likely_outputs(others)
         if not labels:
-            raise ConfigError(
+            raise InputError(
                 f"{file}: no column is called as predictions are, such as pred or score. To do: "
                 "name it as pred or score, or name a model and its images"
             )
@@ -426,7 +433,7 @@ def _read(
     return {n: one.set(one.is_in(none), None) for n, one in texts.items()}, missing, opened.name
 
 
-def _encoding(table: TableSource) -> str:
+def encoding_of(table: TableSource) -> str:
     """Return the encoding of a text file: UTF-8 where it can be, else what Excel writes."""
     if not isinstance(table, str | os.PathLike) or not Path(table).is_file():
         return "utf-8"

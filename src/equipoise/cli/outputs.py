@@ -2,7 +2,10 @@
 
 import os
 import secrets
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from equipoise.core.types import Json
 
 _HEAD = 4096
 JUNIT = b'<testsuite name="equipoise gate"'
@@ -56,3 +59,13 @@ def write_output(path: Path, text: str, mark: bytes = b"") -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:
+    """Return a configuration as YAML, after notes as comments."""
+    import yaml  # heavy, and the help needs none
+
+    text = yaml.safe_dump(
+        dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None
+    )
+    return "".join(f"# {one}\n" for one in notes) + text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.outputs import JUNIT, check_output, write_output
+from equipoise.cli.outputs import JUNIT, check_output, config_text, write_output
 from equipoise.cli.terminal import (
     PATH,
     Steps,
@@ -133,8 +133,6 @@ def quick_command(
     of numbers and the encoding are guessed. Each guess is printed, and the run holds the
     configuration to edit and to use again.
     """
-    import yaml
-
     from equipoise.audits.config import parse_config
     from equipoise.audits.quick import guess_config
     from equipoise.cli.runs import facts, show
@@ -142,8 +140,7 @@ def quick_command(
     run = out or Path("runs", table.stem)
     guess = guess_config(table, **named)
     values = guess.config(table, run)
-    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, default_flow_style=None)
-    text = "".join(f"# {one}\n" for one in guess.notes) + text
+    text = config_text(values, guess.notes)
     config = parse_config(guess.config(table), source=str(table))
     result = _audit(config, Path(), run, text.encode(), overwrite)
     if as_json:

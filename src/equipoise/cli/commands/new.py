@@ -8,6 +8,7 @@ import click
 
 from equipoise.audits.kinds import KINDS
 from equipoise.cli.outputs import check_output, write_output
+from equipoise.cli.questions import ask, on_terminal
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
 from equipoise.core import ConfigError
 
@@ -27,7 +28,7 @@ STUDIES = {
 
 
 @click.command("new", epilog="Example: equipoise new audit.yaml --audit retrieval")
-@click.argument("config", type=PATH, default=Path("equipoise.yaml"))
+@click.argument("config", type=PATH, required=False)
 @click.option(
     "--audit",
     type=click.Choice(KINDS),
@@ -35,35 +36,53 @@ STUDIES = {
 )
 @click.option(
     "--study",
-    type=click.Choice([*STUDIES]),
-    help="Start from a published study, with its words in tables beside the configuration.",
+    type=click.Choice([*STUDIES, "list"]),
+    help="Start from a published study, with its words in tables beside the configuration; or "
+    "list the studies.",
 )
 @json_option
-def new_command(config: Path, audit: str | None, study: str | None, as_json: bool) -> None:
-    """Write a commented configuration to start from.
+def new_command(config: Path | None, audit: str | None, study: str | None, as_json: bool) -> None:
+    """Write a configuration to start from.
 
-    CONFIG is where it goes, equipoise.yaml unless given.
+    CONFIG is where it goes, equipoise.yaml unless given. Without any argument on a terminal, the
+    command asks what you have and writes a configuration that runs; else a commented one.
     A file that is there is never overwritten.
     """
     if study is not None and audit is not None:
         raise ConfigError("--audit and --study are both given. To do: give one of them")
-    if study is None:
-        written = {config: template(audit or "predictions")}
-    else:
-        written = {config: template("studies", study)}
-        for name, (source, lists) in STUDIES[study].items():
-            written[config.with_name(name)] = _words(source, lists.split())
-    for path in written:
-        check_output(path)
-    for path, text in written.items():
-        write_output(path, text)
-    tables = [path for path in written if path != config]
-    if as_json:
-        say_json({"config": config, **({"tables": tables} if tables else {})})
+    if study == "list":
+        _list_studies(as_json)
         return
-    for path in written:
-        say(f"wrote {path}")
-    note(f"next: edit it, then 'equipoise plan {config}' and 'equipoise audit {config}'")
+    path = config or Path("equipoise.yaml")
+    check_output(path)
+    if study is not None:
+        written = {path: template("studies", study)}
+        for name, (source, lists) in STUDIES[study].items():
+            written[path.with_name(name)] = _words(source, lists.split())
+    elif config is None and audit is None and not as_json and on_terminal():
+        written = {path: ask(path, template)}
+    else:
+        written = {path: template(audit or "predictions")}
+    for one in written:
+        check_output(one)
+    for one, text in written.items():
+        write_output(one, text)
+    tables = [one for one in written if one != path]
+    if as_json:
+        say_json({"config": path, **({"tables": tables} if tables else {})})
+        return
+    for one in written:
+        say(f"wrote {one}")
+    note(f"next: edit it, then 'equipoise plan {path}' and 'equipoise audit {path}'")
+
+
+def _list_studies(as_json: bool) -> None:
+    """Say what each study asks, in the first line of its configuration."""
+    asks = {name: template("studies", name).partition("\n")[0].lstrip("# ") for name in STUDIES}
+    if as_json:
+        say_json({"studies": asks})
+    else:
+        say_table(("study", "question"), [*asks.items()])
 
 
 def _words(source: str, lists: Sequence[str]) -> str:
