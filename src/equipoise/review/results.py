@@ -166,10 +166,13 @@ def _estimates(
     yield from _by_group(
         f"accuracy of {images.model}", labelled_share_gap(right, strata, images.groups, rng=seed)
     )
-    # Of two classes the other one states the same facts.
-    section = images.config.data if isinstance(images.config, Config) else None
-    positive = (section.positive if section else None) or images.classes[-1]
-    for name in (positive,) if len(images.classes) == 2 else images.classes:
+    known = {*truth}
+    classes = [name for name in images.classes if name in known]
+    if len(images.classes) == 2:
+        # The other class states the same facts.
+        section = images.config.data if isinstance(images.config, Config) else None
+        classes = [(section.positive if section else None) or images.classes[-1]]
+    for name in classes:
         base = where(None if true is None else true == name for true in truth)
         predicted = where(None if true is None else label == name for true, label in pairs)
         yield from _by_group(
