@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from equipoise.stats.moments import Moments
+from equipoise.stats.moments import Moments, lower_root
 
 N, SIZES = 40_000, np.array([6_000, 10_000, 24_000])
 
@@ -138,3 +138,26 @@ def test_numbers_in_standard_errors_alone_need_not_be_normal():
     both = moments(np.hstack([numbers, numbers**40]))
     assert both.normal(6_000, N, first=1)
     assert not both.normal(6_000, N)
+
+
+def test_roots_of_many_numbers_are_those_of_their_covariance():
+    rng = np.random.default_rng(3)
+    mixed = rng.standard_normal((150, 100)) @ rng.standard_normal((100, 150))
+    covariance = mixed.T @ mixed
+    root = lower_root(covariance)
+    np.testing.assert_allclose(root @ root.T, covariance, atol=1e-6 * covariance.max())
+    assert np.abs(np.triu(root, 1)).max() < 1e-9 * root.max()
+    assert (root[:, 100:] == 0).all()
+
+
+def test_single_numbers_around_a_known_mean_have_five_digits():
+    numbers = values()
+    parts = [slice(0, 15_000), slice(15_000, N)]
+    single = Moments.around(
+        numbers.mean(axis=0), N, lambda part: [numbers[part].astype(np.float32)], parts
+    )
+    double = moments(numbers)
+    scale = np.sqrt(np.outer(np.diag(double.scatter), np.diag(double.scatter)))
+    assert (np.abs(single.scatter - double.scatter) < 1e-5 * scale).all()
+    np.testing.assert_allclose(single.skewness, double.skewness, atol=1e-3)
+    np.testing.assert_allclose(single.kurtosis, double.kurtosis, atol=1e-3)

@@ -85,7 +85,7 @@ class Moments:
             n.
         read : callable
             From a part to blocks of its rows, each of shape (some, k). Blocks of float32 are
-            multiplied as they are, twice as fast; moments then have seven digits.
+            multiplied as they are, twice as fast; moments then have five digits.
         parts : sequence
         """
 
