@@ -23,7 +23,7 @@ def test_an_audit_writes_a_whole_run(command, project):
     assert (folder / "config.yaml").read_text() == CONFIG
     found = read(folder).findings
     assert len(read_predictions(folder).models["bad"].versions["default"].label) == 400
-    assert "- Accuracy of bad is " in out
+    assert "- bad is right for " in out
     assert "note: Groups are as the data label them" in out
     assert "verdicts of bad: " in out
     assert "report: runs/one/report.html" in out
