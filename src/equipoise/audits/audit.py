@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from time import perf_counter
@@ -22,6 +23,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.findings import UncorrectedFinding, conclude, manifest_of
+from equipoise.audits.gallery import Examples, pictures_of_findings
 from equipoise.audits.group_sizes import (
     FAILURES,
     Members,
@@ -38,7 +40,16 @@ from equipoise.audits.kinds import (
     with_progress,
 )
 from equipoise.audits.outputs import DryRun, Models
-from equipoise.core import AuditResult, DataError, Groups, InputError, Objects, Progress, record
+from equipoise.core import (
+    AuditResult,
+    DataError,
+    Finding,
+    Groups,
+    InputError,
+    Objects,
+    Progress,
+    record,
+)
 from equipoise.core.types import FileFacts, Json
 from equipoise.report.result import Result
 from equipoise.stats import Resampling
@@ -85,6 +96,9 @@ class Design(Protocol):
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure with so many draws."""
 
+
+IMAGES = "images"
+"""The set of images that findings are of."""
 
 # Seconds before the first number: libraries and kernels are loaded.
 _START = 0.5
@@ -279,6 +293,12 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         """Return the ids in every group of a set that models ran on, to count failures."""
         return ids_by_group(data.ids, self.groups(config, data))
 
+    def examples(
+        self, config: ConfigT, data: DataT, finding: Finding, ids: Collection[str]
+    ) -> Examples:
+        """Return which images of a group a finding rests on: all of them unless written."""
+        return Examples(dict.fromkeys(ids, ""))
+
     def save(self, folder: Path, data: DataT) -> None:
         """Write into a run what `compare` reads beside the findings."""
 
@@ -452,7 +472,28 @@ def run(
         models={each.model: each.info for each in outputs},
         warnings=tuple(dict.fromkeys([*repeated, *audit.warnings(checked, data, designs)])),
     )
-    return Result(findings, manifest, tables, kind_page(checked.audit))
+    result = Result(findings, manifest, tables, kind_page(checked.audit))
+    gallery = _gallery(audit, inputs, result)
+    return result if gallery is None else replace(result, tables={**tables, "gallery": gallery})
+
+
+def _gallery(audit: AnyAudit, inputs: AnyInputs, result: Result) -> pa.Table | None:
+    """Return pictures of the leading findings; None where there are none, or the kind has its own.
+
+    Numbers never depend on it: pictures that are gone leave the report without them.
+    """
+    known, config = inputs.models.sets.get(IMAGES), inputs.config
+    if known is None or not config.report.images or {"gallery"} & {*result.tables}:
+        return None
+    try:
+        pictures = known.pictures
+    except DataError:
+        return None
+    if pictures is None or result.page is None:
+        return None
+    members = audit.members(config, inputs.data, IMAGES)
+    choose = partial(audit.examples, config, inputs.data)
+    return pictures_of_findings(result, result.page, config, pictures, members, choose)
 
 
 def _each(

@@ -144,9 +144,21 @@ class GateConfig(Section):
 
 
 class ReportConfig(Section):
-    """What the report is called."""
+    """What the report is called, and which pictures it shows.
+
+    Attributes
+    ----------
+    title : str
+        Of the page.
+    images : int
+        Most pictures of each group that a leading finding names, where the data have pictures.
+    blur : "faces" or "all", optional
+        What is blurred in them. A picture in which no face is found is blurred as a whole.
+    """
 
     title: str = ""
+    images: Annotated[int, Field(ge=0, le=12)] = 6
+    blur: Literal["faces", "all"] | None = None
 
 
 class TestingConfig(Section):

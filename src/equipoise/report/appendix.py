@@ -31,6 +31,9 @@ from equipoise.report.words import compares, is_comparison, models_of
 MOST_BYTES = 48_000
 """Larger pictures are left out and counted: a page stays a page."""
 
+MOST_ALL = 1_900_000
+"""Characters of all pictures of a page together."""
+
 MOST_OF_GROUP, MOST = 12, 72
 """Pictures of one group of a heading, and of the whole page."""
 
@@ -43,17 +46,28 @@ def gallery(result: AuditResult) -> Section | None:
     if not found:
         return None
     blocks: list[Block] = []
-    room = MOST
+    room, space = MOST, MOST_ALL
     for (name,), own in panels(found, "section").items():
         if name:
             blocks.append(Heading(name))
         for (group,), some in panels(own, "group").items():
             fit = [one for row in some if (one := _picture(row)) is not None]
             shown = fit[: min(MOST_OF_GROUP, room)]
+            while shown and sum(len(one.source) for one in shown) > space:
+                shown.pop()
             room -= len(shown)
+            space -= sum(len(one.source) for one in shown)
             if shown:
                 blocks.append(Gallery(group, tuple(shown), len(some)))
-    return Section("gallery", "Pictures", tuple(blocks))
+    chosen = result.manifest.resolved.get("report") or {}
+    blur = _BLUR.get(str(chosen.get("blur")) if isinstance(chosen, Mapping) else "", "")
+    return Section.of("gallery", "Pictures", blur, *blocks)
+
+
+_BLUR = {
+    "faces": "Faces are blurred where a detector finds them, and other pictures as a whole.",
+    "all": "Every picture is blurred.",
+}
 
 
 def _picture(row: Row) -> Picture | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,10 @@ from equipoise.core import (
     Floats,
     InputError,
     Integers,
-    ModelError,
     Objects,
     record,
 )
-from equipoise.models import runtimes
+from equipoise.explain.faces import find_faces
 from equipoise.stats.streams import stream
 
 Image = Bytes
@@ -34,7 +32,6 @@ Box = tuple[int, ...]
 
 SIDES = ("left", "top", "right", "bottom")
 GREY = 128
-_CASCADE = "haarcascade_frontalface_default.xml"
 
 
 @record
@@ -332,22 +329,15 @@ class CascadeDetector:
         ModelError
             If it is of version 5 or later, which has no cascades.
         """
-        cv2 = runtimes.imported("cv2", "explain")
-        if not hasattr(cv2, "CascadeClassifier"):
-            raise ModelError(
-                f"OpenCV {cv2.__version__} has no cascade classifier. To do: install a 4.x "
-                "(pip install 'opencv-python-headless<5'), or name columns of boxes"
-            )
-        cascade = cv2.CascadeClassifier(str(Path(cv2.data.haarcascades) / _CASCADE))
         ends: Floats = np.zeros((len(images), 4))
         for place, image in enumerate(images):
-            grey = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY)
-            side = max(int(0.1 * min(grey.shape)), 1)
-            found = cascade.detectMultiScale(grey, 1.1, minNeighbors=5, minSize=(side, side))
-            if len(found):
-                # Equal areas: the upper, then the left one, whatever the order of the hits.
-                left, top, width, height = max(
-                    np.asarray(found).tolist(), key=lambda box: (box[2] * box[3], -box[1], -box[0])
-                )
-                ends[place] = left, top, left + width, top + height
+            boxes = find_faces(image).tolist()
+            # Equal areas: the upper, then the left one, whatever the order of the hits.
+            if boxes:
+                ends[place] = max(boxes, key=lambda box: (_area(box), -box[1], -box[0]))
         return Regions.of(ends, [image.shape[:2] for image in images])
+
+
+def _area(box: Sequence[int]) -> int:
+    left, top, right, bottom = box
+    return (right - left) * (bottom - top)

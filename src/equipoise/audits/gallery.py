@@ -1,0 +1,170 @@
+"""Pictures behind the leading findings: drawn from each group, small, blurred on request."""
+
+import io
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.group_sizes import Members, Row
+from equipoise.core import (
+    AuditResult,
+    Bytes,
+    DataError,
+    Finding,
+    MissingExtraError,
+    ModelError,
+    record,
+    table_of,
+)
+from equipoise.evidence import Pictures
+from equipoise.evidence.pictures import decode
+from equipoise.explain.faces import find_faces
+from equipoise.explain.overlays import WHOLE, blurred
+from equipoise.metrics.counts.comparisons import OTHERS
+from equipoise.report.blocks import Page
+from equipoise.report.result import first_screen
+from equipoise.report.words import contrast, headline
+from equipoise.stats.streams import stream
+
+MOST_FINDINGS = 4
+SIDE, QUALITY = 144, 80
+"""Longer side of a picture in pixels, and its quality as a JPEG."""
+
+SEARCHED = 640
+"""Longer side of a picture in which faces are searched."""
+
+MARGIN, HITS = 0.2, 3
+"""Share by which the box of a face is widened, and hits that make a face: rather too many."""
+
+
+@record
+class Examples:
+    """Images of a group that a finding rests on.
+
+    Attributes
+    ----------
+    captions : mapping of str to str
+        By id.
+    what : str
+        What they are: "images that the model gets wrong".
+    """
+
+    captions: Mapping[str, str]
+    what: str = "images"
+
+
+Choose = Callable[[Finding, Collection[str]], Examples]
+"""From a finding and the ids of a group to the images that it rests on."""
+
+
+def pictures_of_findings(
+    result: AuditResult,
+    page: Page,
+    config: AuditConfig,
+    pictures: Pictures,
+    members: Members,
+    choose: Choose,
+) -> pa.Table | None:
+    """Return the table `gallery`: pictures of the groups that the first statements name.
+
+    Parameters
+    ----------
+    result : AuditResult
+    page : Page
+        Of the kind of audit: it says which findings lead.
+    config : AuditConfig
+        `report.images` is the most of each group, drawn with the seed of the resampling.
+    pictures : Pictures
+    members : mapping
+        Ids of the images of every group.
+    choose : callable
+        What a finding rests on.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        `section` (the finding), `group` (with how many images there are, and how some were drawn),
+        `caption`, `image` (JPEG) and `image_id`; None without a picture.
+    """
+    leading = [one.finding for one in first_screen(result, page).statements if one.finding]
+    rows = [
+        row
+        for finding in leading[:MOST_FINDINGS]
+        for group in _named(finding)
+        for row in _of_group(finding, group, config, pictures, members, choose)
+    ]
+    return table_of(rows, "section group caption *image image_id") if rows else None
+
+
+def _named(finding: Finding) -> tuple[str, ...]:
+    """Return the groups that the sentence of a finding names, the worst first."""
+    found = contrast(finding)
+    return (found[0].group, found[1].group) if found else ()
+
+
+def _of_group(
+    finding: Finding,
+    group: str,
+    config: AuditConfig,
+    pictures: Pictures,
+    members: Members,
+    choose: Choose,
+) -> Iterator[Row]:
+    groups = members.get(finding.groups, {})
+    if group == OTHERS:
+        rest = (own for name, own in groups.items() if name != finding.group)
+        ids = frozenset[str]().union(*rest)
+    else:
+        ids = frozenset(groups.get(group, ()))
+    places = {name: place for place, name in enumerate(pictures.ids.tolist()) if name in ids}
+    examples = choose(finding, places.keys())
+    known = sorted(examples.captions)
+    named = (finding.model, finding.metric, finding.subject, finding.groups, group)
+    seed = config.resampling.seed
+    order = stream(seed, "pictures", *named).permutation(len(known))
+    drawn = sorted(known[place] for place in order[: config.report.images].tolist())
+    shown = [(name, small) for name in drawn
+             if (small := _small(pictures, places[name], config.report.blur))]  # fmt: skip
+    how = "all" if len(known) == len(shown) else f"drawn at random with seed {seed}"
+    title = f"{group}: {len(shown)} of {len(known)} {examples.what}, {how}"
+    for name, image in shown:
+        yield {
+            "section": headline(finding), "group": title, "caption": examples.captions[name],
+            "image": image, "image_id": name,
+        }  # fmt: skip
+
+
+def _small(pictures: Pictures, place: int, blur: Literal["faces", "all"] | None) -> bytes | None:
+    """Return a picture as a small JPEG; None where it can't be read."""
+    from PIL import Image
+
+    crop = None if pictures.crops is None else pictures.crops[place]
+    try:
+        picture = Image.fromarray(decode(pictures.read(place), crop=crop))
+    except (DataError, OSError):
+        return None
+    picture.thumbnail((SEARCHED, SEARCHED))
+    boxes = [WHOLE] if blur == "all" else _faces(np.asarray(picture)) if blur else []
+    picture.thumbnail((SIDE, SIDE))
+    data = io.BytesIO()
+    Image.fromarray(blurred(np.asarray(picture), boxes)).save(data, "JPEG", quality=QUALITY)
+    return data.getvalue()
+
+
+def _faces(pixels: Bytes) -> list[tuple[float, ...]]:
+    """Return what to blur as shares of a picture: its faces, or all of it where none is found."""
+    try:
+        # A weak hit alone may be no face, and a face may be elsewhere.
+        sure = len(find_faces(pixels)) > 0
+        boxes = find_faces(pixels, hits=HITS).astype(float)
+    except (MissingExtraError, ModelError):
+        sure = False
+    if not sure:
+        return [WHOLE]
+    margin = MARGIN * (boxes[:, 2:] - boxes[:, :2])
+    boxes += np.hstack([-margin, margin])
+    height, width = pixels.shape[:2]
+    return [tuple(box) for box in (boxes / [width, height, width, height]).tolist()]
