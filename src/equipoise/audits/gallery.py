@@ -158,11 +158,10 @@ def _faces(pixels: Bytes) -> list[tuple[float, ...]]:
     """Return what to blur as shares of a picture: its faces, or all of it where none is found."""
     try:
         # A weak hit alone may be no face, and a face may be elsewhere.
-        sure = len(find_faces(pixels)) > 0
+        if not len(find_faces(pixels)):
+            return [WHOLE]
         boxes = find_faces(pixels, hits=HITS).astype(float)
     except (MissingExtraError, ModelError):
-        sure = False
-    if not sure:
         return [WHOLE]
     margin = MARGIN * (boxes[:, 2:] - boxes[:, :2])
     boxes += np.hstack([-margin, margin])
