@@ -38,11 +38,15 @@ addEventListener("load", () => {
   view.URL.revokeObjectURL = () => {};
   press("1");
   const asked = page.getElementById("progress").textContent;
-  page.getElementById("labeller").value = "Ann";
+  const name = page.getElementById("labeller");
+  name.value = "Ann";
+  name.dispatchEvent(new KeyboardEvent("keydown", { key: "1", bubbles: true }));
+  name.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  const typed = page.activeElement === name;
   for (const key of ["1", "2", "ArrowLeft", "1", "ArrowRight", "3", "s"]) press(key);
   const text = (id) => page.getElementById(id).textContent;
   const images = page.querySelectorAll("img").length;
-  const found = { asked, saved, progress: text("progress"), images, label: text("label") };
+  const found = { asked, typed, saved, progress: text("progress"), images, label: text("label") };
   document.getElementById("found").textContent = JSON.stringify(found);
 });
 </script>"""
@@ -63,6 +67,7 @@ def test_keys_answer_and_answers_are_saved(chromium, tmp_path):
     )
     found = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1]))
     assert found["asked"] == "Enter your name first."
+    assert not found["typed"]
     rows = json.loads(found["saved"])
     assert [(one["key"], one["answer"], one["labeller"]) for one in rows] == [
         ("k1", "yes", "Ann"), ("k2", "yes", "Ann"),

@@ -71,7 +71,9 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    if (event.target === element("labeller") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const field = element("labeller");
+    if (event.target === field && event.key === "Enter") field.blur();
+    if (event.target === field || event.ctrlKey || event.metaKey || event.altKey) return;
     const index = Number(event.key) - 1;
     if (data.answers[index] !== undefined) choose(index);
     else if (event.key === "ArrowLeft") move(-1);
