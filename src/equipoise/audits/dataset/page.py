@@ -1,8 +1,20 @@
 """The page of an audit of a data set."""
 
-from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, Section, Table, TableSection, has, panels, rows
+from dataclasses import replace
+
+from equipoise.core import AuditResult, Verdict
+from equipoise.report.blocks import (
+    Page,
+    Section,
+    Summary,
+    Table,
+    TableSection,
+    has,
+    panels,
+    rows,
+)
 from equipoise.report.plots import Axis, intervals, labelled_points
+from equipoise.report.summary import summarize
 from equipoise.report.text import count
 
 MOST_GROUPS = 30
@@ -69,8 +81,24 @@ pictures = TableSection(
 )  # fmt: skip
 
 
+LEADS = ("representation", "representation_gap", "label_gap", "cramers_v")
+
+
+def summary(result: AuditResult) -> Summary:
+    """Return the first screen: a data set is mended by its curator."""
+    found = summarize(result, LEADS)
+    if not any(one.badge and one.badge.verdict is Verdict.DISPARITY for one in found.statements):
+        return found
+    steps = (
+        "Look at images of the first finding, and check their labels.",
+        "Collect images of groups, and of labels within groups, that are rare; or weigh them.",
+    )
+    return replace(found, steps=steps)
+
+
 PAGE = Page(
-    leads=("representation", "representation_gap", "label_gap", "cramers_v"),
+    leads=LEADS,
+    summary=summary,
     by_group=("representation_gap", "label_gap", "missing_rate", "image_defect_rate"),
     subjects="labels",
     sections=(representation, labels, pictures),

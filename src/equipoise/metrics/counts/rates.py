@@ -961,6 +961,7 @@ register(
         kinds=("dataset",),
         groups_harm="higher",
         group_label="share of images with the label",
+        clause="In {model}, {subject} is the label of {groups}",
         definition=(
             "Largest minus smallest share of the labelled images of a group that have the label. "
             "Summary: the largest over labels."
@@ -975,6 +976,7 @@ register(
         rest="missing_rate",
         kinds=("dataset",),
         group_label="share of images without a value",
+        clause="In {model}, {subject} is missing for {groups}",
         definition="Share of images of which a label or an attribute is missing.",
         direction="Higher: the group's images are annotated less often.",
         reference="equipoise: rows without a value are in no other metric",
@@ -984,6 +986,7 @@ register(
         rest="image_defect_rate",
         kinds=("dataset",),
         group_label="share of images with the defect",
+        clause="In {model}, {groups} have the defect {subject}",
         definition=(
             "Share of images that can't be read, are small or elongated, or have the same bytes as "
             "another image."

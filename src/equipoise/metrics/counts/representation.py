@@ -257,7 +257,6 @@ register(
     _spec(
         name="representation_gap",
         title="Difference from the reference population",
-        unit="points",
         definition=(
             "Largest absolute difference over groups between the share of images and the share in "
             "a reference population, given as exact or counted in another data set."
