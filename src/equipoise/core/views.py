@@ -24,6 +24,7 @@ _LATEX = str.maketrans({
     "–": "--", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$", "·": r"$\cdot$", "…": r"\dots{}",
     "“": "``", "”": "''", "’": "'", "\u00a0": "~", "\u202f": r"\,", "≤": r"$\leq$", "<": r"$<$",
     ">": r"$>$", "‖": r"$\parallel$", "▲": r"$\ast$",
+    "↓": r"$\downarrow$", "↑": r"$\uparrow$",
 })  # fmt: skip
 
 

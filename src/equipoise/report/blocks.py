@@ -84,6 +84,9 @@ class Number:
     high: float
     marks: tuple[Mark, ...] = ()
 
+    def __str__(self) -> str:
+        return " ".join((self.text, *(mark.symbol for mark in self.marks)))
+
 
 Cell = str | Badge | Number
 

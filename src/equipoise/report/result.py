@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from equipoise.core import AuditResult, Family
 from equipoise.core.finding import findings_to_table
 from equipoise.core.views import Mark, Plot, TextTable
-from equipoise.report.blocks import Page, Statement, Summary, Table
+from equipoise.report.blocks import Page, Statement, Summary, Table, Words
 from equipoise.report.by_group import group_table
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.overview import all_findings
@@ -74,8 +74,13 @@ class Result(AuditResult):
     def table(self) -> TextTable:
         """Return the results by group; all findings where no metric has values by group."""
         section = group_table(self, self.shown_page.by_group) or all_findings(self.findings)
-        tables = [each for each in section.blocks if isinstance(each, Table)] if section else []
-        return text_table(tables[0]) if tables else TextTable("No findings", (), ())
+        blocks = section.blocks if section else ()
+        tables = [each for each in blocks if isinstance(each, Table)]
+        if not tables:
+            return TextTable("No findings", (), ())
+        notes = [" ".join(each.items) for each in blocks if isinstance(each, Words)]
+        table = text_table(tables[0])
+        return replace(table, caption=". ".join([table.caption, *notes[:1]]))
 
     def plot(self) -> Plot:
         """Return the chart of the first screen, which notebooks show."""
