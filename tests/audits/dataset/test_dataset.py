@@ -136,10 +136,10 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     found = {one.subject: one for one in result.findings if one.metric == "image_defect_rate"}
     assert found["under 50,176 pixels"].value == pytest.approx(0.5)
     assert found["same bytes as another"].value == pytest.approx(40 / 120, abs=0.01)
-    assert {one.verdict for name, one in found.items() if name != "unreadable"} == {
+    assert {one.verdict for name, one in found.items() if name != "of unknown size"} == {
         Verdict.DISPARITY
     }
-    assert found["unreadable"].value == pytest.approx(1 / 120)
+    assert found["of unknown size"].value == pytest.approx(1 / 120)
     facts = {row["group"]: row for row in result.tables["image_facts"].to_pylist()}
     assert (facts["b"]["n"], facts["b"]["width"], facts["b"]["height"]) == (119, 260, 250)
     for number in range(240):
@@ -172,6 +172,14 @@ def test_labels_of_a_data_set_are_compared_one_by_one(tmp_path):
     assert {*found} == {"handbag", "chair"}
     assert found["handbag"].value == 1.0
     assert found["handbag"].verdict == Verdict.DISPARITY
+    # Without files the sizes are those that the data set states.
+    assert {row["width"] for row in result.tables["image_facts"].to_pylist()} == {640}
+
+
+def test_a_reference_of_other_names_is_refused():
+    with pytest.raises(DataError) as raised:
+        run(fair(1), reference={"shares": {"g": {"A": 1, "B": 1}}})
+    assert "A" in raised.value.problem
 
 
 @pytest.mark.parametrize(

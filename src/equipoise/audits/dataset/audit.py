@@ -41,6 +41,7 @@ from equipoise.core import (
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import percent, shortened
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
+from equipoise.data.problems import listed
 from equipoise.data.tables import ROW_NUMBER
 from equipoise.evidence import picture_facts
 from equipoise.metrics.counts import Counts, count
@@ -71,6 +72,7 @@ _COLUMNS = {
     ),
     "image_facts": "model groups group +n #width #height #pixels #ratio",
 }
+_SIDES = ("width", "height")
 _NO_REFERENCE = "no reference population is given: groups are held against equal shares"
 
 
@@ -187,6 +189,21 @@ class Dataset(Audit[Config, DatasetData, Design]):
             designs += [Design(name, groups, left, data, units, pairs) for name in data.models]
         return designs
 
+    def check(self, config: Config, data: DatasetData, design: Design) -> None:
+        """Refuse groups of which fewer than two are large, or none is in the reference."""
+        super().check(config, data, design)
+        reference = data.reference.get(design.groups.name)
+        if reference is None:
+            return
+        known = reference.names if isinstance(reference, Groups) else tuple(map(str, reference))
+        if not {*known} & {*design.groups.names}:
+            raise DataError(
+                f"groups {design.groups.name}: none is in the reference, which has {listed(known)}",
+                file=data.images.name,
+                expected=f"the same names in both, such as {listed(design.groups.names)}",
+                fix="write them alike, or rename them with a rule `value_groups`",
+            )
+
     def measure(
         self, config: Config, data: DatasetData, design: Design, resampling: Resampling | None
     ) -> Measured:
@@ -270,7 +287,9 @@ def _marks(images: Known, items: Items, options: LabelOptions) -> dict[str, Bool
 
 
 def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
-    """Return the size of each image, and whether its bytes repeat; no sizes without files.
+    """Return the size of each image, and whether its bytes repeat.
+
+    Without files, sizes are those that the data set states, if any.
 
     Raises
     ------
@@ -279,7 +298,7 @@ def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
     """
     pictures = images.pictures
     if pictures is None:
-        return None, np.zeros(len(items), np.bool_)
+        return _stated(images, items), np.zeros(len(items), np.bool_)
     found = picture_facts(pictures)
     if np.isnan(found.sizes).all():
         raise DataError(
@@ -291,6 +310,19 @@ def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
     places = {name: place for place, name in enumerate(pictures.ids.tolist())}
     order = [places[name] for name in items.ids.tolist()]
     return found.sizes[order], found.repeated[order]
+
+
+def _stated(images: Known, items: Items) -> Floats | None:
+    """Return the sizes that a data set states, such as COCO; None where it doesn't."""
+    frame = None if images.table is None else images.table.frame
+    if frame is None or not {*_SIDES} <= {*frame.columns}:
+        return None
+    numbers = dict(
+        zip(frame[images.id], frame.select(pl.col(_SIDES).cast(float)).rows(), strict=True)
+    )
+    nothing = (math.nan, math.nan)
+    sizes = [numbers.get(name, nothing) for name in items.ids.tolist()]
+    return np.array(sizes, dtype=np.float64)
 
 
 def _reference(
@@ -501,7 +533,7 @@ def _rates(
         unread, small = np.isnan(width), width * height < options.pixels
         longer, shorter = np.fmax(width, height), np.fmin(width, height)
         marked |= {
-            ("image_defect_rate", "unreadable"): unread,
+            ("image_defect_rate", "of unknown size"): unread,
             ("image_defect_rate", f"under {options.pixels:,} pixels"): small,
             ("image_defect_rate", f"longer than {options.ratio:g} : 1"): (
                 longer > options.ratio * shorter
