@@ -6,17 +6,19 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from equipoise.core import (
     Estimate,
     Floats,
+    GroupLabels,
     Groups,
     GroupValue,
     InputError,
     Integers,
+    Labels,
     Part,
     no_ends,
     parts_to_table,
@@ -36,50 +38,28 @@ REFERENCE = "the reference"
 _UNSEEN = 0.5
 
 
-@record
-class Population:
-    """Shares of groups that a data set is held against.
-
-    Attributes
-    ----------
-    shares : mapping of str to float
-        By display name of the group; they sum to 1.
-    n : float
-        Images that the shares were counted in; infinite where they are known exactly.
-    """
-
-    shares: Mapping[str, float]
-    n: float = math.inf
-
-    @classmethod
-    def of(cls, given: Any, units: Any = None) -> Population:
-        """Return the shares of groups of another data set, or given shares or counts.
-
-        Raises
-        ------
-        InputError
-            When numbers are negative, not finite or all 0.
-        """
-        if isinstance(given, Groups):
-            sizes = dict(zip(given.names, given.counts.tolist(), strict=True))
-            total = int(given.counts.sum())
-            rows = independent_rows(given.codes, units)
-            return cls({name: n / max(total, 1) for name, n in sizes.items() if n}, rows)
-        numbers = np.array([*map(float, given.values())])
-        if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
-            raise InputError(
-                f"reference: {dict(given)!r}; expected a share or count of each group, at least 0 "
-                "and not all 0"
-            )
-        return cls(dict(zip(map(str, given), (numbers / numbers.sum()).tolist(), strict=True)))
+def _population(given: Mapping[str, float] | Groups) -> tuple[dict[str, float], float]:
+    """Return the shares of a reference, and the independent images that they were counted in."""
+    if isinstance(given, Groups):
+        sizes = dict(zip(given.names, given.counts.tolist(), strict=True))
+    else:
+        sizes = {str(name): float(one) for name, one in given.items()}
+    numbers = np.array([*sizes.values()])
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
+        raise InputError(
+            f"reference: {sizes!r}; expected a share or count of each group, at least 0 and not "
+            "all 0"
+        )
+    total = float(numbers.sum())
+    shares = {name: one / total for name, one in sizes.items() if one}
+    return shares, total if isinstance(given, Groups) else math.inf
 
 
 def representation(
-    groups: Any,
-    reference: Any,
+    groups: GroupLabels,
+    reference: Mapping[str, float] | Groups,
     *,
-    units: Any = None,
-    reference_units: Any = None,
+    units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Largest difference between the shares of groups and those in a reference population.
@@ -91,8 +71,8 @@ def representation(
     reference : mapping of str to number, or Groups
         Share or count of each group by its display name, such as "Black, female", taken as
         exact; or the groups of another data set, which is a sample like this one.
-    units, reference_units : array-like (n,), optional
-        Units that repeat in either, such as persons.
+    units : array-like (n,), optional
+        Units that repeat, such as persons.
     drawing
         resampling and rng, see `equipoise.metrics`.
 
@@ -112,15 +92,15 @@ def representation(
     """
     own = Groups.of(groups)
     resampling, seed = drawing.get("resampling", DEFAULT), drawing.get("rng", 0)
-    population = Population.of(reference, reference_units)
+    shares, of = _population(reference)
     sizes = {name: many for name, many in zip(own.names, own.counts.tolist(), strict=True) if many}
-    if not sizes or not population.shares:
-        raise InputError("no image has a group; expected at least one in each data set")
-    names = tuple(dict.fromkeys((*sizes, *population.shares)))
+    if not sizes:
+        raise InputError("no image has a group; expected at least one that has")
+    names = tuple(dict.fromkeys((*sizes, *shares)))
     n = np.array([sizes.get(name, 0) for name in names])
-    target = np.array([population.shares.get(name, 0.0) for name in names])
+    target = np.array([shares.get(name, 0.0) for name in names])
     rows = independent_rows(own.codes, units)
-    sides = _Sides(names, n / n.sum(), rows, target, population.n)
+    sides = _Sides(names, n / n.sum(), rows, target, of)
     null = None
     if resampling is not None:
         draws = null_draws(resampling, MAX_DRAWN_CELLS // len(names))
@@ -128,13 +108,13 @@ def representation(
     finest, apart = resolution_of(resampling), float(np.abs(sides.shares - target).max())
     every = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
     held = against(every, apart, "higher", sides.hypothesis, resolution=finest)
-    how = "Wilson" if math.isinf(population.n) else "Newcombe"
+    how = "Wilson" if math.isinf(of) else "Newcombe"
     return make_estimate(
         "representation_gap",
         apart,
         dict(zip(names, n.tolist(), strict=True)),
         NO_INTERVAL if resampling is None else f"{how}, simultaneous over groups",
-        params={"reference": {name: round(one, 12) for name, one in population.shares.items()}},
+        params={"reference": {name: round(one, 12) for name, one in shares.items()}},
         **_drawn(held).fields("no resampling was asked for"),
         by=parts_to_table([*sides.parts(n.tolist(), null, level_of(resampling), finest)]),
         excluded={"no group": own.n_missing},
