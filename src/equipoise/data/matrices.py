@@ -412,10 +412,14 @@ def read_word_vectors(path: Path, wanted: Set[str]) -> tuple[list[str], AnyArray
     header = len(first) == 2 and all(part.isdigit() for part in first)
     width = int(first[1]) if header else len(first) - 1
     found: dict[str, AnyArray] = {}
+    # Most lines are of other words, which their beginnings tell.
+    begin = {word.partition(" ")[0].encode() for word in wanted}
     for row, line in enumerate(content.split(b"\n")[header:], start=1):
+        if line.partition(b" ")[0] not in begin:
+            continue
         word, *numbers = line.rstrip().rsplit(b" ", width)
         text = word.decode(errors="replace")
-        if not line.strip() or text not in wanted or text in found:
+        if text not in wanted or text in found:
             continue
         try:
             found[text] = np.array(numbers, dtype=np.float32)
