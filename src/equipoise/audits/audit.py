@@ -17,6 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import polars as pl
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
@@ -301,6 +302,10 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
     def save(self, folder: Path, data: DataT) -> None:
         """Write into a run what `compare` reads beside the findings."""
+
+    def examples(self, config: ConfigT, data: DataT) -> Mapping[str, pl.DataFrame]:
+        """Return the images behind the findings of each model, see `evidence.write_examples`."""
+        return {}
 
     def compare(
         self,
@@ -658,6 +663,18 @@ def compare_runs(
     return audit.compare(runs, folders, progress)
 
 
-def save(config: AuditConfig, folder: Path, data: Any) -> None:
-    """Write into a run what `compare_runs` reads beside its findings."""
-    audit_of(config.audit).save(folder, data)
+def save(inputs: AnyInputs, folder: Path) -> None:
+    """Write into a run what `compare_runs` reads, and the examples that `equipoise review` shows.
+
+    Examples are written where the config says where the pictures are.
+    """
+    from equipoise.evidence import write_examples
+
+    config, data = inputs.config, inputs.data
+    audit = audit_of(config.audit)
+    audit.save(folder, data)
+    images = inputs.models.sets.get("images")
+    pictures = None if images is None else images.pictures
+    if pictures is not None:
+        rows, seed = audit.examples(config, data), config.resampling.seed
+        write_examples(folder, data.ids, audit.groups(config, data), pictures, rows, seed)

@@ -25,6 +25,7 @@ _COMMANDS = {
     "plan": "audit",
     "audit": "audit",
     "report": "audit",
+    "review": "review",
     "export": "audit",
     "compare": "audit",
     "check": "audit",

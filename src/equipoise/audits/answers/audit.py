@@ -241,6 +241,20 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         """Return the groups of all images."""
         return groups_of(config.data, data.rows)
 
+    def examples(self, config: Config, data: AnswersData) -> dict[str, pl.DataFrame]:
+        """Return the images with the answer to each question."""
+        parts: dict[str, list[pl.DataFrame]] = {}
+        for key, (model, question) in data.asked.items():
+            answers = next(reversed(data.rows.models[key].versions.values())).coded
+            rows = pl.DataFrame(
+                {
+                    "place": np.arange(len(data.ids)),
+                    "subject": pl.Series(answers.values.tolist(), dtype=pl.String),
+                }
+            ).with_columns(outcome=pl.lit(question or "answer"), label=pl.col("subject"))
+            parts.setdefault(model, []).append(rows.drop_nulls("subject"))
+        return {model: pl.concat(own) for model, own in parts.items()}
+
     def designs(self, config: Config, data: AnswersData) -> list[AnswersDesign]:
         """Return every combination of model, question, version and groups.
 

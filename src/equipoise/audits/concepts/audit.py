@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
@@ -15,7 +16,7 @@ from equipoise.audits.against_rest import leaf
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, numbers_of, placed
 from equipoise.audits.concepts.config import BASELINE, Config, Version
-from equipoise.audits.concepts.data import ConceptData, load
+from equipoise.audits.concepts.data import ConceptData, Scores, load
 from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.config_fields import RowsConfig
 from equipoise.audits.engines.broken import trivial_hits
@@ -235,6 +236,11 @@ class Concepts(Audit[Config, ConceptData, Design]):
         """Return the groups of all rows in the baseline."""
         baseline = config.every_version[0]
         return [_groups(config, data, group, baseline) for group in config.data.groups]
+
+    def examples(self, config: Config, data: ConceptData) -> dict[str, pl.DataFrame]:
+        """Return the labelled images of each concept, and others with the highest scores."""
+        mapping = config.every_version[0].choices.map
+        return {name: _examples(data, one, mapping) for name, one in data.models.items()}
 
     def designs(self, config: Config, data: ConceptData) -> list[Design]:
         """Return every combination of model, groups and version."""
@@ -659,3 +665,25 @@ def _group_rows(run: Run) -> Iterator[Row]:
                 "threshold": float(found.thresholds[concept]),
                 "reason": found.reasons[concept][group],
             }  # fmt: skip
+
+
+# Images without the label that a person may look at, per concept.
+_FALSE_ALARMS = 300
+
+
+def _examples(data: ConceptData, model: Scores, mapping: str | None) -> pl.DataFrame:
+    labels = data.labels.by_image(model.concepts, mapping)
+    scores = model.by_image(mapping)
+    parts = []
+    for column, concept in enumerate(model.concepts):
+        own = pl.DataFrame(
+            {
+                "place": np.arange(len(labels), dtype=np.uint32),
+                "outcome": np.where(labels[:, column], "labelled", "not labelled"),
+                "score": scores[:, column].astype(np.float32),
+            }
+        ).filter(pl.col("score").is_finite())
+        has = pl.col("outcome") == "labelled"
+        parts += [own.filter(has), own.filter(~has).top_k(_FALSE_ALARMS, by="score")]
+        parts[-2:] = [one.with_columns(subject=pl.lit(concept)) for one in parts[-2:]]
+    return pl.concat(parts)

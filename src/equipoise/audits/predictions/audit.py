@@ -67,7 +67,14 @@ from equipoise.core import (
     table_of,
     unwarned,
 )
-from equipoise.data import Coded, PredictionData, Reading, join_predictions, read_predictions
+from equipoise.data import (
+    Coded,
+    ModelPredictions,
+    PredictionData,
+    Reading,
+    join_predictions,
+    read_predictions,
+)
 from equipoise.data.labels import Choices, Outputs, read_labels
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
@@ -338,6 +345,14 @@ class Predictions(Audit[Config, ScoredData, Design]):
 
         write_predictions(folder, data)
 
+    def examples(self, config: Config, data: ScoredData) -> dict[str, pl.DataFrame]:
+        """Return hits of each class, and wrong predictions of both classes that they are about."""
+        return {name: _examples(data.coded_target, one) for name, one in data.models.items()}
+
+    def examples(self, config: Config, data: ScoredData) -> dict[str, pl.DataFrame]:
+        """Return hits of each class, and wrong predictions of both classes that they are about."""
+        return {name: _examples(data.coded_target, one) for name, one in data.models.items()}
+
     def compare(
         self,
         runs: Mapping[str, AuditResult],
@@ -581,3 +596,54 @@ def _labels(
         rows=len(outputs.ids),
         choices=choices,
     )
+
+
+def _examples(target: Coded, model: ModelPredictions) -> pl.DataFrame:
+    made = next(iter(model.versions.values()))
+    names = pl.Series(target.values.tolist(), dtype=pl.String)
+    score = None if made.probabilities is None else made.probabilities.max(axis=1)
+    rows = pl.DataFrame(
+        {
+            "place": np.arange(len(names), dtype=np.uint32),
+            "subject": names,
+            "label": pl.Series(made.coded.values.tolist(), dtype=pl.String),
+            "score": score,
+        }
+    ).filter(pl.col("subject").is_not_null())
+    right = pl.col("subject") == pl.col("label")
+    own = rows.with_columns(
+        outcome=pl.when(pl.col("label").is_null())
+        .then(pl.lit("no answer"))
+        .when(right)
+        .then(pl.lit("true positive"))
+        .otherwise(pl.lit("miss"))
+    )
+    wrong = rows.filter(~right).with_columns(
+        outcome=pl.lit("false alarm"), subject=pl.col("label"), label=pl.col("subject")
+    )
+    return pl.concat([own, wrong.select(own.columns)])
+
+
+def _examples(target: Coded, model: ModelPredictions) -> pl.DataFrame:
+    """Return images by true class, and wrong predictions again by the class predicted."""
+    made = next(iter(model.versions.values()))
+    rows = pl.DataFrame(
+        {
+            "place": np.arange(len(target.codes), dtype=np.uint32),
+            "subject": pl.Series(target.values.tolist(), dtype=pl.String),
+            "label": pl.Series(made.coded.values.tolist(), dtype=pl.String),
+            "score": None if made.probabilities is None else made.probabilities.max(axis=1),
+        }
+    ).filter(pl.col("subject").is_not_null())
+    right, silent = pl.col("subject") == pl.col("label"), pl.col("label").is_null()
+    own = rows.with_columns(
+        outcome=pl.when(silent)
+        .then(pl.lit("no answer"))
+        .when(right)
+        .then(pl.lit("true positive"))
+        .otherwise(pl.lit("miss"))
+    )
+    wrong = rows.filter(~right).with_columns(
+        outcome=pl.lit("false alarm"), subject=pl.col("label"), label=pl.col("subject")
+    )
+    return pl.concat([own, wrong.select(own.columns)])

@@ -164,7 +164,7 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
             inputs = audits.prepare(config, base=base, progress=progress)
             result = audits.run(inputs, base=base, progress=progress)
         write(result, folder)
-        audits.save(config, folder, inputs.data)
+        audits.save(inputs, folder)
         (folder / "config.yaml").write_bytes(text)
     return result
 

@@ -475,6 +475,9 @@ def beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
     return replace(draft, finding=described)
 
 
+# Images of a query that a person may look at, over all groups and in each.
+_SHOWN = 100
+
 ConfigT = TypeVar("ConfigT", bound=QueryAudit)
 RankingT = TypeVar("RankingT", bound=RankingAudit)
 DesignT = TypeVar("DesignT", bound=Design)
@@ -500,6 +503,12 @@ class ByQuery(Audit[ConfigT, RankingData, DesignT]):
         return group_sizes.groups_by(
             section.groups, data.images.columns, min_size=section.min_group_size
         )
+
+    def examples(self, config: ConfigT, data: RankingData) -> dict[str, pl.DataFrame]:
+        """Return the images that each query ranks first, over all and in each group."""
+        codes = self.groups(config, data)[0].codes
+        subjects = None if config.data.subject is None else data.images.columns[config.data.subject]
+        return {name: one.best(codes, subjects, _SHOWN) for name, one in data.models.items()}
 
     def sizes(self, config: ConfigT, data: RankingData) -> Iterator[group_sizes.Row]:
         """Return the sizes of the groups that the first model compares, of marginals, too."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.audits.columns import ImageData, check_one_space, rows_of
 from equipoise.audits.engines.rankings.config import (
@@ -19,7 +20,7 @@ from equipoise.audits.engines.rankings.config import (
 )
 from equipoise.audits.engines.rankings.preferences import Hypothesis
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
-from equipoise.core import DataError, Floats, Integers, Objects, record
+from equipoise.core import DataError, Floats, Integers, Integers32, Objects, record
 from equipoise.core.types import FileFacts
 from equipoise.data import (
     ArraySource,
@@ -197,6 +198,47 @@ class Scored:
     failed: str = ""
     rescaled: bool = False
     scale: float | None = None
+
+    def best(self, codes: Integers32, subjects: Objects | None, k: int) -> pl.DataFrame:
+        """Return the k images that each query ranks first, over all and in each group.
+
+        Parameters
+        ----------
+        codes : ndarray of int32, shape (n,)
+            Group of each image.
+        subjects : ndarray of str objects, shape (n,), or None
+            Where each image is ranked for its own subject alone.
+        k : int
+
+        Returns
+        -------
+        polars.DataFrame
+            `place`, `subject`, `outcome`, `score`.
+        """
+        parts = []
+        for place, query in enumerate(self.queries):
+            rows = np.arange(len(self.used))
+            if subjects is not None:
+                rows = np.flatnonzero(subjects[self.used] == query)
+            if isinstance(self.scores, CosineScores):
+                scores = self.scores.of_query(place, rows)
+            else:
+                scores = (self.scores if self.scores.ndim == 1 else self.scores[place])[rows]
+            ranked = pl.DataFrame(
+                {"place": self.used[rows], "score": scores, "group": codes[self.used[rows]]}
+            ).sort("score", descending=True, maintain_order=True)
+            first = pl.int_range(pl.len()) < k
+            parts.append(
+                ranked.filter(first | first.over("group"))
+                .with_columns(
+                    subject=pl.lit(query),
+                    outcome=pl.when(first)
+                    .then(pl.lit(f"top {k}"))
+                    .otherwise(pl.lit(f"top {k} of the group")),
+                )
+                .drop("group")
+            )
+        return pl.concat(parts)
 
     def notes(self, model: str) -> Iterator[str]:
         """Yield what was done to the embeddings, and which images and queries aren't used."""

@@ -1,0 +1,31 @@
+"""The command `review`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from equipoise.cli.terminal import PATH, say
+
+
+@click.command("review", epilog="Example: equipoise review runs/first")
+@click.argument("run", type=PATH)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port; any free one unless given."
+)
+@click.option(
+    "--images",
+    type=PATH,
+    metavar="FOLDER",
+    help="Folder of the images, where the paths of RUN no longer hold.",
+)
+def review_command(run: Path, port: int, images: Path | None) -> None:
+    """Show the images behind each finding of RUN on a local page.
+
+    The page is served on this machine alone, to who has the printed address. Ctrl-C ends it.
+    """
+    from equipoise.review.server import serve
+
+    for address in serve(run, port=port, folder=images):
+        say(f"review: {address}")

@@ -1,0 +1,392 @@
+"""The local page of `equipoise review`: findings, the images behind them, and who may see them."""
+
+from __future__ import annotations
+
+import io
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import Container, Iterator
+from dataclasses import asdict, replace
+from functools import cache, cached_property
+from http import HTTPStatus
+from importlib.resources import files
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from equipoise.audits.config import parse_config
+from equipoise.core import ConfigError, Finding, MissingExtraError, record
+from equipoise.core.files import read_regular
+from equipoise.evidence import ImageError, Pictures, decode
+from equipoise.report.text import verdict_title, visible
+from equipoise.report.words import heading, ranked, sentence
+from equipoise.review.examples import ORDERS, Examples, Selection
+from equipoise.review.thumbnails import find_pictures
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+COOKIE = "equipoise_review"
+_POLICY = (
+    "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_ASSETS = {"review.css": "text/css", "review.js": "text/javascript"}
+# Pixels of the longer side of a thumbnail and of a large picture; bytes of thumbnails that are
+# kept in memory.
+_SMALL, _LARGE, _KEPT = 240, 1200, 64 << 20
+
+
+class Guard:
+    """Serves requests of this page alone: right host, right origin, right token, known path.
+
+    Parameters
+    ----------
+    app : ASGI application
+    host : str
+        Address with its port, as the browser names it.
+    token : str
+        Given in the address once, and then in a cookie.
+    """
+
+    def __init__(self, app: ASGIApp, host: str, token: str) -> None:
+        self.app = app
+        port = host.rpartition(":")[2]
+        self.hosts = {host, f"localhost:{port}"}
+        self.token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 403 to every request that is not the page's own."""
+        from starlette.requests import Request
+        from starlette.responses import PlainTextResponse, RedirectResponse
+
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        headers = request.headers
+        origins = {f"http://{host}" for host in self.hosts}
+        given = request.query_params.get("token", "")
+        answer: ASGIApp = self.app
+        if headers.get("host") not in self.hosts or headers.get("origin", "") not in {"", *origins}:
+            answer = PlainTextResponse("This page is not served here.", HTTPStatus.FORBIDDEN)
+        elif given and self._right(given):
+            redirect = RedirectResponse(request.url.path, HTTPStatus.SEE_OTHER)
+            redirect.set_cookie(self._name, self.token, httponly=True, samesite="strict")
+            answer = redirect
+        elif given or not self._right(request.cookies.get(self._name, "")):
+            answer = PlainTextResponse(
+                "Open the address that `equipoise review` printed.", HTTPStatus.FORBIDDEN
+            )
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += [
+                    (name.encode(), text.encode()) for name, text in _HEADERS.items()
+                ]
+            await send(message)
+
+        await answer(scope, receive, with_headers)
+
+    @property
+    def _name(self) -> str:
+        # Cookies don't keep ports apart.
+        return f"{COOKIE}_{min(self.hosts).rpartition(':')[2]}"
+
+    def _right(self, token: str) -> bool:
+        return secrets.compare_digest(token.encode(), self.token.encode())
+
+
+class Thumbnails:
+    """Small pictures of a run's images, made on demand; the latest are kept in memory.
+
+    Parameters
+    ----------
+    examples : Examples
+    folder : Path, optional
+        Where the files are, by image id, in place of where the run says.
+    limit : int
+        Bytes to keep.
+    """
+
+    def __init__(self, examples: Examples, folder: Path | None = None, limit: int = _KEPT) -> None:
+        self.examples = examples
+        self.folder = folder
+        self.limit = limit
+        self.size = 0
+        self._kept: OrderedDict[tuple[int, int, bool], bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, place: int, side: int, *, blurred: bool = False) -> bytes:
+        """Return a JPEG without metadata.
+
+        Raises
+        ------
+        OSError, ImageError
+            If the file can't be read.
+        """
+        key = place, side, blurred
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = self._made(place, side, blurred=blurred)
+        with self._lock:
+            self._kept[key] = made
+            self.size += len(made)
+            while self.size > self.limit:
+                self.size -= len(self._kept.popitem(last=False)[1])
+        return made
+
+    def _made(self, place: int, side: int, *, blurred: bool) -> bytes:
+        from PIL import Image, ImageFilter
+
+        picture = Image.fromarray(decode(self._read(place)))
+        picture.thumbnail((side, side))
+        if blurred:
+            picture = picture.filter(ImageFilter.GaussianBlur(max(picture.size) / 24))
+        buffer = io.BytesIO()
+        picture.save(buffer, "JPEG", quality=82)
+        return buffer.getvalue()
+
+    def _read(self, place: int) -> bytes:
+        name, file = self.examples.facts([place])[place]
+        if file is not None and self.folder is None:
+            return read_regular(str(self.examples.run / file))
+        if name not in self._places:
+            raise OSError(f"there is no file for {name!r}")
+        return self._pictures.read(self._places[name])
+
+    @cached_property
+    def _pictures(self) -> Pictures:
+        resolved = self.examples.result.manifest.resolved
+        return find_pictures(parse_config(resolved), self.examples.run, self.folder)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        names = [str(name) for name in self._pictures.ids]
+        stems = {name.rpartition(".")[0]: place for place, name in enumerate(names)}
+        return {**stems, **{name: place for place, name in enumerate(names)}}
+
+
+@record
+class ReviewPage:
+    """The pages of a run.
+
+    Attributes
+    ----------
+    examples : Examples
+    thumbnails : Thumbnails
+    """
+
+    examples: Examples
+    thumbnails: Thumbnails
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Findings that compare groups, those that matter first."""
+        return ranked(one for one in self.examples.result.findings if one.by_group)
+
+    def index(self, request: Request) -> Response:
+        """List the findings."""
+        wanted = {name: request.query_params.get(name, "") for name in ("model", "verdict")}
+        rows = [
+            {
+                "place": place,
+                "sentence": sentence(one),
+                "heading": heading(one),
+                "verdict": verdict_title(one.verdict),
+                "model": one.model,
+            }
+            for place, one in enumerate(self.findings)
+        ]
+        choices = {name: list(dict.fromkeys(str(row[name]) for row in rows)) for name in wanted}
+        shown = [
+            row for row in rows if all(chosen in ("", row[name]) for name, chosen in wanted.items())
+        ]
+        many = len(shown)
+        return self._page(
+            "index", findings=shown[:_MOST], many=many, choices=choices, wanted=wanted,
+            images=len(self.examples),
+        )  # fmt: skip
+
+    def finding(self, request: Request) -> Response:
+        """Show the images behind a finding, side by side by group."""
+        place = request.path_params["place"]
+        if place >= len(self.findings):
+            return _forbidden()
+        finding = self.findings[place]
+        outcomes = self.examples.outcomes(finding)
+        asked = request.query_params
+        outcome = asked.get("outcome", "") or next(iter(outcomes), "")
+        labels, groups = self.examples.labels(finding, outcome), self.examples.groups(finding)
+        try:
+            chosen = Selection(
+                outcome=_one_of(outcome, outcomes),
+                label=_one_of(asked.get("label", ""), labels),
+                group=_one_of(asked.get("group", ""), groups),
+                order=_one_of(asked.get("order", "") or ORDERS[0], ORDERS),
+                page=max(0, int(asked.get("page", "0"))),
+            )
+        except ValueError:
+            return _forbidden()
+        columns = [*self.examples.select(finding, chosen)]
+        blurred = asked.get("blur", "") == "yes"
+
+        def address(**changes: str | int) -> str:
+            values = asdict(replace(chosen, **{"page": 0, **changes}))  # type: ignore[arg-type]
+            values.pop("size")
+            given = {name: value for name, value in values.items() if value}
+            return "?" + urlencode(given | ({"blur": "yes"} if blurred else {}))
+
+        more = any(one.total > (chosen.page + 1) * chosen.size for one in columns)
+        return self._page(
+            "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
+            verdict=verdict_title(finding.verdict), outcomes=outcomes, labels=labels,
+            groups=groups, orders=ORDERS, chosen=chosen, columns=columns, blurred=blurred,
+            address=address, more=more, seed=self.examples.result.manifest.seed, place=place,
+            side=_SMALL, before=place - 1, after=place + 1, last=len(self.findings) - 1,
+        )  # fmt: skip
+
+    def image(self, request: Request) -> Response:
+        """Return a picture of the run by its place."""
+        from starlette.responses import Response
+
+        place, size = request.path_params["place"], request.path_params["size"]
+        if place >= len(self.examples) or size not in _SIDES:
+            return _forbidden()
+        blurred = request.query_params.get("blur", "") == "yes"
+        try:
+            content = self.thumbnails.get(place, _SIDES[size], blurred=blurred)
+        except (ImageError, OSError):
+            return Response(status_code=HTTPStatus.NOT_FOUND)
+        return Response(content, media_type="image/jpeg")
+
+    def _page(self, name: str, **values: Any) -> Response:
+        from starlette.responses import HTMLResponse
+
+        template = _templates().get_template(f"{name}.html.j2")
+        title = self.examples.run.resolve().name
+        return HTMLResponse(template.render(title=title, **values))
+
+
+# Findings of one page, and sides of pictures by the name in an address.
+_MOST = 300
+_SIDES = {"small": _SMALL, "large": _LARGE}
+
+
+def _one_of(value: str, known: Container[str]) -> str:
+    if value and value not in known:
+        raise ValueError(value)
+    return value
+
+
+def _forbidden() -> Response:
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse("There is no such page.", HTTPStatus.FORBIDDEN)
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, PackageLoader
+
+    def shown(value: Any) -> Any:
+        plain = isinstance(value, str) and not hasattr(value, "__html__")
+        return visible(value) if plain else value
+
+    loader = PackageLoader("equipoise.review", "assets")
+    return Environment(
+        loader=loader, autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def _asset(request: Request) -> Response:
+    from starlette.responses import Response
+
+    name = request.path_params["name"]
+    if name not in _ASSETS:
+        return _forbidden()
+    content = files("equipoise.review").joinpath("assets", name).read_bytes()
+    return Response(content, media_type=_ASSETS[name])
+
+
+def application(run: Path, host: str, token: str, folder: Path | None = None) -> ASGIApp:
+    """Return the web application of a run.
+
+    Parameters
+    ----------
+    run : Path
+    host : str
+        Address and port that it is served at, such as "127.0.0.1:8000".
+    token : str
+        What the first address must have.
+    folder : Path, optional
+        Folder of the images, where the run's own paths no longer hold.
+
+    Raises
+    ------
+    RunError
+        If it is no run, or has no images.
+    MissingExtraError
+        If Starlette is not installed.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+    except ImportError as error:
+        raise MissingExtraError("starlette", "review") from error
+    examples = Examples.of(run)
+    page = ReviewPage(examples, Thumbnails(examples, folder))
+    routes = [
+        Route("/", page.index),
+        Route("/finding/{place:int}", page.finding),
+        Route("/image/{size}/{place:int}", page.image),
+        Route("/assets/{name}", _asset),
+        Route("/{rest:path}", lambda _: _forbidden()),
+    ]
+    return Guard(Starlette(routes=routes), host, token)
+
+
+def serve(run: Path, *, port: int = 0, folder: Path | None = None) -> Iterator[str]:
+    """Yield the address, then serve a run on this machine alone until interrupted.
+
+    Parameters
+    ----------
+    run : Path
+    port : int
+        0 for any free port.
+    folder : Path, optional
+        See `application`.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError("uvicorn", "review") from error
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ConfigError(
+                f"--port {port}: {error.strerror}. To do: leave --port out, for any free port"
+            ) from None
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        token = secrets.token_urlsafe(24)
+        app = application(run, host, token, folder)
+        yield f"http://{host}/?token={token}"
+        config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
+        uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,219 @@
+"""The page of `equipoise review`: what it shows, and whom it answers."""
+
+import asyncio
+import random
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits
+from equipoise.core import RunError
+from equipoise.evidence import ImageError, new_run
+from equipoise.report import write
+from equipoise.review.examples import Examples, Selection
+from equipoise.review.server import Thumbnails, application
+
+HOST, TOKEN = "127.0.0.1:4321", "a token"
+COOKIE = f"equipoise_review_4321={TOKEN}"
+HOSTILE = "<script>alert(1)</script>"
+
+
+def predictions(n=400):
+    """Return a table in which women who are pilots are often taken for nurses."""
+    rng = np.random.default_rng(0)
+    group, job = rng.choice(["men", "women"], n), rng.choice(["chef", "nurse", "pilot"], n)
+    wrong = rng.random(n) < np.where((group == "women") & (job == "pilot"), 0.6, 0.05)
+    return pl.DataFrame(
+        {
+            "id": [f"{row:04d}.png" for row in range(n)],
+            "job": job,
+            "said": np.where(wrong, np.where(job == "nurse", "chef", "nurse"), job),
+            "group": np.where(group == "men", HOSTILE, group),
+        }
+    )
+
+
+def finished(folder, config):
+    config = audits.parse_config(config)
+    with new_run(folder / "run") as run:
+        inputs = audits.prepare(config, base=folder)
+        write(audits.run(inputs, base=folder), run)
+        audits.save(inputs, run)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("review")
+    (folder / "photos").mkdir()
+    table = predictions()
+    for place, name in enumerate(table["id"]):
+        shade = (200, place % 200, 60) if table["group"][place] == "women" else (60, 90, 200)
+        Image.new("RGB", (64, 48), shade).save(folder / "photos" / name)
+    images = {"table": table, "id": "id", "path": "id", "root": "photos"}
+    data = {"images": images, "target": "job", "groups": ["group"]}
+    models = {"ours": {"table": table, "id": "id", "prediction": "said"}}
+    return finished(folder, {"audit": "predictions", "data": data, "models": models})
+
+
+def ask(app, path, *, host=HOST, cookie=COOKIE, origin=None, method="GET"):
+    """Return the status, headers and body of a request."""
+    split = urlsplit(path)
+    headers = {"host": host, "cookie": cookie, "origin": origin}
+    scope = {
+        "type": "http", "http_version": "1.1", "method": method, "scheme": "http",
+        "path": split.path, "raw_path": split.path.encode(), "root_path": "",
+        "query_string": split.query.encode(), "client": ("127.0.0.1", 1), "server": None,
+        "headers": [(k.encode(), v.encode()) for k, v in headers.items() if v is not None],
+    }  # fmt: skip
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    found = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
+    return sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:])
+
+
+class Links(HTMLParser):
+    """Addresses on a page, and its scripts that are not files."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.links, self.pictures, self.inline = [], [], 0
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag == "a":
+            self.links.append(attrs["href"])
+        if tag == "img":
+            self.pictures.append(attrs["src"])
+        self.inline += tag == "script" and "src" not in attrs
+
+
+def test_a_finding_leads_to_its_images_in_two_clicks(run):
+    app = application(run, HOST, TOKEN)
+    status, _, page = ask(app, "/")
+    assert status == 200
+    finding = next(link for link in Links(page).links if link.startswith("/finding/"))
+    status, _, page = ask(app, finding)
+    assert status == 200
+    pictures = Links(page).pictures
+    assert pictures
+    status, headers, picture = ask(app, pictures[0])
+    assert (status, headers["content-type"], picture[:2]) == (200, "image/jpeg", b"\xff\xd8")
+
+
+def test_images_of_a_finding_are_those_that_it_counts(run):
+    examples, table = Examples.of(run), predictions()
+    finding = next(
+        one
+        for one in examples.result.findings
+        if one.metric == "true_positive_rate" and one.subject == "pilot"
+    )
+    wrong = pl.col("said") != pl.col("job")
+    for outcome, rows in (
+        ("miss", table.filter((pl.col("job") == "pilot") & wrong)),
+        ("true positive", table.filter((pl.col("job") == "pilot") & ~wrong)),
+    ):
+        chosen = Selection(outcome=outcome, size=500)
+        for group in examples.select(finding, chosen):
+            expected = rows.filter(pl.col("group") == group.name)["id"].to_list()
+            assert group.total == len(expected)
+            assert sorted(image.image_id for image in group.images) == sorted(expected)
+    nurse = next(
+        one
+        for one in examples.result.findings
+        if one.metric == "false_positive_rate" and one.subject == "nurse"
+    )
+    said = table.filter((pl.col("said") == "nurse") & wrong)
+    groups = [*examples.select(nurse, Selection(outcome="false alarm", size=500))]
+    assert {i.image_id for group in groups for i in group.images} == {*said["id"]}
+
+
+def test_the_order_is_random_and_pages_share_no_image(run):
+    examples = Examples.of(run)
+    finding = next(one for one in examples.result.findings if one.subject == "chef")
+    pages = [
+        [image.place for group in examples.select(finding, chosen) for image in group.images]
+        for chosen in (Selection("true positive", page=page, size=5) for page in range(3))
+    ]
+    again = Examples.of(run).select(finding, Selection("true positive", size=5))
+    assert pages[0] == [image.place for group in again for image in group.images]
+    assert not {*pages[0]} & {*pages[1]}
+    assert pages[0] != sorted(pages[0])
+
+
+def test_hostile_labels_stay_text(run):
+    app = application(run, HOST, TOKEN)
+    for path in ("/", "/finding/0"):
+        _, headers, page = ask(app, path)
+        assert HOSTILE.encode() not in page
+        assert Links(page).inline == 0
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_the_token_becomes_a_cookie_once(run):
+    app = application(run, HOST, TOKEN)
+    status, headers, _ = ask(app, f"/?token={TOKEN.replace(' ', '%20')}", cookie="")
+    assert (status, headers["location"]) == (303, "/")
+    cookie = headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
+    """200 requests that are not the page's own."""
+    rng, app = random.Random(0), application(run, HOST, TOKEN)
+    paths = ["/", "/finding/0", "/image/small/0", "/assets/review.css"]
+    hosts = ["example.org", "127.0.0.1", "127.0.0.1:80", "localhost", "[::1]:4321", "0.0.0.0:4321"]
+    origins = ["http://example.org", "null", "https://127.0.0.1:4321", "http://127.0.0.1:80", "x"]
+    cookies = ["", "equipoise_review_4321=", "equipoise_review_4321=other", f"other={TOKEN}"]
+    foreign = [
+        "/../etc/passwd", "/image/small/..%2f..%2fetc%2fpasswd", "/image/small/-1",
+        "/image/huge/0", "/image/small/9999999999", "/finding/99999", "/assets/../server.py",
+        "/assets/review.css.bak", "//etc/passwd", "/image/small/1.5", "/finding/0?outcome=none",
+        "/finding/0?order=none", "/finding/0?group=none", "/finding/0?page=x", "/?token=other",
+        "/files.json", "/image/small/0/../../manifest.json", "/%00", "/finding/", "/image",
+    ]  # fmt: skip
+    for _ in range(50):
+        assert ask(app, rng.choice(paths), host=rng.choice(hosts))[0] == 403
+        assert ask(app, rng.choice(paths), origin=rng.choice(origins))[0] == 403
+        assert ask(app, rng.choice(paths), cookie=rng.choice(cookies))[0] == 403
+        assert ask(app, rng.choice(foreign))[0] == 403
+
+
+def test_thumbnails_stay_within_their_limit(run):
+    made = Thumbnails(Examples.of(run), limit=5_000)
+    first = made.get(0, 240)
+    for place in range(60):
+        made.get(place, 240, blurred=bool(place % 2))
+        assert made.size <= 5_000
+    assert made.get(0, 240) == first
+
+
+def test_a_file_that_is_gone_is_no_page(run):
+    (run.parent / "photos" / predictions()["id"][7]).unlink()
+    with pytest.raises((OSError, ImageError)):
+        Thumbnails(Examples.of(run)).get(7, 240)
+    assert ask(application(run, HOST, TOKEN), "/image/small/7")[0] == 404
+
+
+def test_a_run_without_images_says_what_to_do(tmp_path):
+    table = predictions()
+    data = {"table": table, "id": "id", "target": "job", "groups": ["group"]}
+    models = {"ours": {"table": table, "id": "id", "prediction": "said"}}
+    run = finished(tmp_path, {"audit": "predictions", "data": data, "models": models})
+    with pytest.raises(RunError):
+        Examples.of(run)
