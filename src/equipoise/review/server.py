@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import secrets
 import socket
 from collections import OrderedDict
@@ -23,7 +22,7 @@ from equipoise.evidence import ImageError, Pictures, decode
 from equipoise.report.text import verdict_title, visible
 from equipoise.report.words import heading, ranked, sentence
 from equipoise.review.examples import ORDERS, Examples, Selection
-from equipoise.review.thumbnails import find_pictures
+from equipoise.review.thumbnails import find_pictures, jpeg, places_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -143,24 +142,13 @@ class Thumbnails:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        made = self._made(place, side, blurred=blurred)
+        made = jpeg(decode(self._read(place)), side, blurred=blurred)
         with self._lock:
             self._kept[key] = made
             self.size += len(made)
             while self.size > self.limit:
                 self.size -= len(self._kept.popitem(last=False)[1])
         return made
-
-    def _made(self, place: int, side: int, *, blurred: bool) -> bytes:
-        from PIL import Image, ImageFilter
-
-        picture = Image.fromarray(decode(self._read(place)))
-        picture.thumbnail((side, side))
-        if blurred:
-            picture = picture.filter(ImageFilter.GaussianBlur(max(picture.size) / 24))
-        buffer = io.BytesIO()
-        picture.save(buffer, "JPEG", quality=82)
-        return buffer.getvalue()
 
     def _read(self, place: int) -> bytes:
         name, file = self.examples.facts([place])[place]
@@ -177,9 +165,7 @@ class Thumbnails:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        names = [str(name) for name in self._pictures.ids]
-        stems = {name.rpartition(".")[0]: place for place, name in enumerate(names)}
-        return {**stems, **{name: place for place, name in enumerate(names)}}
+        return places_of(self._pictures)
 
 
 @record

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from equipoise.audits.config import AuditConfig, LabelledImagesConfig
 from equipoise.audits.images import known
-from equipoise.core import DataError, MissingExtraError, RunError
+from equipoise.core import Bytes, DataError, MissingExtraError, RunError
 from equipoise.evidence import ImageError, Pictures, decode, pictures_in_folder
 
 _SIDE = 360
 _QUALITY = 80
+# Share of the longer side that a blur spreads over: faces are no longer known.
+_BLUR = 24
 
 
 def find_pictures(config: AuditConfig, run: Path, folder: Path | None = None) -> Pictures:
@@ -59,14 +61,7 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
     MissingExtraError
         If Pillow is not installed.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError("pillow", "images") from error
-    names = [str(name) for name in pictures.ids]
-    stems = {name.rpartition(".")[0]: place for place, name in enumerate(names)}
-    places = {**stems, **{name: place for place, name in enumerate(names)}}
-    made = []
+    places, made = places_of(pictures), []
     for name in ids:
         place = places.get(name)
         if place is None:
@@ -77,14 +72,39 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
             )  # fmt: skip
         try:
             box = None if pictures.crops is None else pictures.crops[place]
-            picture = Image.fromarray(decode(pictures.read(place), crop=box))
+            picture = jpeg(decode(pictures.read(place), crop=box), _SIDE)
         except (ImageError, OSError) as error:
             why = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
             raise DataError(
                 why, file=pictures.where(place), fix="repair the file, or label another --seed"
             ) from None
-        picture.thumbnail((_SIDE, _SIDE))
-        buffer = io.BytesIO()
-        picture.save(buffer, "JPEG", quality=_QUALITY)
-        made.append(f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}")
+        made.append(f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
     return made
+
+
+def places_of(pictures: Pictures) -> dict[str, int]:
+    """Return the place of each picture by its id, with and without the ending of a file."""
+    names = [str(name) for name in pictures.ids]
+    stems = {name.rpartition(".")[0]: place for place, name in enumerate(names)}
+    return {**stems, **{name: place for place, name in enumerate(names)}}
+
+
+def jpeg(pixels: Bytes, side: int, *, blurred: bool = False) -> bytes:
+    """Return pixels as a JPEG without metadata, its longer side at most `side` pixels.
+
+    Raises
+    ------
+    MissingExtraError
+        If Pillow is not installed.
+    """
+    try:
+        from PIL import Image, ImageFilter
+    except ImportError as error:
+        raise MissingExtraError("pillow", "images") from error
+    picture = Image.fromarray(pixels)
+    picture.thumbnail((side, side))
+    if blurred:
+        picture = picture.filter(ImageFilter.GaussianBlur(max(picture.size) / _BLUR))
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=_QUALITY)
+    return buffer.getvalue()

@@ -349,10 +349,6 @@ class Predictions(Audit[Config, ScoredData, Design]):
         """Return hits of each class, and wrong predictions of both classes that they are about."""
         return {name: _examples(data.coded_target, one) for name, one in data.models.items()}
 
-    def examples(self, config: Config, data: ScoredData) -> dict[str, pl.DataFrame]:
-        """Return hits of each class, and wrong predictions of both classes that they are about."""
-        return {name: _examples(data.coded_target, one) for name, one in data.models.items()}
-
     def compare(
         self,
         runs: Mapping[str, AuditResult],
@@ -596,32 +592,6 @@ def _labels(
         rows=len(outputs.ids),
         choices=choices,
     )
-
-
-def _examples(target: Coded, model: ModelPredictions) -> pl.DataFrame:
-    made = next(iter(model.versions.values()))
-    names = pl.Series(target.values.tolist(), dtype=pl.String)
-    score = None if made.probabilities is None else made.probabilities.max(axis=1)
-    rows = pl.DataFrame(
-        {
-            "place": np.arange(len(names), dtype=np.uint32),
-            "subject": names,
-            "label": pl.Series(made.coded.values.tolist(), dtype=pl.String),
-            "score": score,
-        }
-    ).filter(pl.col("subject").is_not_null())
-    right = pl.col("subject") == pl.col("label")
-    own = rows.with_columns(
-        outcome=pl.when(pl.col("label").is_null())
-        .then(pl.lit("no answer"))
-        .when(right)
-        .then(pl.lit("true positive"))
-        .otherwise(pl.lit("miss"))
-    )
-    wrong = rows.filter(~right).with_columns(
-        outcome=pl.lit("false alarm"), subject=pl.col("label"), label=pl.col("subject")
-    )
-    return pl.concat([own, wrong.select(own.columns)])
 
 
 def _examples(target: Coded, model: ModelPredictions) -> pl.DataFrame:

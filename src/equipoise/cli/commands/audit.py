@@ -127,7 +127,7 @@ def _threshold(
 def quick_command(
     table: Path, out: Path | None, overwrite: bool, as_json: bool, **named: Any
 ) -> None:
-    """Audit the predictions in TABLE, or of a model, without a configuration.
+    """Audit a table or a model without a configuration.
 
     The columns of predictions, scores, ids and units, the positive class, missing values, bands
     of numbers and the encoding are guessed. Each guess is printed, and the run holds the

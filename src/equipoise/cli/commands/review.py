@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.terminal import PATH, say
+from equipoise.cli.terminal import PATH, json_option, say, say_json
 
 
 @click.command("review", epilog="Example: equipoise review runs/first")
@@ -20,7 +20,8 @@ from equipoise.cli.terminal import PATH, say
     metavar="FOLDER",
     help="Folder of the images, where the paths of RUN no longer hold.",
 )
-def review_command(run: Path, port: int, images: Path | None) -> None:
+@json_option
+def review_command(run: Path, port: int, images: Path | None, as_json: bool) -> None:
     """Show the images behind each finding of RUN on a local page.
 
     The page is served on this machine alone, to who has the printed address. Ctrl-C ends it.
@@ -28,4 +29,7 @@ def review_command(run: Path, port: int, images: Path | None) -> None:
     from equipoise.review.server import serve
 
     for address in serve(run, port=port, folder=images):
-        say(f"review: {address}")
+        if as_json:
+            say_json({"run": run, "address": address})
+        else:
+            say(f"review: {address}")
