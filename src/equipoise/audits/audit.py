@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
@@ -24,7 +24,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.findings import UncorrectedFinding, conclude, manifest_of
-from equipoise.audits.gallery import Examples, pictures_of_findings
+from equipoise.audits.gallery import choose_examples, pictures_of_findings
 from equipoise.audits.group_sizes import (
     FAILURES,
     Members,
@@ -44,7 +44,6 @@ from equipoise.audits.outputs import DryRun, Models
 from equipoise.core import (
     AuditResult,
     DataError,
-    Finding,
     Groups,
     InputError,
     Objects,
@@ -52,6 +51,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.types import FileFacts, Json
+from equipoise.evidence import with_every_column, write_examples
 from equipoise.report.result import Result
 from equipoise.stats import Resampling
 
@@ -294,17 +294,14 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         """Return the ids in every group of a set that models ran on, to count failures."""
         return ids_by_group(data.ids, self.groups(config, data))
 
-    def examples(
-        self, config: ConfigT, data: DataT, finding: Finding, ids: Collection[str]
-    ) -> Examples:
-        """Return which images of a group a finding rests on: all of them unless written."""
-        return Examples(dict.fromkeys(ids, ""))
-
     def save(self, folder: Path, data: DataT) -> None:
         """Write into a run what `compare` reads beside the findings."""
 
     def examples(self, config: ConfigT, data: DataT) -> Mapping[str, pl.DataFrame]:
-        """Return the images behind the findings of each model, see `evidence.write_examples`."""
+        """Return the images behind the findings of each model, see `evidence.write_examples`.
+
+        A model without a table has all images behind each finding.
+        """
         return {}
 
     def compare(
@@ -497,8 +494,14 @@ def _gallery(audit: AnyAudit, inputs: AnyInputs, result: Result) -> pa.Table | N
     if pictures is None or result.page is None:
         return None
     members = audit.members(config, inputs.data, IMAGES)
-    choose = partial(audit.examples, config, inputs.data)
+    choose = partial(choose_examples, _examples(inputs), inputs.data.ids)
     return pictures_of_findings(result, result.page, config, pictures, members, choose)
+
+
+def _examples(inputs: AnyInputs) -> dict[str, pl.DataFrame]:
+    config, data = inputs.config, inputs.data
+    every = audit_of(config.audit).examples(config, data)
+    return {model: with_every_column(rows) for model, rows in every.items()}
 
 
 def _each(
@@ -668,13 +671,11 @@ def save(inputs: AnyInputs, folder: Path) -> None:
 
     Examples are written where the config says where the pictures are.
     """
-    from equipoise.evidence import write_examples
-
     config, data = inputs.config, inputs.data
     audit = audit_of(config.audit)
     audit.save(folder, data)
     images = inputs.models.sets.get("images")
     pictures = None if images is None else images.pictures
     if pictures is not None:
-        rows, seed = audit.examples(config, data), config.resampling.seed
-        write_examples(folder, data.ids, audit.groups(config, data), pictures, rows, seed)
+        groups, seed = audit.groups(config, data), config.resampling.seed
+        write_examples(folder, data.ids, groups, pictures, _examples(inputs), seed)

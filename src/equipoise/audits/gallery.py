@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Literal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.config import AuditConfig
@@ -16,6 +17,7 @@ from equipoise.core import (
     Finding,
     MissingExtraError,
     ModelError,
+    Objects,
     record,
     table_of,
 )
@@ -54,6 +56,53 @@ class Examples:
 
     captions: Mapping[str, str]
     what: str = "images"
+
+
+# Outcomes that explain a finding best, together; otherwise the first in alphabetical order.
+_WRONG = ("false alarm", "miss")
+
+
+def choose_examples(
+    every: Mapping[str, pl.DataFrame], ids: Objects, finding: Finding, members: Collection[str]
+) -> Examples:
+    """Return the images of a group that a finding rests on.
+
+    Parameters
+    ----------
+    every : mapping of str to polars.DataFrame
+        Images behind the findings of each model, see `evidence.write_examples`.
+    ids : ndarray of str objects, shape (n,)
+    finding : Finding
+    members : collection of str
+        Ids of the group.
+    """
+    rows = every.get(finding.model)
+    if rows is None:
+        return Examples(dict.fromkeys(members, ""))
+    whole = not (rows["subject"] == finding.subject).any()
+    own = rows if whole else rows.filter(pl.col("subject") == finding.subject)
+    # Of all classes together, a wrong image is there as a miss already.
+    wrong = own.filter(pl.col("outcome").is_in(_WRONG[1:] if whole else _WRONG))
+    outcome = own["outcome"].min()
+    shown = wrong if wrong.height else own.filter(pl.col("outcome") == outcome)
+    missed = pl.format("{}, predicted {}", "subject", "label")
+    caption = (
+        pl.when(pl.col("outcome") == "false alarm")
+        .then(pl.format("{}, predicted {}", "label", "subject"))
+        .when(pl.col("outcome") == "miss")
+        .then(missed)
+        .otherwise(pl.col("subject") if whole else pl.lit(""))
+    )
+    named = zip(
+        ids[shown["place"].to_numpy()].tolist(), shown.select(caption).to_series(), strict=True
+    )
+    captions = {name: text or "" for name, text in named if name in members}
+    what = (
+        f"images that {finding.model} gets wrong"
+        if wrong.height
+        else f"images with the outcome {str(outcome)!r}"
+    )
+    return Examples(captions, what) if captions else Examples(dict.fromkeys(members, ""))
 
 
 Choose = Callable[[Finding, Collection[str]], Examples]

@@ -1,6 +1,6 @@
 """Run directories: evidence on disk, whole or not there at all."""
 
-from equipoise.evidence.examples import write_examples
+from equipoise.evidence.examples import with_every_column, write_examples
 from equipoise.evidence.extraction import (
     Extraction,
     Pending,
@@ -67,6 +67,7 @@ __all__ = [
     "prompts",
     "read_predictions",
     "relist",
+    "with_every_column",
     "write_examples",
     "write_predictions",
     "zero_shot",

@@ -21,12 +21,14 @@ IMAGES = "images.parquet"
 GROUPS = "groups: "
 """What the columns of groups begin with; the name of the attributes follows."""
 COLUMNS = {
-    "place": pl.UInt32,
-    "subject": pl.Categorical,
-    "outcome": pl.Categorical,
-    "label": pl.Categorical,
-    "score": pl.Float32,
+    "place": pl.UInt32(),
+    "subject": pl.String(),
+    "outcome": pl.String(),
+    "label": pl.String(),
+    "score": pl.Float32(),
 }
+# Texts repeat: a file has each once.
+_SMALL = pl.col("subject", "outcome", "label").cast(pl.Categorical())
 
 
 def write_examples(
@@ -49,7 +51,8 @@ def write_examples(
     pictures : Pictures
         Where the files are; paths are kept relative to the run.
     rows : mapping of str to polars.DataFrame
-        By model: `place` among `ids`, and any of `subject`, `outcome`, `label` and `score`.
+        By model, see `with_every_column`: `place` among `ids`, `subject`, `outcome`, `label` and
+        `score`.
     seed : int
         Of the random order in which images are shown.
     """
@@ -65,12 +68,14 @@ def write_examples(
         )
     write_table(table.to_arrow(), folder / IMAGES)
     for model, own in rows.items():
-        known = [pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items()
-                 if name not in own.columns]  # fmt: skip
-        write_table(
-            own.with_columns(known).select(*COLUMNS).cast(dict(COLUMNS)).to_arrow(),
-            folder / file_name(model),
-        )
+        write_table(own.with_columns(_SMALL).to_arrow(), folder / file_name(model))
+
+
+def with_every_column(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return examples with nulls in the columns that they lack."""
+    missing = [pl.lit(None).alias(name) for name in COLUMNS if name not in rows.columns]
+    kinds = [pl.col(name).cast(kind) for name, kind in COLUMNS.items()]
+    return rows.with_columns(missing).select(kinds)
 
 
 def _files(ids: pl.Series, pictures: Pictures, run: Path) -> pl.Series:

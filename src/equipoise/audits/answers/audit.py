@@ -245,13 +245,13 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         """Return the images with the answer to each question."""
         parts: dict[str, list[pl.DataFrame]] = {}
         for key, (model, question) in data.asked.items():
-            answers = next(reversed(data.rows.models[key].versions.values())).coded
+            answers = [*data.rows.models[key].versions.values()][-1].coded
             rows = pl.DataFrame(
                 {
                     "place": np.arange(len(data.ids)),
                     "subject": pl.Series(answers.values.tolist(), dtype=pl.String),
                 }
-            ).with_columns(outcome=pl.lit(question or "answer"), label=pl.col("subject"))
+            ).with_columns(outcome=pl.lit(question or "answer"))
             parts.setdefault(model, []).append(rows.drop_nulls("subject"))
         return {model: pl.concat(own) for model, own in parts.items()}
 

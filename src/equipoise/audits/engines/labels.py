@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 
 from equipoise.audits.config import LabelledImagesConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
-from equipoise.audits.gallery import Examples
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.core import (
     Booleans,
@@ -35,26 +34,6 @@ from equipoise.stats import Resampling, minimum_difference
 
 OTHER = "(no class)"
 """Labels that are no class of the target, together."""
-
-
-def mistakes(data: PredictionData, finding: Finding, ids: Collection[str]) -> Examples:
-    """Return the images of a group whose label is wrong; all of them where none is known to be.
-
-    Of a finding about a class those that are of it, or labelled as it.
-    """
-    every = Examples(dict.fromkeys(ids, ""))
-    known = data.models.get(finding.model)
-    version = known.versions.get(finding.version) if known else None
-    if version is None:
-        return every
-    rows = zip(data.ids.tolist(), data.target.tolist(), version.coded.values.tolist(), strict=True)
-    captions = {
-        name: f"{truth}, predicted {label}"
-        for name, truth, label in rows
-        if name in ids and truth is not None and label is not None and truth != label
-        and finding.subject in ("", truth, label)
-    }  # fmt: skip
-    return Examples(captions, f"images that {finding.model} gets wrong") if captions else every
 
 
 @record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from equipoise.audits.engines.labels import (
     compared,
     findings_of,
     groups_of,
-    mistakes,
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
@@ -38,7 +37,6 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.audits.gallery import Examples
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
@@ -57,7 +55,6 @@ from equipoise.core import (
     Facts,
     Family,
     Fields,
-    Finding,
     Groups,
     Part,
     Progress,
@@ -332,12 +329,6 @@ class Predictions(Audit[Config, ScoredData, Design]):
             if one.first and (top := one.predictions.coded_top) is not None:
                 classes = len({*data.classes, *top.vocabulary})
                 yield from trivial_hits(one.model, min(rate.k, top.codes.shape[1]), classes)
-
-    def examples(
-        self, config: Config, data: ScoredData, finding: Finding, ids: Collection[str]
-    ) -> Examples:
-        """Return the images of a group that the model gets wrong."""
-        return mistakes(data, finding, ids)
 
     def save(self, folder: Path, data: ScoredData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""

@@ -215,7 +215,7 @@ class Scored:
         polars.DataFrame
             `place`, `subject`, `outcome`, `score`.
         """
-        parts = []
+        parts = list[pl.DataFrame]()
         for place, query in enumerate(self.queries):
             rows = np.arange(len(self.used))
             if subjects is not None:
