@@ -128,6 +128,17 @@ def test_every_relative_link_resolves(page, target):
         assert anchor in map(slug, headings)
 
 
+def test_every_page_has_a_place_in_a_table_of_contents():
+    listed = {"docs/index.md"}
+    for path, text in TEXTS.items():
+        for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL):
+            for entry in (one for one in block.split() if not one.startswith(":")):
+                found = path.parent.glob(f"{entry}.md")
+                listed |= {one.relative_to(ROOT).as_posix() for one in found}
+    pages = {one.relative_to(ROOT).as_posix() for one in PAGES if one.parent != ROOT}
+    assert pages == listed & pages
+
+
 # The page for contributors names modules inside; its examples run in test_contributing.
 USER_PAGES = [page for page in PAGES if page.name != "contributing.md"]
 

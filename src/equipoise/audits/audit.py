@@ -387,6 +387,33 @@ def prepare(
         If a file or images can't be used, or more than `extraction.max_failures` fail.
     ModelError
         If a model can't be loaded or run.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from equipoise import audits
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "id": range(120),
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> config = audits.parse_config(
+    ...     {
+    ...         "audit": "predictions",
+    ...         "data": {
+    ...             "table": people,
+    ...             "id": "id",
+    ...             "target": "label",
+    ...             "groups": ["gender"],
+    ...         },
+    ...         "models": {"ours": {"table": people, "prediction": "pred"}},
+    ...     }
+    ... )
+    >>> audits.run(audits.prepare(config)).plot()
+    <Plot: Accuracy by gender, 2 values>
     """
     live = Models(config, base, progress)
     audit = audit_of(config.audit)
@@ -424,6 +451,33 @@ def run(
     ------
     DataError
         If a file can't be used, or nothing is left to compare.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from equipoise import audits
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "id": range(120),
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> config = audits.parse_config(
+    ...     {
+    ...         "audit": "predictions",
+    ...         "data": {
+    ...             "table": people,
+    ...             "id": "id",
+    ...             "target": "label",
+    ...             "groups": ["gender"],
+    ...         },
+    ...         "models": {"ours": {"table": people, "prediction": "pred"}},
+    ...     }
+    ... )
+    >>> audits.run(config).plot()
+    <Plot: Accuracy by gender, 2 values>
     """
     started = perf_counter()
     inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
@@ -581,6 +635,33 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     ------
     DataError
         If a file can't be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from equipoise import audits
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "id": range(120),
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> config = audits.parse_config(
+    ...     {
+    ...         "audit": "predictions",
+    ...         "data": {
+    ...             "table": people,
+    ...             "id": "id",
+    ...             "target": "label",
+    ...             "groups": ["gender"],
+    ...         },
+    ...         "models": {"ours": {"table": people, "prediction": "pred"}},
+    ...     }
+    ... )
+    >>> audits.plan(config).tests
+    17
     """
     dry, audit = DryRun(config, base), audit_of(config.audit)
     data = audit.load(config, dry)

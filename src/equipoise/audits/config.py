@@ -497,6 +497,33 @@ def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:
     ------
     ConfigError
         Naming each key that is wrong, what was given there and what is allowed.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from equipoise import audits
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "id": range(120),
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> config = audits.parse_config(
+    ...     {
+    ...         "audit": "predictions",
+    ...         "data": {
+    ...             "table": people,
+    ...             "id": "id",
+    ...             "target": "label",
+    ...             "groups": ["gender"],
+    ...         },
+    ...         "models": {"ours": {"table": people, "prediction": "pred"}},
+    ...     }
+    ... )
+    >>> config.audit
+    'predictions'
     """
     return _checked(values, source, None)
 

@@ -105,6 +105,18 @@ class Estimate:
     corrected : float
         The value without the bias of small samples, which the interval is of; NaN where the
         interval is of `value` itself.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> gap = m.accuracy_gap(true, pred, gender)
+    >>> round(gap.value, 3), gap.n
+    (0.167, {'men': 60, 'women': 60})
+    >>> gap.interval(0.9).method[:9]
+    'simultane'
     """
 
     metric: str
@@ -204,20 +216,20 @@ class Estimate:
 
     def __repr__(self) -> str:
         if not self.estimable:
-            return f"<Estimate: {self.metric} can't be estimated: {self.reason}>"
+            return f"<{self.metric} can't be estimated: {self.reason}>"
         ends, facts = self.interval(), []
-        if not math.isnan(ends.low):
-            facts.append(f"95 % interval {_ends(ends.low, ends.high)}")
+        shown = "" if math.isnan(ends.low) else f" {_ends(ends.low, ends.high)}"
         if self.chance is not None:
             facts.append(f"chance {number(self.chance.mean)}")
         if self.p_value is not None:
             facts.append(f"p = {self.p_value:.2g}")
         groups = f" in {len(self.n)} groups" if len(self.n) > 1 else ""
         facts.append(f"n = {sum(self.n.values()):,}{groups}")
-        return f"<Estimate: {self.metric} {number(self.value)} ({', '.join(facts)})>"
+        return f"<{self.metric} {number(self.value)}{shown}; {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self)[1:-1])}</p>{self.table()._repr_html_()}"
+        said = escape(repr(self)[1:-1]).replace(" [", ", 95 % interval [", 1)
+        return f"<p>{said}</p>{self.table()._repr_html_()}"
 
     def _parts(self) -> pa.Table:
         if self.by is None:

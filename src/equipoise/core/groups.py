@@ -33,6 +33,14 @@ class Groups:
         Index into `levels`; -1 where an attribute is missing.
     min_size : int
         Groups with fewer rows are reported with their counts and left out of comparisons.
+
+    Examples
+    --------
+    >>> from equipoise.core import Groups
+    >>> Groups.of(
+    ...     {"gender": ["women", "men"] * 40, "age": ["old"] * 40 + ["young"] * 40}
+    ... ).names
+    ('men, old', 'men, young', 'women, old', 'women, young')
     """
 
     attributes: tuple[str, ...]

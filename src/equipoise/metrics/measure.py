@@ -147,6 +147,17 @@ def measure(
         None gives values alone.
     rng : int or Generator
         Seed of the random streams.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> from equipoise.metrics.counts.accuracy import Accuracy
+    >>> both = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "rows")]
+    >>> [round(one.value, 3) for one in m.measure(m.count(true, pred, gender), both)]
+    [0.167, 0.667]
     """
     drawn = [Draws.of(resampling, one(counts, counts.observed)[0]) for one in measures]
     several = int(counts.groups.usable.sum()) >= 2

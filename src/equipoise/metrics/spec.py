@@ -115,6 +115,12 @@ class MetricSpec:
         that needs it gives way to the default where a finding has none.
     reference, errata : str
         Where the definition comes from, and what the source prints otherwise.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.SPECS["accuracy_gap"].title
+    'Accuracy gap'
     """
 
     name: str

@@ -32,6 +32,12 @@ class Sampling:
     ------
     InputError
         When one is out of range.
+
+    Examples
+    --------
+    >>> from equipoise.models import Sampling
+    >>> Sampling(steps=25, guidance=3).guidance
+    3
     """
 
     steps: int = 50

@@ -57,6 +57,14 @@ def load_model(
         If the library that the prefix needs is not installed.
     ModelError
         If there is no such model, or it cannot be loaded or placed, or run by that backend.
+
+    Examples
+    --------
+    >>> from equipoise.models import load_model
+    >>> from equipoise.planted import scenes
+    >>> model = load_model(f"onnx:{scenes.WEIGHTS / 'cnn-null.onnx'}")
+    >>> len(model.labels)
+    24
     """
     options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code, backend)
     adapter, rest = find_adapter(name)

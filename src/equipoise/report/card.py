@@ -17,6 +17,21 @@ def card(result: Result) -> str:
     str
         What the report says first, the results by group, how they were measured, and what to know
         before using them.
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> from equipoise import report
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    >>> print(report.card(result).splitlines()[0])
+    ## Bias evaluation
     """
     manifest, summary = result.manifest, first_screen(result, result.shown_page)
     testing, table = manifest.resolved.get("testing"), result.table()

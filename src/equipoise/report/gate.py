@@ -130,6 +130,22 @@ def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
     Returns
     -------
     GateResult
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> from equipoise import report
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    >>> outcome = report.gate(result, [report.GateRule("worst_group_accuracy", min=0.9)])
+    >>> outcome.passed, outcome.exit_code
+    (False, 1)
     """
     return GateResult(tuple(check for rule in rules for check in _checks(result.findings, rule)))
 
@@ -182,6 +198,22 @@ def junit(result: GateResult) -> str:
     """Return a gate's outcome as JUnit XML.
 
     A breach is a `failure`; a rule that could not be checked is an `error`.
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> from equipoise import report
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    >>> outcome = report.gate(result, [report.GateRule("worst_group_accuracy", min=0.9)])
+    >>> report.junit(outcome).count("<testcase")
+    1
     """
     suite = ET.Element(
         "testsuite",

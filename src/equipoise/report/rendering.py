@@ -47,6 +47,21 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     str
         HTML with its style, scripts and data inside, under a content security policy that allows
         nothing else. Labels are escaped; invisible characters are spelled out.
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> from equipoise import report
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    >>> report.render(result)[:15]
+    '<!doctype html>'
     """
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup

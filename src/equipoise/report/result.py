@@ -62,6 +62,21 @@ class Result(AuditResult):
         As of `AuditResult`.
     page : Page or None
         How the kind of audit presents its findings; what all kinds share unless given.
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> from equipoise import report
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    >>> result.table().columns[:3]
+    ('Group', 'n', 'Accuracy')
     """
 
     page: Page | None = field(default=None, compare=False)

@@ -46,6 +46,24 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     ------
     RunError
         When a file cannot be written.
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> from equipoise import report
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> report.write(result, folder)
+    >>> len(report.read(folder).findings) == len(result.findings)
+    True
     """
     from equipoise.report.by_group import FILE, as_csv, group_file
     from equipoise.report.rendering import render
@@ -85,6 +103,24 @@ def read(directory: Path | str) -> AuditResult:
     ------
     RunError
         When it is not a run, cannot be read, or was written by another version.
+
+    Examples
+    --------
+    >>> import equipoise, polars as pl
+    >>> from equipoise import report
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> report.write(result, folder)
+    >>> len(report.read(folder).findings) == len(result.findings)
+    True
     """
     folder = Path(directory)
     manifest = _read_manifest(folder)

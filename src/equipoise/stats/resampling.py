@@ -44,6 +44,16 @@ class Bootstrap(_Checked):
     resolution : float
         The finest p-value that matters, such as alpha / (10 tests): permutations grow until
         they resolve it, within a budget; beyond that the tail is fitted, and said so.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> from equipoise.stats import Bootstrap
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.accuracy_gap(true, pred, gender, resampling=Bootstrap(replicates=200, level=0.9))
+    <accuracy_gap 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
     """
 
     replicates: int = DEFAULT_REPLICATES
@@ -57,6 +67,16 @@ class Permutation(_Checked):
     """Chance level and p-value by permutation; intervals only where they have a closed form.
 
     `resolution` is the finest p-value that matters, see `Bootstrap`.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> from equipoise.stats import Permutation
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.accuracy_gap(true, pred, gender, resampling=Permutation(500)).p_value < 0.01
+    True
     """
 
     replicates: int = DEFAULT_REPLICATES

@@ -79,6 +79,15 @@ def accuracy(
     ------
     InputError
         When shapes do not fit or no row is complete.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.accuracy(true, pred, gender)
+    <accuracy 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
     return measured([Accuracy("accuracy", None)], y_true, y_pred, groups, **rows)[0]
 
@@ -117,6 +126,15 @@ def worst_group_accuracy(
     References
     ----------
     Sagawa et al. 2020, "Distributionally Robust Neural Networks".
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.worst_group_accuracy(true, pred, gender)
+    <worst_group_accuracy 0.667 [0.541, 0.783]; chance 0.806, p = 0.001, n = 120 in 2 groups>
     """
     return measured([Accuracy("worst_group_accuracy", null)], y_true, y_pred, groups, **rows)[0]
 
@@ -150,6 +168,17 @@ def accuracy_gap(
     References
     ----------
     Albuquerque et al. 2024, "SkewSize", section 4.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.accuracy_gap(true, pred, gender)
+    <accuracy_gap 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
+    >>> m.accuracy_gap(true, pred, gender).plot()
+    <Plot: accuracy_gap by group, 2 values>
     """
     return measured([Accuracy("accuracy_gap", null)], y_true, y_pred, groups, **rows)[0]
 
@@ -282,6 +311,16 @@ def hit_rate(
     References
     ----------
     Hall et al. 2023, section 4 (hit-rate@5).
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> top = [[one, "pilot"] for one in pred]
+    >>> m.hit_rate([[one] for one in true], top, gender, k=2)
+    <hit_rate 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
     counts = hits(y_true_sets, top_predictions, groups, k=k, units=units)
     return measure(counts, [HitRate(k)], **drawing)[0]

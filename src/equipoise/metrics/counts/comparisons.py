@@ -153,6 +153,15 @@ def rate_comparisons(
     ----------
     Newcombe 1998, Statistics in Medicine 17, 873-890; Donner & Zou 2012, Statistical Methods in
     Medical Research 21, 347-359; Bellamy et al. 2019 (average odds difference).
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.rate_comparisons(true, pred, gender, reference="men").num_rows
+    90
     """
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
     names, usable = counts.groups.names, counts.groups.usable

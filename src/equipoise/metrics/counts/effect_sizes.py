@@ -577,6 +577,15 @@ def effect_sizes(
     References
     ----------
     Albuquerque et al. 2024, "SkewSize", eq. 3 and appendix D.3.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.effect_sizes(true, pred, gender)
+    <effect_sizes 0.707 [0.495, 0.813]; chance 0.102, p = 0.001, n = 120 in 2 groups>
     """
     effects = EffectSizes(statistic, min_expected, yates, formulation)
     return measured([effects], y_true, y_pred, groups, **rows)[0]
@@ -830,6 +839,18 @@ def skewsize(
     References
     ----------
     Albuquerque et al. 2024, "SkewSize", section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> true, gender = rng.choice(list("abcd"), 800), rng.choice(["women", "men"], 800)
+    >>> wrong = (true == "a") & (gender == "women") & (rng.random(800) < 0.5)
+    >>> m.skewsize(
+    ...     true, np.where(wrong, "b", np.where(rng.random(800) < 0.1, "c", true)), gender
+    ... )
+    <skewsize 0.707 [0.529, 0.707]; n = 800 in 2 groups>
     """
     skewness = SkewSize(statistic, min_expected, yates, formulation)
     return measured([skewness], y_true, y_pred, groups, **rows)[0]
@@ -951,6 +972,15 @@ def mev_sweep(
     References
     ----------
     Albuquerque et al. 2024, "SkewSize", Table 7.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.mev_sweep(m.count(true, pred, gender)).num_rows
+    5
     """
     rows = []
     for value in values:
@@ -1013,6 +1043,12 @@ def cramers_v(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate
     ----------
     Cramér 1946, "Mathematical Methods of Statistics", chapter 21; Bergsma 2013, "A
     bias-correction for Cramér's V and Tschuprow's T".
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.cramers_v([[30, 10], [12, 28]])
+    <cramers_v 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
     return _of_table(table, "cramers_v", **options)
 
@@ -1039,6 +1075,12 @@ def phi(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     References
     ----------
     Cramér 1946, chapter 21.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.phi([[30, 10], [12, 28]])
+    <phi 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
     return _of_table(table, "phi", **options)
 
@@ -1064,6 +1106,12 @@ def tschuprows_t(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estim
     References
     ----------
     Tschuprow 1939, "Principles of the Mathematical Theory of Correlation".
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.tschuprows_t([[30, 10], [12, 28]])
+    <tschuprows_t 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
     return _of_table(table, "tschuprows_t", **options)
 

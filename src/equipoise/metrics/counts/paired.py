@@ -363,6 +363,15 @@ def accuracy_difference(
     References
     ----------
     Mandal 2024, chapter 7; McNemar 1947; Fay 2010 (exact McNemar test).
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.accuracy_difference(true, true, pred)
+    <accuracy_difference 0.167 [0.100, 0.233]; chance 0.029, p = 1.9e-06, n = 240 in 2 groups>
     """
     models = {"y_pred_unbiased": y_pred_unbiased, "y_pred_biased": y_pred_biased}
     paired = _pair(y_true, models)

@@ -468,6 +468,16 @@ def rates(
     References
     ----------
     Hardt, Price & Srebro 2016; Chouldechova 2017; Bellamy et al. 2019 (average odds).
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> found = m.rates(true, pred, gender)
+    >>> print(found.table().rows[0])
+    ('chef true_positive_rate', '0.667', '[0.455, 0.808]', '[0.000, 0.267]', '60')
     """
     found = measured([Rates("class"), Rates("rows")], y_true, y_pred, groups, **rows)
     values = np.array([one.value for one in found])
@@ -553,6 +563,15 @@ def demographic_parity(
     References
     ----------
     Calders, Kamiran & Pechenizkiy 2009; Albuquerque et al. 2024, "SkewSize", eq. 5.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.demographic_parity(true, pred, gender)
+    <demographic_parity 0.333 [0.141, 0.476]; chance 0.067, p = 0.001, n = 120 in 2 groups>
     """
     shape = shape_of(y_pred)
     if len(shape) != 1:
@@ -622,6 +641,15 @@ def equalized_odds(
     ----------
     Hardt, Price & Srebro 2016. The max − min printed in Albuquerque et al. 2024, eq. 6, runs
     over groups and conditions jointly, which is near 1 for every good classifier.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.equalized_odds(true, pred, gender)
+    <equalized_odds 0.667 [0.382, 0.808]; chance 0.096, p = 0.001, n = 120 in 2 groups>
     """
     return measured([EqualizedOdds(aggregate)], y_true, y_pred, groups, **rows)[0]
 

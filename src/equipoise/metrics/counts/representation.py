@@ -89,6 +89,12 @@ def representation(
     ------
     InputError
         When no image has a group, or numbers of the reference are negative, not finite or all 0.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.representation(["women"] * 40 + ["men"] * 60, {"women": 0.5, "men": 0.5})
+    <representation_gap 0.100 [0.000, 0.202]; chance 0.041, p = 0.062, n = 100 in 2 groups>
     """
     own = Groups.of(groups)
     resampling, seed = drawing.get("resampling", DEFAULT), drawing.get("rng", 0)

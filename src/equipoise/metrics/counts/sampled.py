@@ -299,6 +299,12 @@ def labelled_share(
     References
     ----------
     Cochran 1977, Sampling Techniques, chapter 5; Korn & Graubard 1998, Survey Methodology 24.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.labelled_share([1, 0, 1, 1] * 10, ["a", "b"] * 20)
+    <labelled_share 0.750 [0.750, 0.750]; n = 40>
     """
     cells = SampledCells.of(outcome, strata, condition=condition)
     found = cells.share(np.ones(len(cells.sizes), dtype=bool), resampling, rng)
@@ -345,6 +351,14 @@ def labelled_share_gap(
     References
     ----------
     Zou & Donner 2008 (differences), and the references of `labelled_share`.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.labelled_share_gap(
+    ...     [1, 0, 1, 1] * 20, ["a", "b"] * 40, ["women", "men", "men", "women"] * 20
+    ... )
+    <labelled_share_gap 0.500 [0.500, 0.500]; n = 80 in 2 groups>
     """
     cells = SampledCells.of(outcome, strata, groups, condition=condition)
     of, level = cells.groups, level_of(resampling)

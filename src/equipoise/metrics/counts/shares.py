@@ -305,6 +305,15 @@ class Confusion:
     ------
     InputError
         When counts are negative, no whole numbers, or of another shape.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> known, _ = m.Confusion.of_labels(
+    ...     ["man", "woman"] * 20, ["man"] * 10 + ["man", "woman"] * 15
+    ... )
+    >>> known.counts.tolist()
+    [[20, 0], [5, 15]]
     """
 
     classes: tuple[str, ...]
@@ -733,6 +742,15 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     References
     ----------
     Rogan & Gladen 1978; Saerens, Latinne & Decaestecker 2002; Mandal 2024.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> known, _ = m.Confusion.of_labels(
+    ...     ["man", "woman"] * 50, ["man", "woman"] * 45 + ["man", "man"] * 5
+    ... )
+    >>> m.corrected_shares(["man"] * 60 + ["woman"] * 40, known)
+    <share_mad 0.111 [0.000, 0.342]; chance 0.102, p = 0.41, n = 100>
     """
     codes, names = encode(predicted, what="predicted labels")
     every = names if confusion is None else confusion.classes
@@ -845,6 +863,14 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     InputError
         When an estimate is another, draws were made otherwise, two have the same name (""
         without one), or none can be estimated.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> chef = m.corrected_shares(["man"] * 60 + ["woman"] * 40, None, name="chef")
+    >>> nurse = m.corrected_shares(["man"] * 20 + ["woman"] * 80, None, name="nurse")
+    >>> m.mean_share_mad({"chef": chef, "nurse": nurse})
+    <share_mad 0.400 [0.103, 0.542]; chance 0.078, p = 0.001, n = 200 in 2 groups>
     """
     known = {name: one for name, one in estimates.items() if one.estimable}
     found = [one.ends for one in known.values() if isinstance(one.ends, Shares)]
@@ -900,6 +926,13 @@ def share_gap(
     InputError
         When the estimate is another, a class has no number from outside, or numbers are negative,
         not finite or all 0.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> shares = m.corrected_shares(["man"] * 60 + ["woman"] * 40, None)
+    >>> m.share_gap(shares, {"man": 0.5, "woman": 0.5})
+    <share_gap 0.100 [0.001, 0.203]; chance 0.040, p = 0.055, n = 100>
     """
     found = shares.ends
     if not isinstance(found, Shares):

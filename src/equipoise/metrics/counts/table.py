@@ -516,6 +516,16 @@ class Counts:
         Rows that were not counted, by reason.
     unit : str
         "row", or "unit" where rows are clustered.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> counts = m.count(true, pred, gender)
+    >>> counts.groups.names, counts.excluded
+    (('men', 'women'), {})
     """
 
     groups: Groups
@@ -714,6 +724,15 @@ def count(
     InputError
         When lengths differ, probabilities or weights are negative or not finite, weights are out
         of range, or nothing is left.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> gender = ["women", "men"] * 60
+    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> m.count(true, pred, gender).classes
+    ('chef', 'nurse')
     """
     # Arrays of Arrow have no shape: they are columns.
     column = isinstance(y_pred, Encoded) or hasattr(y_pred, "__arrow_c_array__")

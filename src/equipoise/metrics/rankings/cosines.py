@@ -67,6 +67,14 @@ class CosineScores:
         Of length 1.
     names : tuple of str
         Of the queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> m.cosine_scores(rng.normal(size=(60, 8)), rng.normal(size=(2, 8))).names
+    ('0', '1')
     """
 
     items: Table
@@ -285,6 +293,16 @@ def cosine_scores(
     InputError
         When shapes do not fit, numbers are not real, a query's vector is zero or not finite, or
         names repeat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> images, prompts = rng.normal(size=(60, 8)), rng.normal(size=(2, 8))
+    >>> scores = m.cosine_scores(images, prompts, names=["a chef", "a nurse"])
+    >>> m.max_skew(scores, ["women", "men"] * 30, k=10)
+    <max_skew 0.326 [−1.502, 2.154]; chance 0.191, p = 0.14, n = 60 in 2 groups>
     """
     table = embedding_table(items, "items")
     asked = embedding_table(queries, "queries")[:].astype(np.float64)

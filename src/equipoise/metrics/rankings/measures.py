@@ -451,6 +451,15 @@ def max_skew(
     References
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.max_skew(scores, groups, k=10)
+    <max_skew 0.693; chance 0.182, p = 0.00044, n = 40 in 2 groups>
     """
     return retrieval_measures(scores, groups, k=k, measures=["max_skew"], **options)["max_skew"]
 
@@ -479,6 +488,15 @@ def min_skew(
     References
     ----------
     Geyik et al. 2019, KDD.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.min_skew(scores, groups, k=10)
+    <min_skew −∞; chance −0.282, p = 0.001, n = 40 in 2 groups>
     """
     return retrieval_measures(scores, groups, k=k, measures=["min_skew"], **options)["min_skew"]
 
@@ -509,6 +527,15 @@ def skew_at_k(
     References
     ----------
     Geyik et al. 2019, KDD.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.skew_at_k(scores, groups, k=10).table().rows[0][:2]
+    ('skew_at_k', '0.693')
     """
     return retrieval_measures(scores, groups, k=k, measures=["skew_at_k"], **options)["skew_at_k"]
 
@@ -541,6 +568,15 @@ def ndkl(
     References
     ----------
     Geyik et al. 2019, KDD; Howard et al. 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.ndkl(scores, groups, k=40)
+    <ndkl 0.393; chance 0.115, p = 0.001, n = 40 in 2 groups>
     """
     return retrieval_measures(scores, groups, k=k, measures=["ndkl"], **options)["ndkl"]
 
@@ -578,6 +614,15 @@ def bias_at_k(
     References
     ----------
     Wang et al. 2021, EMNLP; Howard et al. 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.bias_at_k(scores, groups, k=10, first="men", second="women")
+    <bias_at_k 1.000; chance −0.007, p = 0.002, n = 40 in 2 groups>
     """
     found = retrieval_measures(
         scores, groups, k=k, measures=["bias_at_k"], first=first, second=second, **options
@@ -612,6 +657,15 @@ def retrieval_mad(
     References
     ----------
     Chen & Dou 2022, Table 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.retrieval_mad(scores, groups, k=10)
+    <retrieval_mad 1.000; chance 0.219, p = 0.001, n = 40 in 2 groups>
     """
     found = retrieval_measures(scores, groups, k=k, measures=["retrieval_mad"], **options)
     return found["retrieval_mad"]
@@ -664,6 +718,15 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     ------
     InputError
         As these functions; and where a measure is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> sorted(m.retrieval_measures(scores, groups, k=10))[:2]
+    ['max_skew', 'min_skew']
     """
     last = k if prefixes is None else prefixes
     ranking = Ranking.of(pools_of(scores, groups, **pools), k, last)
@@ -825,6 +888,15 @@ def retrieval_curves(
     ------
     InputError
         As `max_skew`; also when no pool is large enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.retrieval_curves(scores, groups, k=10).num_rows
+    30
     """
     tops = Ranking.of(pools_of(scores, groups, **pools), k).tops(k)
     ranked = tops.pools
@@ -882,6 +954,16 @@ def query_distribution(estimate: Estimate) -> dict[str, float | tuple[str, ...]]
     ------
     InputError
         When the estimate has no part with a value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(6, 60))
+    >>> groups = ["women", "men"] * 30
+    >>> m.query_distribution(m.max_skew(scores, groups, k=10))["queries"]
+    6
     """
     own = [one for one in estimate.parts if one.metric == estimate.metric]
     known = [one for one in own if not math.isnan(one.value)]

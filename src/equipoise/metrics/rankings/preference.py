@@ -146,6 +146,16 @@ def systematic_preference(
     References
     ----------
     Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(6, 60))
+    >>> groups = ["women", "men"] * 30
+    >>> m.systematic_preference(scores, groups, k=10)
+    <systematic_preference 0.033 [0.000, 0.386]; chance 0.054, p = 0.81, n = 60 in 2 groups>
     """
     every = pools_of(scores, groups, **pools)
     ranking = Ranking.of(every, k, _TIMES * k + _SPARE)

@@ -321,6 +321,12 @@ def expected_max_skew(sizes: Sequence[int], k: int) -> float:
     ------
     InputError
         When k does not fit, or there are too many different results to go through them all.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> round(m.expected_max_skew([50, 50], 10), 3)
+    0.198
     """
     many = tuple(map(int, sizes))
     if not 1 <= k < sum(many) or min(many) < 0:
@@ -431,6 +437,12 @@ def recall_hits(
     References
     ----------
     Karpathy & Fei-Fei 2015, "Deep Visual-Semantic Alignments", section 4.1.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.recall_hits([[0.9, 0.1], [0.2, 0.3]], [[True, False], [False, True]], k=1)
+    array([1., 1.])
     """
     table, right = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
     if table.ndim != 2 or not table.size:

@@ -161,6 +161,30 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
     References
     ----------
     Hall et al. 2023; Steegen et al. 2016 (multiverse analysis).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random((400, 2)) < 0.4
+    >>> groups = np.repeat(["women", "men"], 200)
+    >>> scores = (
+    ...     labels
+    ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
+    ... )
+    >>> versions = {
+    ...     name: m.concept_metrics(
+    ...         scores,
+    ...         labels,
+    ...         groups,
+    ...         ["auroc"],
+    ...         m.Choices(metric="auroc", min_positives=n),
+    ...     )["auroc"]
+    ...     for name, n in (("few", 20), ("many", 40))
+    ... }
+    >>> m.design_choices(versions, "many").num_rows
+    3
     """
     contrasts = contrasts_of(versions, baseline, alpha)
     rows = []
@@ -218,6 +242,30 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
         (how many of those where it can conclude the same) and their share, robust (all versions
         can be estimated, and agree). A disparity that the baseline cannot estimate has no row:
         there is no conclusion to hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random((400, 2)) < 0.4
+    >>> groups = np.repeat(["women", "men"], 200)
+    >>> scores = (
+    ...     labels
+    ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
+    ... )
+    >>> versions = {
+    ...     name: m.concept_metrics(
+    ...         scores,
+    ...         labels,
+    ...         groups,
+    ...         ["auroc"],
+    ...         m.Choices(metric="auroc", min_positives=n),
+    ...     )["auroc"]
+    ...     for name, n in (("few", 20), ("many", 40))
+    ... }
+    >>> m.robust_conclusions(versions, "many").num_rows
+    3
     """
     contrasts = contrasts_of(versions, baseline, alpha)
     rows = []
@@ -265,6 +313,24 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     ------
     InputError
         As `design_choices`, or when models have other versions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random((400, 2)) < 0.4
+    >>> groups = np.repeat(["women", "men"], 200)
+    >>> scores = (
+    ...     labels
+    ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
+    ... )
+    >>> own = {"only": m.concept_metrics(scores, labels, groups, ["auroc"])["auroc"]}
+    >>> other = {
+    ...     "only": m.concept_metrics(scores[:, ::-1], labels, groups, ["auroc"])["auroc"]
+    ... }
+    >>> m.model_order({"first": own, "second": other}, "only").num_rows
+    3
     """
     names = {name: sorted(versions) for name, versions in models.items()}
     if len({tuple(one) for one in names.values()}) != 1:

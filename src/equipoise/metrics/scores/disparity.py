@@ -117,6 +117,12 @@ class Choices:
         Share of rows that thresholds are tuned on.
     incomplete : "group" or "concept"
         What leaves when a group has too few positives.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.Choices(metric="auroc", min_positives=20).replicates
+    250
     """
 
     metric: Metric = "average_precision"
@@ -851,6 +857,20 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
     References
     ----------
     Hall et al. 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random((400, 2)) < 0.4
+    >>> groups = np.repeat(["women", "men"], 200)
+    >>> scores = (
+    ...     labels
+    ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
+    ... )
+    >>> m.concept_disparity(scores, labels, groups, metric="auroc").metric
+    'concept_disparity'
     """
     choices = Choices(
         metric, prevalence, prevalence_ratio, min_positives, replicates, validation, incomplete
@@ -890,6 +910,20 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
     -------
     dict of metric to ConceptResults
         In the order of `metrics`, for `design_choices`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random((400, 2)) < 0.4
+    >>> groups = np.repeat(["women", "men"], 200)
+    >>> scores = (
+    ...     labels
+    ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
+    ... )
+    >>> sorted(m.concept_metrics(scores, labels, groups, ["auroc"]))
+    ['auroc']
     """
     choices = choices or Choices()
     for metric in metrics:
@@ -983,6 +1017,20 @@ def concept_hit_rate(
     ------
     InputError
         As `concept_disparity`, or when k does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random((400, 2)) < 0.4
+    >>> groups = np.repeat(["women", "men"], 200)
+    >>> scores = (
+    ...     labels
+    ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
+    ... )
+    >>> m.concept_hit_rate(scores, labels, groups, k=1)
+    <hit_rate 0.840 [0.789, 0.880]; n = 250 in 2 groups>
     """
     data = read_concepts(scores, labels, groups)
     many = len(data.names)

@@ -213,6 +213,15 @@ def activation_share(
     References
     ----------
     Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> maps = rng.random((80, 7, 7))
+    >>> m.activation_share(maps, [[0, 0, 0.5, 1]] * 80, ["women", "men"] * 40)
+    <activation_share 0.505 [0.497, 0.512]; chance 0.505, p = 1, n = 80 in 2 groups>
     """
     regions, found, names = _read(maps, boxes, groups, units)
     own_members = [found.codes == code for code in range(len(found))]
@@ -321,6 +330,15 @@ def activation_share_gap(
     References
     ----------
     Mandal 2024, chapters 4 and 5; Hothorn, Bretz & Westfall 2008 (simultaneous intervals).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> maps = rng.random((80, 7, 7))
+    >>> m.activation_share_gap(maps, [[0, 0, 0.5, 1]] * 80, ["women", "men"] * 40)
+    <activation_share_gap 0.002 [0.000, 0.020]; chance 0.007, p = 0.84, n = 80 in 2 groups>
     """
     regions, kept, names = _read(maps, boxes, groups, units)
     clusters = None if units is None else names

@@ -63,6 +63,14 @@ def krippendorff_alpha(
     ----------
     Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability"; Krippendorff 2019, Content
     Analysis, chapter 12.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.krippendorff_alpha(
+    ...     ["a", "a", "b", "b", "a", "b"] * 5, [n // 2 for n in range(30)], [0, 1] * 15
+    ... )
+    <krippendorff_alpha 0.356 [−0.160, 0.741]; n = 15>
     """
     answer, names = encode(labels, what="labels")
     item, labeller = encode(items, what="items")[0], encode(labellers, what="labellers")[0]

@@ -51,6 +51,12 @@ def bias_regression(
     ----------
     MacKinnon & White 1985, Journal of Econometrics 29, 305-325; Long & Ervin 2000, The American
     Statistician 54, 217-224.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.bias_regression([0.1, 0.3, 0.2, 0.5], [0.2, 0.5, 0.4, 0.8])
+    <bias_regression 0.680 [0.403, 0.957]; p = 0.0088, n = 4>
     """
     y, x, dropped = pairs_of(bias, cooccurrence)
     n = len(x)

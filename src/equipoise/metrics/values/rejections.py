@@ -316,6 +316,12 @@ def rejection_gap(
     References
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 3.3.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.rejection_gap([1, 0, 0, 0] * 30 + [0] * 80, ["women", "men"] * 100)
+    <rejection_gap 0.300 [0.211, 0.398]; chance 0.040, p = 0.001, n = 200 in 2 groups>
     """
     values, of = _values(rejected, checks), Groups.of(groups)
     n = len(values)

@@ -66,6 +66,12 @@ def correlation(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> E
     References
     ----------
     Bonett & Wright 2000 (interval of Spearman's correlation).
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.correlation([0.1, 0.3, 0.2, 0.6, 0.5], [10, 25, 24, 52, 49])
+    <correlation 0.982 [0.742, 0.999]; p = 0.003, n = 5>
     """
     first, second, dropped = pairs_of(x, y)
     parts = [
@@ -116,6 +122,14 @@ def loess(
     References
     ----------
     Cleveland 1979, Journal of the American Statistical Association 74, 829-836.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> smooth = m.loess(np.arange(20), np.arange(20) * 2.0)
+    >>> smooth([5.0]).round(6)
+    array([10.])
     """
     if not 0.0 < span <= 1.0:
         raise InputError(f"span={span}: expected a share of the data, above 0 and at most 1")
@@ -203,6 +217,15 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
     References
     ----------
     Mandal 2024, chapter 6.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.score_summary(
+    ...     {"chef": 0.4, "nurse": -0.3, "judge": 0.2},
+    ...     {"chef": "craft", "nurse": "care", "judge": "law"},
+    ... ).value
+    0.10000000000000003
     """
     if without := sorted({*scores} - {*categories}):
         raise InputError(f"categories: none for target {without[0]!r}; expected one for each")
@@ -337,6 +360,15 @@ def alignment(
     -----
     Needed beside tests per subject: a trained model is never exactly neutral, so with images enough
     any preference, however small, has a small p; whether preferences line up is another question.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.alignment(
+    ...     {"chef": 0.4, "nurse": -0.3, "pilot": 0.2, "judge": 0.1},
+    ...     {"chef": 1, "nurse": -1, "pilot": 1, "judge": 1},
+    ... )
+    <alignment 0.250 [0.045, 0.455]; chance 0.050, p = 0.25, n = 4>
     """
     if statistic not in ("mean", "rank"):
         raise InputError(f"statistic={statistic!r}: expected 'mean' or 'rank'")
@@ -480,6 +512,17 @@ def favourite_gap(
     ------
     InputError
         When no concept is left.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> effects = {
+    ...     "chef": {"men": 0.6, "women": 0.1},
+    ...     "nurse": {"men": 0.0, "women": 0.5},
+    ...     "judge": {"men": 0.3, "women": 0.2},
+    ... }
+    >>> m.favourite_gap(effects, {"chef": "men", "nurse": "women", "judge": "men"}).value
+    0.3666666666666667
     """
     both = [name for name in sorted(favourites) if name in effects]
     gaps = preferences(effects, {name: favourites[name] for name in both})

@@ -58,6 +58,21 @@ class ImageSimilarities:
         Default: one region, "all".
     units : array-like, shape (images,), optional
         Names of the units that repeat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(40, 4))
+    >>> seen = m.ImageSimilarities(
+    ...     scores,
+    ...     ["clever", "kind", "lazy", "rude"],
+    ...     ["women", "men"] * 20,
+    ...     ["Asia", "Europe"] * 20,
+    ... )
+    >>> seen.words
+    ['clever', 'kind', 'lazy', 'rude']
     """
 
     scores: npt.ArrayLike
@@ -213,6 +228,21 @@ def trend(
     References
     ----------
     Mandal 2024, chapter 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(40, 4))
+    >>> seen = m.ImageSimilarities(
+    ...     scores,
+    ...     ["clever", "kind", "lazy", "rude"],
+    ...     ["women", "men"] * 20,
+    ...     ["Asia", "Europe"] * 20,
+    ... )
+    >>> m.trend(seen, ["clever", "kind"], ["lazy", "rude"])
+    <trend 0.007 [−0.608, 0.595]; n = 40 in 2 groups>
     """
     signs = _signs(positive, negative)
 
@@ -253,6 +283,21 @@ def gender_difference(
     References
     ----------
     Mandal 2024, chapter 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(40, 4))
+    >>> seen = m.ImageSimilarities(
+    ...     scores,
+    ...     ["clever", "kind", "lazy", "rude"],
+    ...     ["female", "male"] * 20,
+    ...     ["Asia", "Asia", "Europe", "Europe"] * 10,
+    ... )
+    >>> m.gender_difference(seen, ["clever", "kind"], ["lazy", "rude"])
+    <gender_difference 1.023 [0.000, 2.405]; chance 0.736, p = 0.22, n = 40 in 2 groups>
     """
     signs = dict.fromkeys(_signs(positive, negative), 1.0)
     images = Images.of(similarities, signs)

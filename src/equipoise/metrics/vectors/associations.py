@@ -86,6 +86,17 @@ def association_score(
     References
     ----------
     Caliskan et al. 2017; Mandal 2024, chapters 6 and 7 (II, ITP, ITA, TT).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.association_score(science, men, women)
+    <association_score 0.124 [−0.043, 0.290]; chance 0.001, p = 0.094, n = 36 in 3 groups>
     """
     space = Space.of({"targets": targets}, {"a": a, "b": b}, fixed, **options)
     near, far = {("targets", "a"): 1.0}, {("targets", "b"): 1.0}
@@ -147,6 +158,17 @@ def differential_association(
     References
     ----------
     Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.differential_association(science, art, men, women)
+    <differential_association 0.245 [−0.019, 0.510]; chance 0.002, p = 0.066, n = 48 in 4 groups>
     """
     concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
     space = Space.of(concepts, images, fixed, **options)
@@ -225,6 +247,17 @@ def weat(
     ----------
     Caliskan et al. 2017, Science 356, 183-186 (its strict > is >= here: the observed partition
     counts); Steed & Caliskan 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.weat(science, art, men, women)
+    <weat 1.100 [0.124, 1.636]; chance −0.022, p = 0.0049, n = 48 in 4 groups>
     """
     space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, **options)
     effect = _EffectSize(space, "x", "y", space["a"].mean - space["b"].mean, ddof)
@@ -280,6 +313,17 @@ def sc_weat(
     References
     ----------
     Caliskan et al. 2017 (WEFAT); Caliskan et al. 2022 (SC-WEAT).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.sc_weat(science[0], men, women)
+    <sc_weat 0.350 [−0.539, 1.112]; chance −0.008, p = 0.4, n = 25 in 3 groups>
     """
     shape = np.shape(w)
     single = len(shape) == 1 and options.get("similarity") is None
@@ -554,6 +598,17 @@ def total_absolute_association(
     References
     ----------
     Mandal 2024, chapter 7 (Tables 7.3 to 7.5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.total_absolute_association({"science": science, "art": art}, men, women)
+    <total_absolute_association 0.245 [0.000, 0.551]; chance 0.116, p = 0.06, n = 48 in 4 groups>
     """
     if not targets or {"a", "b"} & {*targets}:
         raise InputError(f"targets: {[*targets]}; expected named sets, none called 'a' or 'b'")
@@ -624,6 +679,19 @@ def compare_encoders(
     References
     ----------
     Mandal 2024, chapter 7 (Tables 7.3 to 7.5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> first = m.differential_association(science, art, men, women)
+    >>> second = m.differential_association(science[:, ::-1], art[:, ::-1], men, women)
+    >>> sorted({"first": first.metric, "second": second.metric})
+    ['first', 'second']
     """
     scores = {name: one.ends for name, one in encoders.items() if isinstance(one.ends, Scores)}
     targets = {one.names for one in scores.values()}

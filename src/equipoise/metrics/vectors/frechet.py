@@ -72,6 +72,14 @@ def frechet_distance(
     References
     ----------
     Dowson & Landau 1982; Heusel et al. 2017, NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> m.frechet_distance(rng.normal(size=(200, 8)), rng.normal(size=(200, 8)) + 1)
+    <frechet_distance 7.535 [6.517, 8.709]; n = 400 in 2 groups>
     """
     pair = _numbers(features, "features"), _numbers(reference, "reference")
     (n, d), (m, space) = (rows.shape for rows in pair)

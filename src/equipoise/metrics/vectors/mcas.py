@@ -170,6 +170,16 @@ def mcas(
     References
     ----------
     Mandal et al. 2023; Mandal 2024, chapters 6 and 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
+    <mcas 2.010 [1.748, 2.271]; chance 1.873, p = 0.24, n = 93 in 6 groups>
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, {}, resample_texts, **options)
@@ -341,6 +351,25 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     References
     ----------
     Mandal 2024, chapter 9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> m.xmcas(
+    ...     images[0],
+    ...     texts[0],
+    ...     images[1],
+    ...     texts[1],
+    ...     images[2],
+    ...     texts[2],
+    ...     {"other": images[2][::-1]},
+    ...     {"other": texts[1]},
+    ... )
+    <xmcas 2.914 [2.848, 2.979]; n = 124 in 8 groups>
     """
     if not math.isfinite(offset):
         raise InputError(f"offset={offset}: expected a finite number")
@@ -433,6 +462,12 @@ def estimate_offset(
     References
     ----------
     Mandal 2024, chapter 9.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.estimate_offset([0.1, -0.2, 0.15])
+    <offset 0.150 [0.100, 0.200]; n = 3>
     """
     values = np.sort(np.abs(np.asarray(mcas_values, dtype=np.float64)))
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
@@ -476,6 +511,18 @@ def diffusion_bias(components: Estimate) -> Estimate:
     References
     ----------
     Mandal 2024, chapter 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> m.diffusion_bias(
+    ...     m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
+    ... )
+    <diffusion_bias 1.313 [1.234, 1.393]; chance 1.368, p = 0.99, n = 93 in 6 groups>
     """
     found = _components_of(components)
     signed = float(_signed(found.observed))
@@ -537,6 +584,18 @@ def bias_amplification(components: Estimate) -> Estimate:
     References
     ----------
     Mandal 2024, chapter 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> m.bias_amplification(
+    ...     m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
+    ... )
+    <bias_amplification 0.192 [0.111, 0.273]; n = 93 in 6 groups>
     """
     found = _components_of(components)
     low, high = ends_at(found.jackknife, 3)(0.95)

@@ -106,6 +106,13 @@ def label_concentration(
     References
     ----------
     Mandal 2024, chapters 5 and 7.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> labels = ["chef", "judge", "pilot"] * 20 + ["nurse"] * 50 + ["clerk"] * 10
+    >>> m.label_concentration(labels, ["men"] * 60 + ["women"] * 60, k=1)
+    <label_concentration 0.500 [0.385, 0.601]; chance 0.073, p = 0.001, n = 120 in 2 groups>
     """
     if k < 1:
         raise InputError(f"k={k}: expected at least 1")
@@ -238,6 +245,23 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     References
     ----------
     Mandal 2024, chapter 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> words = rng.normal(size=(4, 8))
+    >>> labels = ["chef", "judge"] * 20 + ["nurse", "clerk"] * 20
+    >>> m.predicted_label_weat(
+    ...     labels,
+    ...     ["men"] * 40 + ["women"] * 40,
+    ...     ["chef", "judge", "nurse", "clerk"],
+    ...     words,
+    ...     rng.normal(size=(6, 8)),
+    ...     rng.normal(size=(6, 8)),
+    ... )
+    <predicted_label_weat 0.755 [−1.414, 1.414]; chance −0.031, p = 0.75, n = 80 in 2 groups>
     """
     if alternative not in HARM:
         raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")

@@ -57,6 +57,15 @@ class PairScores:
     ----------
     scores : array-like, shape (targets, attributes)
         Row i, column j: the similarity of target i and attribute j.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = m.PairScores(rng.random((4, 6)))
+    >>> m.association_score([0, 1, 2, 3], [0, 1, 2], [3, 4, 5], similarity=scores)
+    <association_score −0.110 [−0.580, 0.360]; chance 0.000, p = 0.7, n = 10 in 3 groups>
     """
 
     scores: npt.ArrayLike
