@@ -141,6 +141,7 @@ CASES = {
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
     "labelled_share": SAMPLED,
     "labelled_share_gap": {**SAMPLED, "groups": GROUP},
+    "explained_disparity": {"outcome": RIGHT, "cause": TRUTH, "groups": GROUP, "first": "a"},
     "krippendorff_alpha": {
         "labels": LABEL,
         "items": np.arange(N) // 3,

@@ -30,6 +30,7 @@ from equipoise.metrics.counts.amplification import (
     cooccurrence_amplification,
     directional_amplification,
 )
+from equipoise.metrics.counts.causes import explained_disparity, rank_causes
 from equipoise.metrics.counts.comparisons import rate_comparisons
 from equipoise.metrics.counts.effect_sizes import (
     cramers_v,
@@ -148,6 +149,7 @@ __all__ = [
     "equalized_odds",
     "estimate_offset",
     "expected_max_skew",
+    "explained_disparity",
     "favourite_gap",
     "frechet_distance",
     "gender_difference",
@@ -174,6 +176,7 @@ __all__ = [
     "phi",
     "predicted_label_weat",
     "query_distribution",
+    "rank_causes",
     "rate_comparisons",
     "rates",
     "recall_hits",

@@ -1,0 +1,525 @@
+"""What a cause explains of a disparity between two groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Literal, TypeAlias, Unpack
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.core import (
+    Booleans,
+    Estimate,
+    Floats,
+    GroupLabels,
+    Groups,
+    GroupValue,
+    InputError,
+    Integers,
+    Labels,
+    Part,
+    encode,
+    no_ends,
+    parts_to_table,
+    record,
+    unwarned,
+)
+from equipoise.core.labels import Encoded
+from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, number
+from equipoise.metrics.counts.table import Counts, count
+from equipoise.metrics.measure import DEFAULT, Drawing, Draws, Measure, Rows, measure
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.stats.intervals import divide
+from equipoise.stats.resampling import level_of
+
+How: TypeAlias = Literal["reweight", "remove"]
+"""Whether groups get one distribution of a cause, or affected images are left out."""
+OTHERS = "all others"
+_SIDES, _ANSWERS = ("0 group", "1 others"), ("no", "yes")
+# Images of each group below which a stratum says nothing of their difference.
+_SUPPORT = 5
+_NULL = "the cause does not matter: it is shuffled within each group"
+_NUMBERS = "explained", "disparity", "disparity_without_cause", "explained_share"
+
+
+@record
+class _Rows:
+    """Complete rows, as numbers.
+
+    `side` is 0 in the group and 1 in the others, `stratum` indexes `strata`, and `outcome` runs
+    from 0 to 1, the range between `low` and `low + scale`.
+    """
+
+    names: tuple[str, str]
+    side: Integers
+    strata: tuple[str, ...]
+    stratum: Integers
+    outcome: Floats
+    low: float
+    scale: float
+    kept: Booleans
+    excluded: dict[str, int]
+
+    @classmethod
+    def of(
+        cls,
+        outcome: npt.ArrayLike,
+        groups: GroupLabels,
+        cause: npt.ArrayLike | Labels,
+        group: str,
+        bins: int,
+    ) -> _Rows:
+        """Check rows, and leave out incomplete ones."""
+        known = Groups.of(groups)
+        names, side = _sides(known, group)
+        numbers = _numbers(outcome)
+        values = numbers if numbers is not None else np.array([math.inf])
+        if values.shape != side.shape or np.isinf(values).any():
+            raise InputError(
+                f"outcome: expected {len(side)} finite numbers or booleans, as in groups; None "
+                "where an image has none"
+            )
+        stratum, strata = _strata(cause, bins)
+        if len(stratum) != len(side):
+            raise InputError(f"cause: {len(stratum)} values; expected {len(side)}, as in groups")
+        none, unknown = np.isnan(values), stratum < 0
+        kept = ~none & ~unknown & (side >= 0)
+        excluded = {
+            "no group, or one that is not compared": int((side < 0).sum()),
+            "no outcome": int((none & (side >= 0)).sum()),
+            "no cause": int((unknown & ~none & (side >= 0)).sum()),
+        }
+        values = values[kept]
+        low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
+        low, high = (0.0, 1.0) if {low, high} <= {0.0, 1.0} else (float(low), float(high))
+        scale = high - low or 1.0
+        return cls(
+            names, side[kept], strata, stratum[kept], (values - low) / scale, low, scale, kept,
+            excluded,
+        )  # fmt: skip
+
+    def counts(self, weights: npt.ArrayLike | None, units: Labels | None) -> Counts:
+        """Count side, outcome and stratum: causes are what null hypotheses exchange."""
+        side = Encoded(self.side.astype(np.int32), _SIDES)
+        levels = tuple((name,) for name in self.strata)
+        strata = Groups(("cause",), levels, self.stratum.astype(np.int32), 1)
+        own = None if units is None else _taken(units, self.kept)
+        binary = bool(np.isin(self.outcome, (0.0, 1.0)).all())
+        if binary and weights is None:
+            yes = Encoded(self.outcome.astype(np.int32), _ANSWERS)
+            return count(side, yes, strata, units=own)
+        weight = np.ones(len(self.side))
+        if weights is not None:
+            given = np.asarray(weights, dtype=np.float64)
+            if given.shape != self.kept.shape:
+                raise InputError(f"weights: {given.shape} of them; expected {self.kept.shape}")
+            weight = given[self.kept]
+        # A number between the least and the greatest counts as so much of each.
+        spread = np.stack([1.0 - self.outcome, self.outcome], axis=1) * weight[:, None]
+        said = np.tile(np.array(_ANSWERS), (len(weight), 1))
+        return count(side, said, strata, weights=spread, units=own)
+
+
+def _taken(labels: Labels, kept: Booleans) -> Encoded:
+    codes, names = encode(labels, what="units")
+    if len(codes) != len(kept):
+        raise InputError(f"units: {len(codes)} labels; expected {len(kept)}, as in groups")
+    return Encoded(codes[kept], names)
+
+
+def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
+    """Return what is compared, and 0, 1 or -1 (neither) for each row."""
+    usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
+    if (not group and len(usable) != 2) or (group and (group not in usable or len(usable) < 2)):
+        raise InputError(
+            f"first={group!r}: expected one of {', '.join(usable) or 'no'} groups that have at "
+            f"least {groups.min_size} rows, beside another; it may be left out where there are two"
+        )
+    first = groups.names.index(group or usable[0])
+    side = np.where(groups.large < 0, -1, np.where(groups.codes == first, 0, 1))
+    rest = [name for name in usable if name != groups.names[first]]
+    return (groups.names[first], rest[0] if len(rest) == 1 else OTHERS), side.astype(np.int64)
+
+
+def _numbers(values: npt.ArrayLike | Labels) -> Floats | None:
+    """Return numbers or booleans, NaN where missing; None of anything else."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        kinds = {type(one) for one in array.tolist()} - {type(None)}
+        if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+            return None
+    elif array.dtype.kind not in "biuf":
+        return None
+    return array.astype(np.float64)
+
+
+def _strata(cause: npt.ArrayLike | Labels, bins: int) -> tuple[Integers, tuple[str, ...]]:
+    """Return the stratum of each row, -1 where missing: numbers fall into bins of equal size."""
+    array = np.asarray(cause)
+    numbers = None if array.dtype.kind == "b" or _boolean(array) else _numbers(array)
+    if numbers is None:
+        codes, names = encode(array if array.dtype.kind == "b" else cause, what="cause")  # type: ignore[arg-type]
+        return codes.astype(np.int64), names
+    if numbers.ndim != 1 or np.isinf(numbers).any():
+        raise InputError(f"cause: expected {len(numbers)} finite numbers, or labels")
+    known = numbers[~np.isnan(numbers)]
+    distinct = np.unique(known)
+    starts = distinct
+    if len(distinct) > bins:
+        starts = np.unique(np.quantile(known, np.arange(bins) / bins, method="lower"))
+    place = np.searchsorted(starts, numbers, side="right") - 1
+    single = len(distinct) <= bins
+    ends = [*starts[1:].tolist(), known.max(initial=-np.inf)]
+    names = tuple(
+        f"{start:g}" if single else f"from {start:.4g}{f' to {end:.4g}' if last else ''}"
+        for start, end, last in zip(
+            starts.tolist(), ends, [True] * (len(starts) - 1) + [False], strict=True
+        )
+    )
+    return np.where(np.isnan(numbers), -1, place), names
+
+
+def _boolean(array: npt.NDArray[np.generic]) -> bool:
+    return array.dtype.kind == "O" and {type(one) for one in array.tolist()} <= {bool, type(None)}
+
+
+class _Explained(Measure):
+    """Δ − Δ_c, Δ, Δ_c, their ratio, then the difference within each stratum."""
+
+    null = "class"
+    resamples = True
+    compares = False
+
+    def __init__(self, rows: _Rows, how: How) -> None:
+        self.rows, self.how = rows, how
+
+    def totals(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
+        """Return images and sums of outcomes, (r, sides, strata)."""
+        shape = (len(tables), len(_SIDES), tables.shape[2])
+        found = np.zeros(shape), np.zeros(shape)
+        for outcome, (truth, said) in enumerate(
+            zip(counts.truth.tolist(), counts.prediction.tolist(), strict=True)
+        ):
+            side = _SIDES.index(counts.classes[truth])
+            found[0][:, side] += tables[:, outcome]
+            if counts.classes[said] == _ANSWERS[1]:
+                found[1][:, side] += tables[:, outcome]
+        return found
+
+    @cached_property
+    def supported(self) -> Booleans:
+        """Return the strata that both groups have, or those that stay."""
+        if self.how == "remove":
+            return np.array([name == "False" for name in self.rows.strata])
+        shape = len(_SIDES), len(self.rows.strata)
+        images = np.zeros(shape)
+        np.add.at(images, (self.rows.side, self.rows.stratum), 1.0)
+        return np.asarray((images >= _SUPPORT).all(axis=0))
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the numbers of each table."""
+        n, sums = self.totals(counts, tables)
+        kept = self.supported
+        share = divide(sums, n)
+        apart = (share[:, 0] - share[:, 1]) * self.rows.scale
+        whole = divide(sums.sum(axis=2), n.sum(axis=2))
+        if self.how == "remove":
+            left = divide(sums[..., kept].sum(axis=2), n[..., kept].sum(axis=2))
+            without = (left[:, 0] - left[:, 1]) * self.rows.scale
+        else:
+            both = kept & (n > 0).all(axis=1)
+            weight = np.where(both, n.sum(axis=1), 0.0)
+            without = divide((weight * np.where(both, apart, 0.0)).sum(axis=1), weight.sum(axis=1))
+        disparity = (whole[:, 0] - whole[:, 1]) * self.rows.scale
+        explained = disparity - without
+        with unwarned():
+            ratio = np.where(disparity == 0.0, np.nan, explained / disparity)
+        return np.column_stack([explained, disparity, without, ratio, apart])
+
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Return what the cause explains, with its parts."""
+        rows, kept = self.rows, self.supported
+        value = float(draws.observed[0])
+        missing = rows.side >= 0
+        lost = 0 if self.how == "remove" else int((~kept[rows.stratum] & missing).sum())
+        if draws.null is not None:
+            draws = replace(draws, null_text=f"{_NULL}; {len(draws.null)} permutations")
+        held = against_chance(draws, 0, "either")
+        if len(set(rows.stratum.tolist())) < 2:
+            value, reason = math.nan, "the cause is the same everywhere"
+        else:
+            reason = "no stratum has enough images of both groups" if math.isnan(value) else ""
+        many = [int((rows.side == place).sum()) for place in range(2)]
+        removed = [int((~kept[rows.stratum] & (rows.side == place)).sum()) for place in range(2)]
+        params: dict[str, str | int] = {
+            "how": self.how,
+            "strata": len(kept),
+            "strata without common support": 0 if self.how == "remove" else int((~kept).sum()),
+        }
+        if self.how == "remove":
+            params |= {f"removed of {name}": n for name, n in zip(rows.names, removed, strict=True)}
+        return make_estimate(
+            "explained_disparity",
+            value,
+            dict(zip(rows.names, many, strict=True)),
+            bootstrap_method(draws.boot, DEFAULT if draws.intervals else None, f"{counts.unit}s"),
+            params=params,
+            **held.fields(reason or "no resampling was asked for"),
+            by=parts_to_table(self._parts(counts, draws, kept)),
+            excluded={**rows.excluded, "without common support": lost},
+            unit=counts.unit,
+            reason=reason,
+            ends=no_ends if reason else ends_of(draws.boot, 0),
+        )
+
+    def _parts(self, counts: Counts, draws: Draws, kept: Booleans) -> list[Part]:
+        n, sums = (one[0] for one in self.totals(counts, counts.observed))
+        values = self.rows.low + divide(sums, n) * self.rows.scale
+        found = []
+        for place, name in enumerate(_NUMBERS[1:], start=1):
+            ends, value, reason = ends_of(draws.boot, place), float(draws.observed[place]), ""
+            if name == "explained_share":
+                low, high = ends_of(draws.boot, 1)(draws.level)
+                if not (low > 0.0 or high < 0.0):
+                    ends, value = no_ends, math.nan
+                    reason = "the interval of the disparity holds 0"
+            found.append(
+                number(name, value, ends=ends, level=draws.level, n=round(n.sum()), reason=reason)
+            )
+        for place, stratum in enumerate(self.rows.strata):
+            own = tuple(
+                GroupValue(name, (name,), round(n[side, place]), float(values[side, place]),
+                           math.nan, math.nan, "")
+                for side, name in enumerate(self.rows.names)
+            )  # fmt: skip
+            few = f"fewer than {_SUPPORT} images of one group"
+            reason = "removed" if self.how == "remove" else few
+            found.append(
+                number("disparity_in_stratum", float(draws.observed[len(_NUMBERS) + place]),
+                       subject=stratum, ends=ends_of(draws.boot, len(_NUMBERS) + place),
+                       level=draws.level, n=round(n[:, place].sum()), by_group=own,
+                       reason="" if kept[place] else reason)
+            )  # fmt: skip
+        return found
+
+
+def explained_disparity(
+    outcome: npt.ArrayLike,
+    groups: GroupLabels,
+    cause: npt.ArrayLike | Labels,
+    *,
+    how: How = "reweight",
+    first: str = "",
+    bins: int = 10,
+    **options: Unpack[Rows],
+) -> Estimate:
+    """How much of a disparity between two groups a cause explains.
+
+    Parameters
+    ----------
+    outcome : array-like of bool or numbers, shape (n,)
+        Such as whether the prediction of each image is right; None or NaN where it has none.
+    groups : array-like (n,), mapping of attribute to labels, or Groups
+        Small groups are left out, see `Groups.of`.
+    cause : array-like of labels or numbers, shape (n,)
+        Such as the medium of each image or the size of its object. More than `bins` different
+        numbers fall into bins of equally many images. None and NaN are missing.
+    how : "reweight" or "remove"
+        "reweight" gives both groups the distribution of the cause over all of their images.
+        "remove" leaves out the images whose cause is True.
+    first : str
+        Group that is compared with all others; may be left out where there are two.
+    bins : int
+        At least 2.
+    weights : array-like, shape (n,), optional
+        Weight of each image, such as the inverse of its probability to be in the sample.
+    units : array-like, shape (n,), optional
+        Unit of each image, such as the person shown, whose images are resampled together.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int or Generator
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Δ − Δ_c in units of the outcome: the difference between the groups, less that without the
+        cause. It has the sign of Δ where the cause widens the disparity, and the other sign where
+        the cause hides a part of it. Interval: percentile bootstrap, paired. Chance and p: the
+        cause is shuffled within each group, so that as many random images are removed, or groups
+        are reweighted by a cause without meaning. `.by` has "disparity" (Δ),
+        "disparity_without_cause" (Δ_c), "explained_share" (their ratio, only where the interval of
+        Δ excludes 0) and "disparity_in_stratum" of each value of the cause. Strata with fewer than
+        five images of a group have no common support: they count in Δ alone, and in `.excluded`.
+
+    Raises
+    ------
+    InputError
+        When lengths differ, the outcome is no number, there are more than two groups and no
+        `first`, nothing is complete, or `how` is "remove" and the cause is not boolean.
+
+    Notes
+    -----
+    A cause that says which images are removed may itself follow from the outcome. It then explains
+    without being a cause.
+
+    References
+    ----------
+    Kitagawa 1955, JASA 50, 1168-1194 (standardisation); Hall et al. 2023, section 6.
+    """
+    if how not in ("reweight", "remove"):
+        raise InputError(f"how={how!r}: expected reweight or remove")
+    if bins < 2:
+        raise InputError(f"bins={bins}: expected at least 2")
+    rows = _Rows.of(outcome, groups, cause, first, bins)
+    if how == "remove" and not {*rows.strata} <= {"True", "False"}:
+        raise InputError(
+            f"cause: {', '.join(rows.strata[:3])}; expected True or False, to remove images"
+        )
+    counts = rows.counts(options.pop("weights", None), options.pop("units", None))
+    return measure(counts, [_Explained(rows, how)], **options)[0]
+
+
+def rank_causes(
+    outcome: npt.ArrayLike,
+    groups: GroupLabels,
+    causes: Mapping[str, npt.ArrayLike | Labels],
+    *,
+    how: Mapping[str, How] | None = None,
+    first: str = "",
+    bins: int = 10,
+    weights: Mapping[str, npt.ArrayLike] | None = None,
+    units: Labels | None = None,
+    **drawing: Unpack[Drawing],
+) -> pa.Table:
+    """Rank causes by what each of them explains alone of a disparity.
+
+    Parameters
+    ----------
+    outcome, groups, first, bins, units, resampling, rng
+        As of `explained_disparity`.
+    causes : mapping of str to array-like, shape (n,)
+    how : mapping of str to "reweight" or "remove", optional
+        By cause; "reweight" unless given.
+    weights : mapping of str to array-like, shape (n,), optional
+        By cause, where a sample of the images has it.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per cause, the first explains most: `cause`, `how`, `explained` with `low`, `high`,
+        `chance`, `chance_low`, `chance_high` and `p_value`; `explains`; `disparity` and `without`
+        with their ends; `share`; `n`, `strata`, `without_support` (images) and `reason`. A cause
+        explains where its interval at the level of all causes together (Bonferroni) excludes 0 on
+        the side of the disparity, the interval of the disparity excludes 0, and p is at most
+        1 - level. Causes that explain come first. Causes overlap: their numbers don't add up.
+
+    Raises
+    ------
+    InputError
+        As `explained_disparity`.
+    """
+    level, rows = level_of(drawing.get("resampling", DEFAULT)), []
+    for name, cause in causes.items():
+        one = explained_disparity(
+            outcome, groups, cause, how=(how or {}).get(name, "reweight"), first=first, bins=bins,
+            weights=(weights or {}).get(name), units=units, **drawing,
+        )  # fmt: skip
+        rows.append(_row(name, one, level, len(causes)))
+    rows.sort(key=_rank)
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+_TEXTS, _WHOLE = ("cause", "how", "reason"), ("n", "strata", "without_support")
+_FIELDS = (
+    "cause", "how", "explains", "explained", "low", "high", "chance", "chance_low", "chance_high",
+    "p_value", "share", "disparity", "disparity_low", "disparity_high", "without", "without_low",
+    "without_high", "n", "strata", "without_support", "reason",
+)  # fmt: skip
+_SCHEMA = pa.schema(
+    [
+        (
+            name,
+            pa.string()
+            if name in _TEXTS
+            else pa.int64()
+            if name in _WHOLE
+            else pa.bool_()
+            if name == "explains"
+            else pa.float64(),
+        )
+        for name in _FIELDS
+    ]
+)
+
+Cell: TypeAlias = str | int | float | bool
+"""A cell of the table of `rank_causes`."""
+
+
+def _row(name: str, found: Estimate, level: float, causes: int) -> dict[str, Cell]:
+    """Return the row of a cause."""
+    parts = {one["metric"]: one for one in found.by.slice(0, 3).to_pylist()} if found.by else {}
+    disparity, without = parts["disparity"], parts["disparity_without_cause"]
+    ends, wide = found.interval(level), found.interval(1.0 - (1.0 - level) / causes)
+    p_value = math.nan if found.p_value is None else found.p_value
+    sign = math.copysign(1.0, disparity["value"])
+    real = sign * disparity["low" if sign > 0 else "high"] > 0
+    explains = real and sign * (wide.low if sign > 0 else wide.high) > 0 and p_value <= 1.0 - level
+    chance = found.chance
+    return {
+        "cause": name,
+        "how": str(found.params["how"]),
+        "explains": bool(explains),
+        "explained": found.value,
+        "low": ends.low,
+        "high": ends.high,
+        "chance": chance.mean if chance else math.nan,
+        "chance_low": chance.low if chance else math.nan,
+        "chance_high": chance.high if chance else math.nan,
+        "p_value": p_value,
+        "share": parts["explained_share"]["value"],
+        **{
+            f"{column}{suffix}": part[end]
+            for column, part in (("disparity", disparity), ("without", without))
+            for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
+        },
+        "n": sum(found.n.values()),
+        "strata": int(found.params["strata"]),
+        "without_support": found.excluded.get("without common support", 0),
+        "reason": found.reason,
+    }
+
+
+def _rank(row: Mapping[str, Cell]) -> tuple[bool, float]:
+    """Sort causes that explain first, then by size; unknown ones last."""
+    size = float(row["explained"]) * math.copysign(1.0, float(row["disparity"]))
+    return not row["explains"], math.inf if math.isnan(size) else -size
+
+
+register(
+    MetricSpec(
+        name="explained_disparity",
+        kinds=("review",),
+        title="Explained disparity",
+        unit="number",
+        range="any number",
+        harm="either",
+        definition=(
+            "Difference between two groups, minus that after both get the same distribution of a "
+            "cause, or after affected images are removed."
+        ),
+        direction=(
+            "Either: with the sign of the disparity the cause widens it, with the other sign it "
+            "hides a part of it."
+        ),
+        chance="mean over causes shuffled within each group: as many random images are removed",
+        interval="percentile bootstrap over images or units, paired",
+        null="the cause does not matter within a group",
+        reference="Kitagawa 1955; Hall et al. 2023, section 6",
+    )
+)
