@@ -163,7 +163,7 @@ def _strata(cause: npt.ArrayLike | Labels, bins: int) -> tuple[Integers, tuple[s
     array = np.asarray(cause)
     numbers = None if array.dtype.kind == "b" or _boolean(array) else _numbers(array)
     if numbers is None:
-        codes, names = encode(array if array.dtype.kind == "b" else cause, what="cause")  # type: ignore[arg-type]
+        codes, names = encode(array if array.dtype.kind == "b" else cause, what="cause")
         return codes.astype(np.int64), names
     if numbers.ndim != 1 or np.isinf(numbers).any():
         raise InputError(f"cause: expected {len(numbers)} finite numbers, or labels")
@@ -371,6 +371,16 @@ def explained_disparity(
     References
     ----------
     Kitagawa 1955, JASA 50, 1168-1194 (standardisation); Hall et al. 2023, section 6.
+
+    Examples
+    --------
+    Half of the women's images are paintings, and all of the paintings are missed.
+
+    >>> from equipoise import metrics as m
+    >>> groups, medium = ["men", "women"] * 40, ["photo", "photo", "photo", "painting"] * 20
+    >>> right = [True, True, True, False] * 20
+    >>> m.explained_disparity(right, groups, medium, resampling=None)
+    <explained_disparity 0.500; n = 80 in 2 groups>
     """
     if how not in ("reweight", "remove"):
         raise InputError(f"how={how!r}: expected reweight or remove")
@@ -381,8 +391,9 @@ def explained_disparity(
         raise InputError(
             f"cause: {', '.join(rows.strata[:3])}; expected True or False, to remove images"
         )
-    counts = rows.counts(options.pop("weights", None), options.pop("units", None))
-    return measure(counts, [_Explained(rows, how)], **options)[0]
+    counts = rows.counts(options.get("weights"), options.get("units"))
+    resampling, rng = options.get("resampling", DEFAULT), options.get("rng", 0)
+    return measure(counts, [_Explained(rows, how)], resampling, rng)[0]
 
 
 def rank_causes(
@@ -423,6 +434,15 @@ def rank_causes(
     ------
     InputError
         As `explained_disparity`.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> groups = ["men", "women", "men", "women", "women"] * 20
+    >>> causes = {"painting": [0, 1, 0, 0, 1] * 20, "sign": [0, 0, 0, 1, 1] * 20}
+    >>> table = m.rank_causes([1, 0, 1, 1, 0] * 20, groups, causes)
+    >>> table["cause"].to_pylist()
+    ['painting', 'sign']
     """
     level, rows = level_of(drawing.get("resampling", DEFAULT)), []
     for name, cause in causes.items():
