@@ -197,6 +197,7 @@ def _value_sentence(finding: Finding) -> str:
         title=name_of(finding),
         model=f" of {_model_of(finding)}" if finding.model else "",
         subject=_about(finding),
+        of=_about(finding, "of"),
         value=_shown(finding, spec),
         size=_shown(replace(finding, value=abs(finding.value)), spec),
         groups=f" ({finding.groups})" if finding.groups else "",

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 from equipoise.core import AuditResult, Verdict
 from equipoise.report.blocks import (
+    Chart,
     Page,
+    Rows,
     Section,
     Summary,
     Table,
@@ -17,13 +19,25 @@ from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.summary import summarize
 from equipoise.report.text import count
 
-MOST_GROUPS = 30
+MOST_GROUPS, FIRST_GROUPS = 30, 12
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     """Return how many images there are."""
     images = result.manifest.counts.get("images", {}).get("rows", 0)
     return (("Images", count(int(images))),)
+
+
+def _beside_reference(found: Rows, most: int) -> Chart:
+    """Draw the share of each group beside its share in the reference, the lowest ratio first."""
+    known = sorted((row for row in found if has(row["ratio"])), key=lambda row: row["ratio"])
+    shown = [{**row, "label": f"{row['group']} (n = {count(row['n'])})"} for row in known[:most]]
+    marks = labelled_points(shown, "label", series="groups", value="share", percent=True)
+    beside = [mark | {"line": row["reference"]} for mark, row in zip(marks, shown, strict=True)]
+    some = "" if len(known) <= most else f", {most} of {len(known)} groups"
+    title = f"Share of images by {known[0]['groups']}, ticks: reference{some}"
+    label = f"{title}, with intervals; the most under-represented group first."
+    return intervals(beside, label, Axis(percent=True), title=title)
 
 
 def representation(result: AuditResult) -> Section | None:
@@ -35,17 +49,7 @@ def representation(result: AuditResult) -> Section | None:
         "Share of images in each group, its share in the reference population, and their ratio. "
         "A ratio of 0.5 means half as many images as in the reference."
     )
-    charts = []
-    for (groups,), own in panels(found, "groups").items():
-        known = sorted((row for row in own if has(row["ratio"])), key=lambda row: row["ratio"])
-        shown = [
-            {**row, "label": f"{row['group']} (n = {count(row['n'])})"}
-            for row in known[:MOST_GROUPS]
-        ]
-        marks = labelled_points(shown, "label", series="groups", value="share", percent=True)
-        title = f"Share of images by {groups}"
-        label = f"{title} with its interval, the most under-represented group first."
-        charts.append(intervals(marks, label, Axis(percent=True), title=title))
+    charts = [_beside_reference(own, MOST_GROUPS) for own in panels(found, "groups").values()]
     columns = {
         "Group": "group", "#n": "n", "%Share": "share", "%Interval": "low high",
         "%Reference": "reference", "#Ratio": "ratio", "#Ratio interval": "ratio_low ratio_high",
@@ -87,6 +91,10 @@ LEADS = ("representation", "representation_gap", "label_gap", "cramers_v")
 def summary(result: AuditResult) -> Summary:
     """Return the first screen: a data set is mended by its curator."""
     found = summarize(result, LEADS)
+    leading = next((one.finding for one in found.statements if one.finding), None)
+    if leading is not None and leading.metric.startswith("representation"):
+        shares = [row for row in rows(result, "representation") if row["groups"] == leading.groups]
+        found = replace(found, chart=_beside_reference(shares, FIRST_GROUPS))
     if not any(one.badge and one.badge.verdict is Verdict.DISPARITY for one in found.statements):
         return found
     steps = (

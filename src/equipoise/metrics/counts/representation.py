@@ -264,6 +264,6 @@ register(
         direction="Either: negative means under-represented, positive over-represented.",
         chance="about 0",
         interval="Wilson, or the hybrid score interval of Donner & Zou against a data set",
-        sentence="{title}{subject} is {value} the share of the reference{groups}.",
+        sentence="The share{of} is {value} that of the reference{groups}: {direction}.",
     ),
 )

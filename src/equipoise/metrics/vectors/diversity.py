@@ -878,7 +878,7 @@ register(
         group_metric="iss_intra",
         range="[-2, 2]",
         harm="either",
-        sentence="In the embeddings{model}, {direction}{subject} (difference {size}).",
+        sentence="In the embeddings{model}, {direction} (difference {size}).",
         definition="ISS intra of one set minus that of another, for the pair that differs most.",
         threshold=0.02,
         threshold_reason=COSINE,
