@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from equipoise.core import AuditResult, Family
@@ -22,6 +23,7 @@ from equipoise.report.words import compares, has_shares, is_comparison, models_o
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 
 def first_screen(result: AuditResult, page: Page) -> Summary:
@@ -115,6 +117,11 @@ class Result(AuditResult):
     def to_pandas(self) -> pd.DataFrame:
         """Return the findings, one a row, as a pandas data frame."""
         frame: pd.DataFrame = findings_to_table(self.findings).to_pandas()
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the findings, one a row, as a polars data frame."""
+        frame: pl.DataFrame = import_module("polars").from_arrow(findings_to_table(self.findings))
         return frame
 
     def __repr__(self) -> str:
