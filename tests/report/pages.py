@@ -11,8 +11,8 @@ from equipoise.mitigate.page import PAGE as MITIGATION
 from report import synthetic
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-KINDS = ("activations", "answers", "associations", "concepts", "counterfactuals", "diversity",
-         "generation", "retrieval", "similarity", "text_to_image")  # fmt: skip
+KINDS = ("activations", "answers", "associations", "concepts", "counterfactuals", "dataset",
+         "diversity", "generation", "retrieval", "similarity", "text_to_image")  # fmt: skip
 MADE = {
     "predictions": (synthetic.faces, PREDICTIONS),
     "six models": (synthetic.six_models, PREDICTIONS),

@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import fields
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -12,13 +13,15 @@ from itertools import pairwise
 import pytest
 
 from equipoise.audits.predictions.page import PAGE
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Finding
+from equipoise.metrics import SPECS
 from equipoise.report import render
 from equipoise.report.blocks import Table
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.text import VERDICT_TITLES, unbroken, visible
 from equipoise.report.words import sentence
 from report import synthetic
+from report.pages import PAGES, result_and_page
 from report.synthetic import manifest
 
 RESULTS = {
@@ -213,3 +216,26 @@ def test_columns_of_a_table_show_values_by_their_type_and_title():
          "0.500"),
         ("a", "–", "–", "–", "<\u00a00.0001", "1\u202f200", "–"),
     )  # fmt: skip
+
+
+INTERNAL = re.compile(
+    r"\b(?:aside|condition_number|ci_low|by_group|not estimable|below threshold)\b"
+)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_speaks_in_internal_words(name):
+    result, kind = result_and_page(name)
+    found = Elements(re.sub(r"(?s)<(code|pre)\b.*?</\1>", " ", render(result, kind)))
+    text = " ".join(" ".join(found.text).split())
+    assert not INTERNAL.findall(text)
+    names = {f.name for f in fields(Finding)} | {*SPECS}
+    assert not {word for word in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text) if word in names}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_note_is_repeated(name):
+    result, kind = result_and_page(name)
+    notes = re.findall(r'<p class="note"[^>]*>(.+?)</p>', render(result, kind))
+    alone = [one for one in notes if "rows are shown here" not in one and "of this kind" not in one]
+    assert len(alone) == len(set(alone))

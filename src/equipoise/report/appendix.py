@@ -25,7 +25,7 @@ from equipoise.report.blocks import (
     parameters_text,
     rows,
 )
-from equipoise.report.text import listed, number, plural, title
+from equipoise.report.text import in_words, listed, number, plural, title
 from equipoise.report.words import compares, is_comparison, models_of
 
 MOST_BYTES = 48_000
@@ -169,7 +169,7 @@ def settings(result: AuditResult) -> Section:
     config = json.dumps(result.manifest.resolved, ensure_ascii=False, indent=2, default=str)
     seen = dict.fromkeys(
         (title(one.metric), number(one.threshold), one.method, one.null or "none", one.unit,
-         one.citation, "" if is_comparison(one) else parameters_text(one.parameters))
+         one.citation, "" if is_comparison(one) else in_words(parameters_text(one.parameters)))
         for one in result.findings
     )  # fmt: skip
     columns = ["Metric", "#Threshold", "Interval", "Null hypothesis", "Resampled", "Reference",

@@ -434,6 +434,8 @@ class Page:
         Makes pairs of name and text about the data.
     caveat : str
         What to know before reading a disparity.
+    steps : tuple of str
+        What to do next about a disparity.
     apart : str
         What findings that never lead do: "repeat differences of the labels".
     summary : callable, optional
@@ -451,6 +453,11 @@ class Page:
     sections: tuple[MakeSection, ...] = ()
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
     caveat: str = ""
+    steps: tuple[str, ...] = (
+        "Look at images of the group that is worst off, and check their labels.",
+        "Reduce the disparity (“equipoise mitigate”), or choose another model (“equipoise "
+        "compare”).",
+    )
     apart: str = ""
     summary: Callable[[AuditResult], Summary] | None = None
     noun: str = "Audit"

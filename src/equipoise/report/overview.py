@@ -26,6 +26,7 @@ from equipoise.report.summary import groups_chart, mark
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
+    in_words,
     interval,
     number,
     p_value,
@@ -171,7 +172,7 @@ def _how_sure(finding: Finding) -> str:
 
 
 def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
-    excluded = "; ".join(f"{item.reason}: {count(item.count)}" for item in finding.excluded)
+    items = (f"{item.reason}: {count(item.count)}" for item in finding.excluded)
     pair = pair_of(finding)
     values = zip((pair.first, pair.second), pair.values, strict=True) if pair else ()
     return (
@@ -179,14 +180,14 @@ def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
         ("Numbers", figures(finding)),
         ("Values", ", ".join(f"{model} {number(value)}" for model, value in values)),
         ("n", count(finding.n)),
-        ("Excluded", excluded),
+        ("Excluded", in_words("; ".join(items))),
         ("p", p_value(finding.p_value)),
         ("Interval", finding.method),
         ("Null hypothesis", finding.null),
         ("Resampled", finding.unit),
         ("Direction", finding.direction),
-        ("Note", finding.reason),
-        ("Parameters", "" if pair else parameters_text(finding.parameters)),
+        ("Note", in_words(finding.reason)),
+        ("Parameters", "" if pair else in_words(parameters_text(finding.parameters))),
         ("Reference", finding.citation),
     )
 
@@ -214,10 +215,12 @@ def _estimates(findings: Sequence[Finding]) -> Chart:
 def all_findings(findings: Sequence[Finding]) -> Section | None:
     """Return every finding as a row of one table."""
     columns = {
-        "Metric": name_of, "Subject": "subject", "#Value": "value", "#Interval": "ci_low ci_high",
+        "Metric": name_of, "Subject": lambda one: in_words(one.subject), "#Value": "value",
+        "#Interval": "ci_low ci_high",
         "#Chance": "chance", "Verdict": lambda one: Badge(one.verdict, is_comparison(one)),
         "Model": "model", "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
-        "#Chance band": "chance_low chance_high", "#n": "n", "~Note": "reason",
+        "#Chance band": "chance_low chance_high", "#n": "n",
+        "~Note": lambda one: in_words(one.reason),
         "~Null hypothesis": "null",
     }  # fmt: skip
     table = Table.of("All findings", columns, ranked(findings), source="findings")

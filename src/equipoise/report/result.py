@@ -31,7 +31,7 @@ def first_screen(result: AuditResult, page: Page) -> Summary:
     if page.summary:
         summary = page.summary(result)
     elif result.findings:
-        summary = summarize(result, page.leads, page.caveat, page.apart)
+        summary = summarize(result, page.leads, page.caveat, page.apart, page.steps)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
     warnings = merged(result.manifest.warnings, models_of(result))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.metrics.spec import AGAINST_REST, spec_of
-from equipoise.report.blocks import Badge, Chart, Statement, Summary, Tally, has
+from equipoise.report.blocks import Badge, Chart, Page, Statement, Summary, Tally, has
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.text import count, listed, plural, title
 from equipoise.report.words import (
@@ -29,7 +29,11 @@ LEAST_GROUPS, MOST_GROUPS = 3, 14
 
 
 def summarize(
-    result: AuditResult, leads: Sequence[str], caveat: str = "", apart: str = ""
+    result: AuditResult,
+    leads: Sequence[str],
+    caveat: str = "",
+    apart: str = "",
+    steps: Sequence[str] = Page.steps,
 ) -> Summary:
     """Return the first screen of an audit.
 
@@ -42,6 +46,8 @@ def summarize(
         Shown where a statement is a disparity.
     apart : str
         What findings that don't lead do, such as "repeat differences of the labels".
+    steps : sequence of str
+        What to do next about a disparity.
     """
     by_model: dict[str, list[Finding]] = {one.model: [] for one in result.findings}
     for one in ranked(result.findings):
@@ -54,8 +60,8 @@ def summarize(
     shown = tuple(statements[:MOST_MODELS])
     drawn = [one.finding for one in shown if one.finding is not None]
     disparity = any(one.verdict == Verdict.DISPARITY for one in drawn)
-    chart, steps = _chart(drawn, result.findings), _steps(drawn)
-    return Summary(shown, chart, steps, caveat if disparity else "")
+    chart, next_steps = _chart(drawn, result.findings), _steps(drawn, steps)
+    return Summary(shown, chart, next_steps, caveat if disparity else "")
 
 
 def merged(warnings: Sequence[str], models: Sequence[str]) -> tuple[str, ...]:
@@ -208,21 +214,17 @@ def group_value_name(finding: Finding) -> str:
     return label[:1].upper() + label[1:] if label else title(finding.metric)
 
 
-def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:
+def _steps(drawn: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
     """Return what to do next, by the verdicts of the findings that lead."""
     verdicts = {one.verdict for one in drawn}
-    steps = [step for verdict, own in _NEXT.items() if verdict in verdicts for step in own]
+    steps = [*about] if Verdict.DISPARITY in verdicts else []
+    steps += [step for verdict, own in _NEXT.items() if verdict in verdicts for step in own]
     if verdicts == {Verdict.BELOW_THRESHOLD}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
     return tuple(steps)
 
 
 _NEXT: Mapping[Verdict, tuple[str, ...]] = {
-    Verdict.DISPARITY: (
-        "Look at images of the group that is worst off, and check their labels.",
-        "Reduce the disparity (“equipoise mitigate”), or choose another model (“equipoise "
-        "compare”).",
-    ),
     Verdict.DETECTED: ("Add images: the difference is real, and its size is uncertain.",),
     Verdict.INCONCLUSIVE: (
         "Add images of the smallest groups where data don't decide. “equipoise plan” says how many "

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from equipoise.core import Verdict
 from equipoise.core.wording import number, percent, visible
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import SPECS, spec_of
 
 __all__ = ["number", "percent", "visible"]
 _TOGETHER = re.compile(
@@ -71,6 +71,22 @@ VERDICT_TITLES: Mapping[Verdict, str] = {
     Verdict.NONE: "No verdict",
 }
 """What people read for a verdict."""
+
+
+def in_words(text: str) -> str:
+    """Return a text of the package with titles in place of names of metrics and keys of verdicts.
+
+    Reasons and parameters name metrics as configs do.
+    """
+    return _NAME.sub(lambda found: _WORDS.get(found[0]) or _title_of(found[0]), text)
+
+
+_WORDS = {"not estimable": "can't be estimated", "below threshold": "too small to matter"}
+_NAME = re.compile(rf"\b(?:{'|'.join(_WORDS)}|[a-z]+(?:_[a-z]+)+)\b")
+
+
+def _title_of(name: str) -> str:
+    return SPECS[name].label if name in SPECS else name
 
 
 def verdict_word(verdict: Verdict, *, comparison: bool) -> str:

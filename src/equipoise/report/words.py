@@ -14,6 +14,7 @@ from equipoise.report.blocks import panels, rows
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
+    in_words,
     interval,
     listed,
     number,
@@ -119,7 +120,7 @@ def _quoted(group: str) -> str:
 
 
 def _about(finding: Finding, word: str = "for") -> str:
-    return f" {word} “{shortened(finding.subject)}”" if finding.subject else ""
+    return f" {word} “{shortened(in_words(finding.subject))}”" if finding.subject else ""
 
 
 def _capitalised(text: str) -> str:

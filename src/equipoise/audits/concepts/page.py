@@ -13,7 +13,7 @@ from equipoise.report.blocks import (
     rows,
     title_of,
 )
-from equipoise.report.text import count, listed, plural, title
+from equipoise.report.text import count, in_words, listed, plural, title
 
 # Effects that change a conclusion come first.
 _EFFECTS = ("surfaces", "explains", "switches", "magnifies", "shrinks", "lost power")
@@ -50,12 +50,13 @@ def versions(result: AuditResult) -> Section | None:
     key = (
         "Surfaces: significant only in the version. Explains: no longer significant, and the "
         "change isn't chance. Switches: other direction. Magnifies, shrinks: larger or smaller by "
-        "more than a quarter. Lost power: no longer significant, perhaps by chance. What is not "
-        "estimable confirms nothing."
+        "more than a quarter. Lost power: no longer significant, perhaps by chance. What can't be "
+        "estimated confirms nothing."
     )
     order = sorted(choices, key=lambda row: row["effect"] not in _EFFECTS)
     columns = {
-        "Concept": _subject, "Version": "version", "Effect": "effect", "#Difference": "value",
+        "Concept": _subject, "Version": "version",
+        "Effect": lambda row: in_words(row["effect"]), "#Difference": "value",
         "#Interval": "low high", "#Baseline": "baseline_value",
         "Above 0 is worse for": lambda row: _worse(row, 1.0), "Model": "model",
         "Groups": "groups", "Metric": title_of, "~Reason": "reason",

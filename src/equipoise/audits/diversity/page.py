@@ -73,4 +73,8 @@ PAGE = Page(
     subjects="pairs of sets",
     sections=(distances,),
     facts=facts,
+    steps=(
+        "Look at images of the set that is least diverse.",
+        "Add different images to it, or weight the sets in training.",
+    ),
 )

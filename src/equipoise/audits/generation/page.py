@@ -107,5 +107,9 @@ PAGE = Page(
     subjects="checks",
     sections=(stages, rejections, thresholds, subjects),
     facts=facts,
+    steps=(
+        "Look at rejected images of the group that is rejected most (“Pictures”).",
+        "Change the threshold of the check, or the generator, and run the audit again.",
+    ),
     caveat="A filter's own errors can differ by group: look at rejected images of each group.",
 )

@@ -256,4 +256,8 @@ PAGE = Page(
     subjects="targets",
     sections=(shares, leaning, plane, parts, guidance),
     facts=facts,
+    steps=(
+        "Look at images of the target that is named first, and check the classifier on them.",
+        "Change prompts or guidance, or choose another generator (“equipoise compare”).",
+    ),
 )

@@ -772,7 +772,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     value = float(mad(shares.observed[None])[0])
     held = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
     bounds = inequality([shares])
-    params: dict[str, Any] = {"corrected": not exact, "aside": [*aside]}
+    params: dict[str, Any] = {"corrected": not exact, "excluded_classes": [*aside]}
     if not exact:
         params |= {
             "labelled_images": int(arranged.labelled.sum()),

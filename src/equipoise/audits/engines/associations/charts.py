@@ -7,6 +7,7 @@ from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import (
+    Badge,
     Block,
     Chart,
     Fold,
@@ -103,7 +104,7 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
         "#Value": "value",
         "#Interval": "ci_low ci_high",
         "#Chance band": "chance_low chance_high",
-        "Verdict": lambda row: "" if row["verdict"] == Verdict.NONE else row["verdict"].value,
+        "Verdict": lambda row: "" if row["verdict"] == Verdict.NONE else Badge(row["verdict"]),
         "~In words": "direction",
     }
     return tabled(chart, columns, shown, "findings")
