@@ -7,7 +7,7 @@ import pytest
 
 from equipoise.report import write
 from report.browser import sheets
-from report.pages import PAGES, result_and_page
+from report.pages import KINDS, PAGES, result_and_page
 
 DESKTOP, PHONE = (1400, 900), (390, 844)
 TAB, ENTER, SHIFT = "\ue004", "\ue007", "\ue008"
@@ -42,7 +42,6 @@ return axe.run(document, run).then(({ violations }) => violations
   .filter(({ impact }) => ["serious", "critical"].includes(impact))
   .map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html).join("; ")));"""
 RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]}
-CONTRAST = {"type": "rule", "values": ["color-contrast"]}
 
 # Numbers that are on two lines while the page is laid out for paper.
 BROKEN = """
@@ -91,22 +90,50 @@ def axe():
     return files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_first_screen_says_who_how_much_and_what_now(name, run, browser, axe):
-    assert name in PAGES
-    path = run(name) / "report.html"
+@pytest.fixture(scope="module", params=PAGES)
+def opened(request, run, browser):
+    """Open a page in a window of a desktop, for the tests that only look at it."""
     browser.logged()
-    for (width, height), dark in ((DESKTOP, False), (PHONE, True)):
-        browser.open(path, width=width, height=height, dark=dark)
-        seen = browser.run(SEEN)
-        assert max(seen["sentence"], seen["step"]) <= height
-        assert seen["chart"] <= height - 60
-        assert seen["table"] <= 2 * height
-        assert seen["width"] <= width
-        assert seen["empty"] == []
-        browser.run(axe + ";return null")
-        assert browser.run(VIOLATIONS, CONTRAST if dark else RULES) == []
+    browser.open(run(request.param) / "report.html", width=DESKTOP[0], height=DESKTOP[1])
+    return browser
+
+
+def test_the_first_screen_says_who_how_much_and_what_now(opened):
+    _check_first_screen(opened, *DESKTOP)
+
+
+def test_two_sheets_of_paper_stand_alone(opened):
+    assert 1 <= sheets(opened.printed()) <= 2
+    assert opened.run(BROKEN) == []
+    assert opened.run("return document.querySelectorAll('.left-out').length") == 0
+
+
+@pytest.mark.parametrize("name", [*KINDS, "predictions", "six models", "comparison", "mitigation"])
+def test_the_first_screen_of_a_phone_says_it_too(name, run, browser):
+    assert name in PAGES
+    browser.logged()
+    browser.open(run(name) / "report.html", width=PHONE[0], height=PHONE[1], dark=True)
+    _check_first_screen(browser, *PHONE)
+
+
+def _check_first_screen(browser, width, height):
+    seen = browser.run(SEEN)
+    assert max(seen["sentence"], seen["step"]) <= height
+    assert seen["chart"] <= height - 60
+    assert seen["table"] <= 2 * height
+    assert seen["width"] <= width
+    assert seen["empty"] == []
     assert browser.logged() == []
+
+
+@pytest.mark.parametrize(
+    "name", [*KINDS, "predictions", "comparison", "mitigation", "augmentation"]
+)
+def test_axe_finds_no_serious_violation(name, run, browser, axe):
+    assert name in PAGES
+    browser.open(run(name) / "report.html", dark=name in ("predictions", "comparison"))
+    browser.run(axe + ";return null")
+    assert browser.run(VIOLATIONS, RULES) == []
 
 
 def test_the_next_step_of_six_models_is_on_the_first_screen(run, browser):
@@ -117,17 +144,8 @@ def test_the_next_step_of_six_models_is_on_the_first_screen(run, browser):
     assert browser.run(last) <= DESKTOP[1]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_two_sheets_of_paper_stand_alone(name, run, browser):
-    browser.open(run(name) / "report.html", width=DESKTOP[0], height=DESKTOP[1])
-    assert 1 <= sheets(browser.printed()) <= 2
-    assert browser.run(BROKEN) == []
-    kept = "return [...document.querySelectorAll('.left-out')].length"
-    assert browser.run(kept) == 0
-
-
 def test_the_whole_report_is_printed_where_the_address_says_so(run, browser):
-    browser.open(run("retrieval") / "report.html", query="?full")
+    browser.open(run("answers") / "report.html", query="?full")
     whole = sheets(browser.printed())
     assert whole > 4
     assert browser.run(BROKEN) == []
@@ -178,13 +196,12 @@ def test_the_table_by_group_is_saved_as_the_run_has_it(run, browser, tmp_path):
 
 def test_folds_open_and_their_charts_are_drawn(run, browser):
     browser.logged()
-    for name in ("associations", "many classes"):
-        browser.open(run(name) / "report.html", height=3000)
-        browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
-        wait = """return new Promise((done) => { const wait = () =>
-          [...document.querySelectorAll("[data-chart]")].every((one) => one.querySelector("svg"))
-            ? done() : setTimeout(wait, 50); wait(); })"""
-        browser.run(wait)
-        assert browser.run("return document.documentElement.scrollWidth") <= DESKTOP[0]
-        assert "could not be drawn" not in browser.run("return document.body.innerText")
-        assert browser.logged() == []
+    browser.open(run("associations") / "report.html", height=3000)
+    browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
+    wait = """return new Promise((done) => { const wait = () =>
+      [...document.querySelectorAll("[data-chart]")].every((one) => one.querySelector("svg"))
+        ? done() : setTimeout(wait, 50); wait(); })"""
+    browser.run(wait)
+    assert browser.run("return document.documentElement.scrollWidth") <= DESKTOP[0]
+    assert "could not be drawn" not in browser.run("return document.body.innerText")
+    assert browser.logged() == []
