@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -106,15 +107,15 @@ def audit(config, run):
         return result
 
     from equipoise import audits, report
-    from equipoise.evidence import new_run, write_predictions
+    from equipoise.evidence import new_run
 
     checked = audits.load_config(config)
-    with new_run(run) as folder:
+    with new_run(run) as folder, ThreadPoolExecutor(1) as beside:
         inputs = step("load", lambda: audits.prepare(checked, base=config.parent))
-        result = step("measure", lambda: audits.run(inputs, base=config.parent))
+        saved = beside.submit(audits.save, inputs, folder)
+        result = step("measure and save", lambda: audits.run(inputs, base=config.parent))
         step("report", lambda: report.write(result, folder))
-        if checked.audit == "predictions":
-            step("evidence", lambda: write_predictions(folder, inputs.data))
+        saved.result()
     return {
         "seconds": round(perf_counter() - started, 3),
         "processor_seconds": round(process_time(), 3),

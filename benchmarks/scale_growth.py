@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 # Numbers per vector; of ten million vectors, whose files would be large.
 DIMENSION, NARROW = 256, 32
@@ -100,6 +99,8 @@ def misses(rows, values):
 
 def _residuals(rows, values, p):
     """Return the relative errors of the best a + b rows^p, a and b not below 0."""
+    from scipy.optimize import nnls  # No part of what is measured.
+
     n, y = np.asarray(rows, dtype=float), np.asarray(values, dtype=float)
     terms = np.stack([np.ones_like(n), (n / n.max()) ** p], axis=1) / y[:, None]
     fitted, _ = nnls(terms, np.ones_like(y))

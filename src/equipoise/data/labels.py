@@ -41,6 +41,11 @@ class Coded(Encoded):
         """Return the labels, shape (n,), as labels of one rank, shape (n, 1)."""
         return Coded(self.codes[:, None], self.vocabulary)
 
+    def equals(self, label: str) -> Booleans:
+        """Return where a label stands, of the shape of `codes`."""
+        known = label in self.vocabulary
+        return np.asarray(self.codes == (self.vocabulary.index(label) if known else -2))
+
     @cached_property
     def values(self) -> AnyArray:
         """The labels themselves as objects, of the shape of `codes`; None where there is none."""

@@ -45,6 +45,7 @@ from equipoise.data.resolver import (
     text_states,
 )
 from equipoise.data.tables import Table, read_table
+from equipoise.stats.threads import each
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class ModelPredictions:
     def rows(self, state: str) -> int:
         """Return the number of rows in a state; failed images don't count as "unmatched"."""
         failed = self.failed if state == "unmatched" else 0
-        return int((self.state == state).sum()) - failed
+        return self.coded_state.sizes().get(state, 0) - failed
 
 
 @record
@@ -349,14 +350,19 @@ def join_predictions(
         When too large a share of ids has no partner, no row is answered, or a label is no class.
     """
     inputs: dict[str, FileFacts] = {rows.file: rows.digest}
-    joined, counts = {}, {}
-    for name, (given, reading) in models.items():
+
+    def join(model: tuple[Outputs, Reading]) -> tuple[ModelPredictions, dict[str, Any]]:
+        given, reading = model
         outputs = given.without(rows.left_out)
         positions = match(outputs.ids, rows.ids)
         both = (rows.ids, rows.file), (outputs.ids, outputs.source)
         check_matches(*both, positions, max_unmatched, outputs.failed)
-        joined[name], counts[name] = _Join(rows, reading, outputs, positions).predictions()
-        inputs |= outputs.inputs
+        return _Join(rows, reading, outputs, positions).predictions()
+
+    joined, counts = {}, {}
+    for name, found in zip(models, each(join, models.values()), strict=True):
+        joined[name], counts[name] = found
+        inputs |= models[name][0].inputs
     return PredictionData(
         rows.ids.to_numpy(),
         rows.target,

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -35,6 +36,7 @@ SHARES = "55 : 45 against 50 : 50"
 OVER_QUERIES = "Student's t by the jackknife over queries; none for one query"
 RANDOM_ORDER = "the order is random within each counterfactual set, else within the pool"
 LEANING = "{direction} in the embeddings{model} ({title} {value})."
+CHANGE, AGAINST_REST = "_change", "_against_rest"
 SENTENCE = "{title}{model}{subject} is {value}{groups}."
 _NUMBER = r"([-−]?\d+(?:\.\d+)?)"
 _BOUNDS = re.compile(rf"[\[(]{_NUMBER}, {_NUMBER}[\])]")
@@ -175,6 +177,24 @@ class MetricSpec:
         """Which side of a finding's value is worse; of a difference between groups, higher."""
         return "higher" if self.rate and self.unit != "share" else self.harm or "either"
 
+    @cached_property
+    def change(self) -> "MetricSpec":
+        """The record of changes of the metric."""
+        return replace(
+            self, name=f"{self.name}{CHANGE}", title=f"Change of {self.label}", unit="number",
+            rate=False, harm="higher", bands={}, sentence=SENTENCE, clause="",
+        )  # fmt: skip
+
+    @cached_property
+    def against_rest(self) -> "MetricSpec":
+        """The record of differences of a group to all others."""
+        return replace(
+            self, name=f"{self.name}{AGAINST_REST}", title=f"{self.title} against all others",
+            rate=False, unit="points" if self.unit == "share" else self.unit, harm="either",
+            groups_harm="higher" if self.harm == "higher" else "lower",
+            fold="", mirror="", rest="", neutral=0.0,
+        )  # fmt: skip
+
     @property
     def label(self) -> str:
         """The title within a sentence: abbreviations and proper names keep their capitals."""
@@ -250,25 +270,17 @@ def make_estimate(
     )
 
 
-AGAINST_REST = "_against_rest"
+_DERIVED: Mapping[str, Callable[[MetricSpec], MetricSpec]] = {
+    CHANGE: lambda base: base.change,
+    AGAINST_REST: lambda base: base.against_rest,
+}
 
 
 def spec_of(metric: str) -> MetricSpec:
     """Return the record of a finding's metric, or of what it is the gap or change of."""
-    if metric.endswith("_change"):
-        base = spec_of(metric.removesuffix("_change"))
-        return replace(
-            base, name=metric, title=f"Change of {base.label}", unit="number", rate=False,
-            harm="higher", bands={}, sentence=SENTENCE, clause="",
-        )  # fmt: skip
-    if metric.endswith(AGAINST_REST):
-        base = spec_of(metric.removesuffix(AGAINST_REST))
-        return replace(
-            base, name=metric, title=f"{base.title} against all others", rate=False,
-            unit="points" if base.unit == "share" else base.unit, harm="either",
-            groups_harm="higher" if base.harm == "higher" else "lower",
-            fold="", mirror="", rest="", neutral=0.0,
-        )  # fmt: skip
+    for ending, derive in _DERIVED.items():
+        if metric.endswith(ending):
+            return derive(spec_of(metric.removesuffix(ending)))
     known = SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap"))
     return known or MetricSpec(name=metric, kinds=(), definition="", direction="", reference="")
 

@@ -264,7 +264,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             When the first group of a figure is not compared.
         """
         designs: list[AnswersDesign] = []
-        for key, version, groups, rows in compared(config.data, data.rows):
+        for key, version, groups, _, rows in compared(config.data, data.rows):
             model, question = data.asked[key]
             design = AnswersDesign(
                 model, version, groups, data.rows, rows, config=config, key=key,

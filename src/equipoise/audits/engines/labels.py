@@ -115,7 +115,8 @@ class LabelDesign:
         for groups in (self.groups, other):
             usable = np.append(groups.usable, False)[groups.codes] & (self.target.codes >= 0)
             compared.append(usable)
-            cells.append(len(np.unique((self.target.codes * len(groups) + groups.codes)[usable])))
+            codes = (self.target.codes * len(groups) + groups.codes)[usable]
+            cells.append(np.count_nonzero(np.bincount(codes)))
         # Groups of more attributes split those of fewer, or are as many and the same.
         return cells[0] == cells[1] and bool((compared[0] == compared[1]).all())
 
@@ -185,8 +186,8 @@ def groups_of(
 
 def compared(
     section: LabelledImagesConfig, data: PredictionData
-) -> Iterator[tuple[str, str, Groups, Booleans]]:
-    """Yield every key of `data.models` with its versions, groups, and rows with an output.
+) -> Iterator[tuple[str, str, Groups, Sequence[Groups], Booleans]]:
+    """Yield every key of `data.models` with its versions, groups, all groups, and rows with output.
 
     Raises
     ------
@@ -200,12 +201,15 @@ def compared(
             expected=f"at most {MOST_CLASSES:,} classes",
             fix="merge classes with `map`, or leave the rows of rare classes out of the table",
         )
+    known: dict[bytes, list[Groups]] = {}
     for key, model in data.models.items():
-        rows = np.asarray(model.state != "unmatched")
-        every = groups_of(section, data, rows)
+        rows = ~model.coded_state.equals("unmatched")
+        # Mostly every model has all rows, and groups are large.
+        packed = np.packbits(rows).tobytes()
+        every = known[packed] = known.get(packed) or groups_of(section, data, rows)
         for version in model.versions:
             for groups in every:
-                yield key, version, groups, rows
+                yield key, version, groups, every, rows
 
 
 MOST_CLASSES = 5_000
@@ -349,7 +353,8 @@ def right_or_wrong(
     None where every row has an answer, so that accuracy says the same. Only rows with a true
     class count, where there are true classes.
     """
-    answered, target = design.state == "answered", design.target
+    state = design.labels.coded_state.take(design.rows)
+    answered, target = state.equals("answered"), design.target
     if answered.all():
         return []
     metrics = {"unanswered": "unanswered_rate"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -82,6 +83,7 @@ from equipoise.metrics.spec import band_of
 from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats import minimum_effect_size, sample_size_for_difference
 from equipoise.stats.intervals import divide, fisher_z
+from equipoise.stats.threads import each
 
 if TYPE_CHECKING:
     from equipoise.evidence import Pictures
@@ -131,10 +133,13 @@ class Design(LabelDesign):
 
     Attributes
     ----------
+    every : sequence of Groups
+        Groups of the same rows by each choice of attributes.
     first : bool
         Whether these are the first groups of the model and version.
     """
 
+    every: Sequence[Groups] = ()
     first: bool = False
 
     @property
@@ -162,18 +167,28 @@ class Predictions(Audit[Config, ScoredData, Design]):
         data = config.data
         images = models.read_images(data.pictures, data.columns)
         labels = data.labels(images.source(models.base))
-        truth = models.once("labels", lambda: read_labels(labels))
+        tables = {
+            name: section.source(
+                models.base, prediction=section.prediction, top=section.top,
+                probabilities=section.probabilities,
+            )
+            for name, section in config.models.items()
+            if section.score is None and section.model is None
+        }  # fmt: skip
+        reads: list[Callable[[], Any]] = [
+            partial(models.once, "labels", lambda: read_labels(labels)),
+            *(partial(read_predictions, one, model=name, id_column=labels.id)
+              for name, one in tables.items()),
+        ]  # fmt: skip
+        truth, *found = each(lambda read: read(), reads)
+        from_tables = dict(zip(tables, found, strict=True))
         outputs: dict[str, tuple[Outputs, Reading]] = {}
         scores: dict[str, Scored] = {}
         for name, section in config.models.items():
             if section.score is not None:
                 read, scores[name] = read_scores(name, section, truth, data.positive, models.base)
             elif section.model is None:
-                source = section.source(
-                    models.base, prediction=section.prediction, top=section.top,
-                    probabilities=section.probabilities,
-                )  # fmt: skip
-                read = read_predictions(source, model=name, id_column=labels.id)
+                read = from_tables[name]
             else:
                 read = _predict_labels(models, name, section, images.need_pictures(name))
             # Labels may be any text: answers, and labels that aren't known yet.
@@ -200,8 +215,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
         """Return every combination of model, version and groups."""
         first = group_name(config.data.groups[0])
         return [
-            Design(model, version, groups, data, rows, first=groups.name == first)
-            for model, version, groups, rows in compared(config.data, data)
+            Design(model, version, groups, data, rows, every=every, first=groups.name == first)
+            for model, version, groups, every, rows in compared(config.data, data)
         ]
 
     def measure(
@@ -227,8 +242,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
             positive=config.data.positive,
         )  # fmt: skip
-        others = groups_of(config.data, data, design.rows)
-        alike = next((one.name for one in others if design.splits_as(one)), "")
+        alike = next((one.name for one in design.every if design.splits_as(one)), "")
         folds: Fields = {"determined": design.determined, "alike": alike}
         folded = with_folds(tested, classes=by_class.classes, **folds)
         gaps = [*folded]
@@ -286,7 +300,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                     "model": name,
                     "answered": one.rows("answered"),
                     "unanswered": sum(map(one.rows, ("missing", "unknown", "refused"))),
-                    "without_prediction": int((one.state == "unmatched").sum()),
+                    "without_prediction": int(one.coded_state.equals("unmatched").sum()),
                     "without_label": one.without_label,
                     "versions": [*one.versions],
                 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,12 +160,13 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
 
     # What was imported stays: collecting garbage need not look at it again.
     gc.freeze()
-    with new_run(run, overwrite=overwrite) as folder:
+    with new_run(run, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as beside:
         with Steps() as progress:
             inputs = audits.prepare(config, base=base, progress=progress)
+            saved = beside.submit(audits.save, inputs, folder)
             result = audits.run(inputs, base=base, progress=progress)
         write(result, folder)
-        audits.save(inputs, folder)
+        saved.result()
         (folder / "config.yaml").write_bytes(text)
     return result
 

@@ -40,7 +40,7 @@ from equipoise.core.labels import Encoded, check_unmasked, coded, in_order, labe
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import place_keys, unit_keys
-from equipoise.stats.threads import each, stretches
+from equipoise.stats.threads import each, stretches, threads
 
 Whole = npt.NDArray[np.integer[Any]] | Booleans
 
@@ -52,8 +52,9 @@ _EXACT = 1 << 53
 _MOST_ROUNDS = 64
 # A range of numbers that is no waste however few rows there are.
 _RANGE = 1 << 12
-# Rows from which on the compiled pass is quicker than sorting.
-_MANY = 1 << 19
+# Rows from which on the compiled pass, which takes half a second to load, is quicker than sorting,
+# and than counts of all cells where these are no more than the rows.
+_MANY, _MORE = 1 << 19, 1 << 21
 # Pairs of labels whose places stay in the caches.
 _MOST_PAIRS = 1 << 22
 # Cells and rows of a table; more are counted by sorting.
@@ -143,8 +144,8 @@ class Column:
 Pairs = tuple[Integers, Any]
 
 
-def _sorted_pairs(columns: Sequence[Column]) -> Pairs:
-    """Count rows by sorting them."""
+def _uncompiled_pairs(columns: Sequence[Column]) -> Pairs:
+    """Count rows by sorting them, or all cells where there are fewer of these than of rows."""
     sizes = [column.size for column in columns]
     if (most := math.prod(sizes)) >= 1 << 62:
         raise InputError(f"{sizes[0]} × {sizes[1]} × {sizes[2]} labels are too many to count")
@@ -156,6 +157,10 @@ def _sorted_pairs(columns: Sequence[Column]) -> Pairs:
             some = column.values[rows.start : rows.stop]
             np.add(keys, some, out=keys, dtype=np.int64, casting="unsafe")
             keys -= column.low
+        if most <= len(keys):
+            dense = np.bincount(keys, minlength=most).reshape(-1, sizes[2])
+            pairs = np.flatnonzero(dense.any(axis=1))
+            return pairs, dense[pairs]
         # Half as many bits are sorted in half of the time.
         keys = keys.astype(np.uint32 if most <= 1 << 32 else np.int64)
         keys.sort()
@@ -172,12 +177,13 @@ def _sorted_pairs(columns: Sequence[Column]) -> Pairs:
 def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
     """Count in one pass: a pair gets a row of the table where it is met first.
 
-    None for few rows, where sorting is quicker than loading the compiled pass, for tables that are
-    too large, and where a row lies outside of its column's range.
+    None where that is no quicker than loading the compiled pass, for tables that are too large, and
+    where a row lies outside of its column's range.
     """
     first, second, third = columns
     pairs, room = first.size * second.size, min(_ROOM // third.size, _MOST_ROWS)
-    if not _MANY <= len(first) < _MOST or pairs > _MOST_PAIRS:
+    least = _MORE if pairs * third.size <= len(first) // threads() else _MANY
+    if not least <= len(first) < _MOST or pairs > _MOST_PAIRS:
         return None
     ranges = np.array([(one.low, one.size) for one in columns])
 
@@ -298,7 +304,7 @@ def count_cells(
     found = _counted_pairs(columns)
     if found is None:
         columns = [Column.of(one.values, "labels") if one.names is None else one for one in columns]
-        found = _counted_pairs(columns) or _sorted_pairs(columns)
+        found = _counted_pairs(columns) or _uncompiled_pairs(columns)
     pairs, table = found
     truth, label, group = columns
     first, second = np.divmod(pairs, label.size)
