@@ -84,7 +84,7 @@
   }
   // Two sheets, of the smaller of A4 and US Letter: fewer cards first, then smaller text, fewer rows.
   function fit() {
-    const room = 2 * 979 * 0.94;
+    const room = 2 * 979 * 0.96;
     const over = () => document.body.getBoundingClientRect().height > room;
     const drop = (elements, least) => {
       const all = elements.length;
@@ -94,12 +94,14 @@
     layOut(0.9);
     drop(shownAll("#findings > :is(.card, h3)"), 4);
     layOut(0.8);
-    // Rows that differ from the others are the last to go.
+    // Groups that are worst off go last, then those that differ from the others.
     const rows = shownAll("#groups tbody tr");
-    const marked = rows.filter((row) => row.querySelector(".differs"));
-    const gone = drop([...marked, ...rows.filter((row) => !marked.includes(row))], 8);
+    const weight = (row) => (row.textContent.includes("▲") ? 2 : row.querySelector(".differs") ? 1 : 0);
+    const ordered = [...rows].sort((one, other) => weight(other) - weight(one));
     const note = document.getElementById("left-out");
-    if (note) note.textContent = gone ? `${rows.length - gone} of ${rows.length} rows are printed; all are in groups.csv.` : "";
+    const say = (gone) => { if (note) note.textContent = gone ? `${rows.length - gone} of ${rows.length} rows are printed; all are in groups.csv.` : ""; };
+    say(over());
+    say(drop(ordered, 8));
     for (let zoom = 0.75; zoom > 0.5 && over(); zoom -= 0.05) layOut(zoom);
   }
   if (innerWidth < 600) for (const others of document.querySelectorAll(".others")) others.open = false;
