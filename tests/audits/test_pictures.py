@@ -102,6 +102,7 @@ def test_the_page_has_them_within_two_megabytes(folder):
     found = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)"', page)
     assert len(found) == 12
     assert sum(map(len, found)) < 2_000_000
+    assert '<a href="#gallery">Pictures</a>' in page
     assert all(max(decoded(base64.b64decode(one)).shape) <= 144 for one in found)
 
 

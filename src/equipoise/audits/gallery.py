@@ -177,8 +177,11 @@ def _of_group(
     drawn = sorted(known[place] for place in order[: config.report.images].tolist())
     shown = [(name, small) for name in drawn
              if (small := _small(pictures, places[name], config.report.blur))]  # fmt: skip
-    how = "all" if len(known) == len(shown) else f"drawn at random with seed {seed}"
-    title = f"{group}: {len(shown)} of {len(known)} {examples.what}, {how}"
+    title = (
+        f"{group}: {len(shown)} of {len(known)} {examples.what}, drawn at random with seed {seed}"
+    )
+    if len(known) == len(shown):
+        title = f"{group}: all {len(known)} {examples.what}"
     for name, image in shown:
         yield {
             "section": headline(finding), "group": title, "caption": examples.captions[name],

@@ -92,6 +92,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         back=back,
         notice=result.manifest.versions.get("equipoise", ""),
         downloads=downloads,
+        pictured=any(section.id == "gallery" for section in back),
         chart_id=lambda chart: places[id(chart)],
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
         style=Markup(style),  # noqa: S704
