@@ -88,26 +88,30 @@ class GroupTable:
         """Yield each group of each place with its numbers by column."""
         for place, columns in self.places.items():
             first: dict[str, GroupValue] = {}
-            for one in columns.values():
+            cells: dict[str, dict[str, Number]] = {}
+            for name, one in columns.items():
+                worst = _worst(one)
                 for part in one.by_group:
                     first.setdefault(part.group, part)
+                    marks = self._marks(one, part, worst)
+                    number = Number(_text(one, part), part.value, part.low, part.high, marks)
+                    cells.setdefault(part.group, {})[name] = number
             for group, counted in first.items():
-                cells = {
-                    name: self._number(one, part)
-                    for name, one in columns.items()
-                    for part in one.by_group
-                    if part.group == group
-                }
-                yield place, counted, cells
+                yield place, counted, cells[group]
 
-    def _number(self, finding: Finding, own: GroupValue) -> Number:
-        spec = spec_of(finding.metric)
-        marks = [self.apart.get(_place(finding, spec.rest + AGAINST_REST, own.group))]
-        around = contrast(finding)
-        harmed = finding.verdict == Verdict.DISPARITY and spec.harm != "either"
-        if harmed and around is not None and around[0] is own:
-            marks.append(_WORST)
-        return Number(_text(finding, own), own.value, own.low, own.high, (*filter(None, marks),))
+    def _marks(
+        self, finding: Finding, own: GroupValue, worst: GroupValue | None
+    ) -> tuple[Mark, ...]:
+        rest = spec_of(finding.metric).rest + AGAINST_REST
+        apart = self.apart.get(_place(finding, rest, own.group))
+        return (*([apart] if apart else []), *([_WORST] if own is worst else []))
+
+
+def _worst(finding: Finding) -> GroupValue | None:
+    """Return the group that is worst off in a disparity, where a side is worse."""
+    harmed = finding.verdict == Verdict.DISPARITY and spec_of(finding.metric).harm != "either"
+    found = contrast(finding) if harmed else None
+    return found[0] if found else None
 
 
 def _place(finding: Finding, metric: str, group: str) -> tuple[str, ...]:

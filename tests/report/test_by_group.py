@@ -1,0 +1,84 @@
+"""The table by group: marks of cells, columns, and the files of a run that have all of it."""
+
+import math
+
+import polars as pl
+import pytest
+
+from equipoise.audits.predictions.page import PAGE
+from equipoise.core import AuditResult, Verdict
+from equipoise.core.files import read_table
+from equipoise.report import read, write
+from equipoise.report.blocks import Number, Table
+from equipoise.report.by_group import MOST_COLUMNS, group_file, group_table
+from report.synthetic import faces, finding, group_values, manifest, many_classes
+from report.test_summary import against_rest
+
+CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
+
+
+def audited(*leaves):
+    gap = finding(model="m", groups="g", metric="accuracy_gap", by_group=group_values(CELLS))
+    return AuditResult((gap, *leaves), manifest())
+
+
+def numbers(result):
+    """Return the numbers of the table by their group."""
+    section = group_table(result, ("accuracy_gap",))
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    return {row[0]: next(cell for cell in row if isinstance(cell, Number)) for row in table.rows}
+
+
+def leaf(group, value, rest, **changes):
+    return against_rest(group, value, rest, model="m", groups="g", **changes)
+
+
+def test_groups_that_differ_from_the_rest_are_marked_by_side():
+    found = numbers(audited(leaf("a", 0.1, 0.405), leaf("c", 0.41, 0.25)))
+    symbols = {group: [mark.symbol for mark in cell.marks] for group, cell in found.items()}
+    assert symbols == {"a": ["↓", "▲"], "b": [], "c": ["↑"]}
+    assert all(mark.text for cell in found.values() for mark in cell.marks)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DETECTED, Verdict.INCONCLUSIVE])
+def test_what_is_no_disparity_has_no_mark(verdict):
+    found = numbers(audited(leaf("c", 0.41, 0.25, verdict=verdict)))
+    assert found["c"].marks == ()
+
+
+def test_columns_that_say_the_same_in_every_row_are_left_out():
+    section = group_table(audited(), ("accuracy_gap",))
+    assert [column.title for column in section.blocks[-1].columns] == ["Group", "n", "Accuracy"]
+    two = group_table(faces(), PAGE.by_group)
+    titles = [column.title for column in two.blocks[-1].columns]
+    assert titles[:4] == ["Group", "Model", "Attributes", "n"]
+
+
+def test_the_page_has_room_for_a_few_columns_and_files_have_every_metric():
+    result = many_classes(20)
+    shown = group_table(result, PAGE.by_group).blocks[-1]
+    assert len(shown.columns) - 3 <= MOST_COLUMNS
+    whole = group_file(result, PAGE.by_group)
+    assert whole.num_rows == shown.total
+    assert len(whole.schema) > 100
+
+
+def test_files_of_a_run_have_the_numbers_of_the_findings(tmp_path):
+    result = faces()
+    write(result, tmp_path, PAGE)
+    table = pl.DataFrame(read_table(tmp_path / "groups.parquet"))
+    text = pl.read_csv(tmp_path / "groups.csv", infer_schema_length=None)
+    assert text.columns == table.columns
+    assert text["n"].to_list() == table["n"].to_list()
+    assert text["Accuracy"].to_list() == pytest.approx(table["Accuracy"].to_list(), nan_ok=True)
+    for one in result.findings:
+        if one.metric != "accuracy_gap":
+            continue
+        own = table.filter(model=one.model, attributes=one.groups, version=one.version)
+        for part in one.by_group:
+            row = own.row(by_predicate=pl.col("group") == part.group, named=True)
+            ends = (row["Accuracy"], row["Accuracy low"], row["Accuracy high"])
+            known = tuple(None if math.isnan(v) else v for v in (part.value, part.low, part.high))
+            assert ends == known
+    # What is derived from the findings is no table of the run.
+    assert "groups" not in read(tmp_path).tables
