@@ -94,6 +94,56 @@ def test_an_empty_cell_is_an_item_without_a_vector(tmp_path):
         np.testing.assert_array_equal(vectors.take([0, 2]), [[3, 4], [1, 2]])
 
 
+HALVES = [*X[:30].tolist(), None, *X[30:].tolist()]
+KINDS = {"fixed": pa.list_(pa.float16(), D), "lists": pa.list_(pa.float16())}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("group", [7, 100])
+def test_a_dictionary_of_halves_gives_the_numbers_that_were_written(kind, group, tmp_path):
+    path, ids = tmp_path / "x[1].parquet", [*IDS, "last"]
+    table = pa.table({"id": ids, "emb": pa.array(HALVES, KINDS[kind])})
+    for checksums in (False, True):
+        pq.write_table(table, path, row_group_size=group, write_page_checksum=checksums)
+        vectors = load_vectors(ArraySource(path), items(ids), max_unmatched=0.1)
+        assert vectors.dtype == np.float16
+        assert np.flatnonzero(vectors.rows < 0).tolist() == [30]
+        np.testing.assert_array_equal(vectors.take([*range(30), *range(31, N + 1)]), X)
+
+
+@pytest.mark.parametrize("wrong", [[1.0], [None] * D, []])
+def test_a_row_of_a_dictionary_of_halves_that_is_no_vector_is_named(wrong, tmp_path):
+    cells = pa.array([*X[:20].tolist(), wrong, *X[21:].tolist()], KINDS["lists"])
+    pq.write_table(pa.table({"id": IDS, "emb": cells}), tmp_path / "x.parquet", row_group_size=7)
+    with pytest.raises(DataError) as raised:
+        load_vectors(ArraySource(tmp_path / "x.parquet"), items())
+    error = raised.value
+    assert (error.file, error.column, error.row) == (str(tmp_path / "x.parquet"), "emb", 21)
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_damage_to_a_dictionary_of_halves_is_one_error_or_changes_nothing(checksums, tmp_path):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"id": IDS, "emb": pa.array(X.tolist(), KINDS["fixed"])})
+    pq.write_table(table, path, row_group_size=20, write_page_checksum=checksums)
+    chunk = pq.read_metadata(path).row_group(1).column(1)
+    whole, start = path.read_bytes(), chunk.dictionary_page_offset
+    # The header has no checksum of its own. Without any, changed numbers can't be noticed.
+    end = start + (chunk.total_compressed_size if checksums else 14)
+    refused = 0
+    for place in range(start, end, 3):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x80
+        path.write_bytes(damaged)
+        try:
+            vectors = load_vectors(ArraySource(path), items())
+        except DataError as error:
+            refused += error.file == str(path)
+        else:
+            np.testing.assert_array_equal(vectors.take(range(N)), X)
+    assert refused > (end - start) / 6
+
+
 def odd():
     values = np.eye(7, dtype=np.float64)
     values[1, 0], values[2, 3], values[3] = np.nan, -np.inf, 0
