@@ -139,6 +139,7 @@ CASES = {
     },
     "rejection_gap": {"rejected": RIGHT, "groups": GROUP},
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
+    "representation": {"groups": GROUP, "reference": {"a": 0.2, "b": 0.3, "c": 0.5}},
     "labelled_share": SAMPLED,
     "labelled_share_gap": {**SAMPLED, "groups": GROUP},
     "explained_disparity": {"outcome": RIGHT, "cause": TRUTH, "groups": GROUP, "first": "a"},
@@ -265,6 +266,8 @@ def test_the_order_of_rows_changes_no_number(name: str) -> None:
 def test_the_names_of_groups_change_no_number(name):
     renamed = np.array([NAMES[one] for one in CASES[name]["groups"]])
     ends = {key: NAMES[CASES[name][key]] for key in ("first", "second") if key in CASES[name]}
+    if name == "representation":  # The reference names its groups.
+        ends["reference"] = {NAMES[one]: n for one, n in CASES[name]["reference"].items()}
     found = measured(name, {**CASES[name], "groups": renamed, **ends})
     compared = [found.value] if name in BY_PLACE else numbers(found)
     same = numbers(measured(name, CASES[name]))[: len(compared)]
