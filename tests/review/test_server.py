@@ -1,9 +1,6 @@
 """The page of `equipoise review`: what it shows, and whom it answers."""
 
-import asyncio
 import random
-from html.parser import HTMLParser
-from urllib.parse import urlsplit
 
 import numpy as np
 import polars as pl
@@ -15,9 +12,8 @@ from equipoise.evidence import ImageError, new_run
 from equipoise.report import write
 from equipoise.review.examples import Examples, Selection
 from equipoise.review.server import Thumbnails, application
+from review.browser import HOST, TOKEN, Links, ask
 
-HOST, TOKEN = "127.0.0.1:4321", "a token"
-COOKIE = f"equipoise_review_4321={TOKEN}"
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -59,46 +55,6 @@ def run(tmp_path_factory):
     data = {"images": images, "target": "job", "groups": ["group"]}
     models = {"ours": {"table": table, "id": "id", "prediction": "said"}}
     return finished(folder, {"audit": "predictions", "data": data, "models": models})
-
-
-def ask(app, path, *, host=HOST, cookie=COOKIE, origin=None, method="GET"):
-    """Return the status, headers and body of a request."""
-    split = urlsplit(path)
-    headers = {"host": host, "cookie": cookie, "origin": origin}
-    scope = {
-        "type": "http", "http_version": "1.1", "method": method, "scheme": "http",
-        "path": split.path, "raw_path": split.path.encode(), "root_path": "",
-        "query_string": split.query.encode(), "client": ("127.0.0.1", 1), "server": None,
-        "headers": [(k.encode(), v.encode()) for k, v in headers.items() if v is not None],
-    }  # fmt: skip
-    sent = []
-
-    async def receive():
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message):
-        sent.append(message)
-
-    asyncio.run(app(scope, receive, send))
-    found = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
-    return sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:])
-
-
-class Links(HTMLParser):
-    """Addresses on a page, and its scripts that are not files."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.links, self.pictures, self.inline = [], [], 0
-        self.feed(page.decode())
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        if tag == "a":
-            self.links.append(attrs["href"])
-        if tag == "img":
-            self.pictures.append(attrs["src"])
-        self.inline += tag == "script" and "src" not in attrs
 
 
 def test_a_finding_leads_to_its_images_in_two_clicks(run):

@@ -29,6 +29,7 @@ _COMMANDS = {
     "compare": "audit",
     "check": "audit",
     "review": "review",
+    "causes": "causes",
     "label": "label",
     "counterfactuals": "counterfactuals",
     "augment": "mitigate",

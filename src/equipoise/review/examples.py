@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from equipoise.core import AuditResult, Finding, RunError, record
+from equipoise.core import AuditResult, Finding, Objects, RunError, record
 from equipoise.evidence.examples import FOLDER, GROUPS, IMAGES
 from equipoise.evidence.predictions import file_name
 from equipoise.report import read
@@ -17,7 +18,6 @@ from equipoise.report import read
 ALL = "all images"
 """Outcome of every image, and the group of findings that compare none."""
 OTHERS = "all others"
-_EVERY = "every image"
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,21 @@ class Examples:
         """Return the number of images."""
         return self.images.height
 
+    @property
+    def ids(self) -> Objects:
+        """Ids of the images, shape (n,)."""
+        table = pl.read_parquet(self.run / FOLDER / IMAGES, columns=["image_id"])
+        return np.array(table["image_id"].to_list(), dtype=object)
+
+    def group_names(self, groups: str) -> pl.Series:
+        """Return the group of each image; one of all images where the run has no such groups."""
+        column = f"{GROUPS}{groups}"
+        if column in self.images.columns:
+            return self.images[column].cast(pl.String)
+        return pl.repeat(ALL, len(self), dtype=pl.String, eager=True)
+
     @lru_cache(maxsize=4)  # noqa: B019 - a server has one of these, for as long as it lives
-    def _rows(self, model: str, subject: str) -> pl.DataFrame:
+    def rows(self, model: str, subject: str) -> pl.DataFrame:
         """Return the examples of a subject: of all subjects where it is empty."""
         path = self.run / FOLDER / file_name(model)
         if not path.is_file():
@@ -138,14 +151,14 @@ class Examples:
 
     def outcomes(self, finding: Finding) -> dict[str, int]:
         """Return the outcomes of a finding's images with their numbers, the most telling first."""
-        counts = self._rows(finding.model, finding.subject)["outcome"].value_counts()
+        counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
         order = {name: place for place, name in enumerate(("miss", "false alarm", "labelled"))}
         found = {str(name): int(many) for name, many in counts.iter_rows()}
         return dict(sorted(found.items(), key=lambda one: (order.get(one[0], 9), one[0])))
 
     def labels(self, finding: Finding, outcome: str) -> list[str]:
         """Return the other labels of images with an outcome, the most frequent first."""
-        rows = self._rows(finding.model, finding.subject).filter(pl.col("outcome") == outcome)
+        rows = self.rows(finding.model, finding.subject).filter(pl.col("outcome") == outcome)
         counts = rows["label"].drop_nulls().value_counts(sort=True)
         return [name for name in counts["label"].to_list() if name != finding.subject]
 
@@ -165,19 +178,14 @@ class Examples:
         finding : Finding
         selection : Selection
         """
-        rows = self._rows(finding.model, finding.subject)
+        rows = self.rows(finding.model, finding.subject)
         rows = rows.filter(pl.col("outcome") == selection.outcome)
         if selection.label:
             rows = rows.filter(pl.col("label") == selection.label)
-        column = f"{GROUPS}{finding.groups}"
         groups = self.groups(finding)
-        known = self.images[rows["place"]]
-        names = (
-            known[column].cast(pl.String)
-            if column in known.columns and groups != [ALL]
-            else pl.repeat(ALL, rows.height, dtype=pl.String, eager=True)
-        )
-        rows = rows.with_columns(order=known["order"], group=names)
+        names = self.group_names("" if groups == [ALL] else finding.groups)
+        places = rows["place"]
+        rows = rows.with_columns(order=self.images["order"][places], group=names[places])
         by = {"random": "order", "highest score": "score", "lowest score": "score"}
         rows = rows.sort(
             by[selection.order], "order", descending=[selection.order == "highest score", False],

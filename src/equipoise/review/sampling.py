@@ -71,6 +71,8 @@ class RunImages:
     score : ndarray, shape (n,), or None
         Probability of the predicted label.
     classes : tuple of str
+    units : ndarray of str objects, shape (n,), or None
+        Unit of each image, such as the person shown.
     """
 
     config: AuditConfig
@@ -80,6 +82,7 @@ class RunImages:
     table: pl.DataFrame
     score: Floats | None
     classes: tuple[str, ...]
+    units: Objects | None = None
 
     def strata(self, level: str) -> list[str]:
         """Return the stratum of each image within its group."""
@@ -141,6 +144,7 @@ def load_images(run: Path, *, model: str = "", groups: str = "") -> RunImages:
     return RunImages(
         config, data.ids, Groups.of(attributes, min_size=config.data.min_group_size), model,
         pl.DataFrame([target, said]).with_columns(right=right), score, tuple(data.classes),
+        data.unit,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cache, cached_property
 from http import HTTPStatus
@@ -21,6 +21,8 @@ from equipoise.core.files import read_regular
 from equipoise.evidence import ImageError, Pictures, decode
 from equipoise.report.text import verdict_title, visible
 from equipoise.report.words import heading, ranked, sentence
+from equipoise.review.causes_page import CausesPages
+from equipoise.review.coding import check_codes
 from equipoise.review.examples import ORDERS, Examples, Selection
 from equipoise.review.thumbnails import find_pictures, jpeg, places_of
 
@@ -38,7 +40,8 @@ _POLICY = (
 _HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    # Without a referrer browsers hide the origin of forms, too.
+    "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
@@ -80,7 +83,9 @@ class Guard:
         origins = {f"http://{host}" for host in self.hosts}
         given = request.query_params.get("token", "")
         answer: ASGIApp = self.app
-        if headers.get("host") not in self.hosts or headers.get("origin", "") not in {"", *origins}:
+        # Browsers name the origin of every form; of a page that is opened they don't.
+        known = origins if request.method == "POST" else {"", *origins}
+        if headers.get("host") not in self.hosts or headers.get("origin", "") not in known:
             answer = PlainTextResponse("This page is not served here.", HTTPStatus.FORBIDDEN)
         elif given and self._right(given):
             redirect = RedirectResponse(request.url.path, HTTPStatus.SEE_OTHER)
@@ -204,7 +209,7 @@ class ReviewPage:
             row for row in rows if all(chosen in ("", row[name]) for name, chosen in wanted.items())
         ]
         many = len(shown)
-        return self._page(
+        return self.render(
             "index", findings=shown[:_MOST], many=many, choices=choices, wanted=wanted,
             images=len(self.examples),
         )  # fmt: skip
@@ -239,7 +244,7 @@ class ReviewPage:
             return "?" + urlencode(given | ({"blur": "yes"} if blurred else {}))
 
         more = any(one.total > (chosen.page + 1) * chosen.size for one in columns)
-        return self._page(
+        return self.render(
             "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
             verdict=verdict_title(finding.verdict), outcomes=outcomes, labels=labels,
             groups=groups, orders=ORDERS, chosen=chosen, columns=columns, blurred=blurred,
@@ -261,7 +266,8 @@ class ReviewPage:
             return Response(status_code=HTTPStatus.NOT_FOUND)
         return Response(content, media_type="image/jpeg")
 
-    def _page(self, name: str, **values: Any) -> Response:
+    def render(self, name: str, **values: Any) -> Response:
+        """Return the page of a template."""
         from starlette.responses import HTMLResponse
 
         template = _templates().get_template(f"{name}.html.j2")
@@ -310,7 +316,9 @@ def _asset(request: Request) -> Response:
     return Response(content, media_type=_ASSETS[name])
 
 
-def application(run: Path, host: str, token: str, folder: Path | None = None) -> ASGIApp:
+def application(
+    run: Path, host: str, token: str, folder: Path | None = None, codes: Sequence[str] = ()
+) -> ASGIApp:
     """Return the web application of a run.
 
     Parameters
@@ -322,11 +330,15 @@ def application(run: Path, host: str, token: str, folder: Path | None = None) ->
         What the first address must have.
     folder : Path, optional
         Folder of the images, where the run's own paths no longer hold.
+    codes : sequence of str
+        Codes of the coding form, beside those of `equipoise.review.coding.CODES`.
 
     Raises
     ------
     RunError
         If it is no run, or has no images.
+    ConfigError
+        If a code repeats, or can't be told from several.
     MissingExtraError
         If Starlette is not installed.
     """
@@ -337,7 +349,14 @@ def application(run: Path, host: str, token: str, folder: Path | None = None) ->
         raise MissingExtraError("starlette", "review") from error
     examples = Examples.of(run)
     page = ReviewPage(examples, Thumbnails(examples, folder))
+    causes = CausesPages(
+        examples, page.findings, check_codes(codes), page.render, _forbidden, Lock()
+    )
     routes = [
+        Route("/causes", causes.overview),
+        Route("/causes/{place:int}", causes.subject),
+        Route("/code/{place:int}", causes.form, methods=["GET"]),
+        Route("/code/{place:int}", causes.save, methods=["POST"]),
         Route("/", page.index),
         Route("/finding/{place:int}", page.finding),
         Route("/image/{size}/{place:int}", page.image),
@@ -347,7 +366,9 @@ def application(run: Path, host: str, token: str, folder: Path | None = None) ->
     return Guard(Starlette(routes=routes), host, token)
 
 
-def serve(run: Path, *, port: int = 0, folder: Path | None = None) -> Iterator[str]:
+def serve(
+    run: Path, *, port: int = 0, folder: Path | None = None, codes: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield the address, then serve a run on this machine alone until interrupted.
 
     Parameters
@@ -355,7 +376,7 @@ def serve(run: Path, *, port: int = 0, folder: Path | None = None) -> Iterator[s
     run : Path
     port : int
         0 for any free port.
-    folder : Path, optional
+    folder, codes
         See `application`.
     """
     try:
@@ -372,7 +393,7 @@ def serve(run: Path, *, port: int = 0, folder: Path | None = None) -> Iterator[s
             ) from None
         host = f"127.0.0.1:{listener.getsockname()[1]}"
         token = secrets.token_urlsafe(24)
-        app = application(run, host, token, folder)
+        app = application(run, host, token, folder, codes)
         yield f"http://{host}/?token={token}"
         config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
         uvicorn.Server(config).run(sockets=[listener])

@@ -20,15 +20,24 @@ from equipoise.cli.terminal import PATH, json_option, say, say_json
     metavar="FOLDER",
     help="Folder of the images, where the paths of RUN no longer hold.",
 )
+@click.option(
+    "--code",
+    "codes",
+    multiple=True,
+    metavar="NAME",
+    help="Code of your own for the coding form; may be given several times.",
+)
 @json_option
-def review_command(run: Path, port: int, images: Path | None, as_json: bool) -> None:
+def review_command(
+    run: Path, port: int, images: Path | None, codes: tuple[str, ...], as_json: bool
+) -> None:
     """Show the images behind each finding of RUN on a local page.
 
     The page is served on this machine alone, to who has the printed address. Ctrl-C ends it.
     """
     from equipoise.review.server import serve
 
-    for address in serve(run, port=port, folder=images):
+    for address in serve(run, port=port, folder=images, codes=codes):
         if as_json:
             say_json({"run": run, "address": address})
         else:

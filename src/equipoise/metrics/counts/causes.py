@@ -43,6 +43,9 @@ OTHERS = "all others"
 _SIDES, _ANSWERS = ("0 group", "1 others"), ("no", "yes")
 # Images of each group below which a stratum says nothing of their difference.
 _SUPPORT = 5
+# Bins of numbers: images of the smaller side for each, the fewest and the most. Wide bins leave
+# a part of the cause unexplained.
+_OF_BIN, _FEWEST, _MOST = 20, 5, 40
 _NULL = "the cause does not matter: it is shuffled within each group"
 _NUMBERS = "explained", "disparity", "disparity_without_cause", "explained_share"
 
@@ -72,7 +75,7 @@ class _Rows:
         groups: GroupLabels,
         cause: npt.ArrayLike | Labels,
         group: str,
-        bins: int,
+        bins: int | None,
     ) -> _Rows:
         """Check rows, and leave out incomplete ones."""
         known = Groups.of(groups)
@@ -84,7 +87,8 @@ class _Rows:
                 f"outcome: expected {len(side)} finite numbers or booleans, as in groups; None "
                 "where an image has none"
             )
-        stratum, strata = _strata(cause, bins)
+        least = min(int((side == place).sum()) for place in range(2))
+        stratum, strata = _strata(cause, bins or min(max(least // _OF_BIN, _FEWEST), _MOST))
         if len(stratum) != len(side):
             raise InputError(f"cause: {len(stratum)} values; expected {len(side)}, as in groups")
         none, unknown = np.isnan(values), stratum < 0
@@ -315,7 +319,7 @@ def explained_disparity(
     *,
     how: How = "reweight",
     first: str = "",
-    bins: int = 10,
+    bins: int | None = None,
     **options: Unpack[Rows],
 ) -> Estimate:
     """How much of a disparity between two groups a cause explains.
@@ -334,8 +338,8 @@ def explained_disparity(
         "remove" leaves out the images whose cause is True.
     first : str
         Group that is compared with all others; may be left out where there are two.
-    bins : int
-        At least 2.
+    bins : int, optional
+        At least 2. By default one for every 20 images of the smaller side, from 5 to 40.
     weights : array-like, shape (n,), optional
         Weight of each image, such as the inverse of its probability to be in the sample.
     units : array-like, shape (n,), optional
@@ -384,7 +388,7 @@ def explained_disparity(
     """
     if how not in ("reweight", "remove"):
         raise InputError(f"how={how!r}: expected reweight or remove")
-    if bins < 2:
+    if bins is not None and bins < 2:
         raise InputError(f"bins={bins}: expected at least 2")
     rows = _Rows.of(outcome, groups, cause, first, bins)
     if how == "remove" and not {*rows.strata} <= {"True", "False"}:
@@ -403,7 +407,7 @@ def rank_causes(
     *,
     how: Mapping[str, How] | None = None,
     first: str = "",
-    bins: int = 10,
+    bins: int | None = None,
     weights: Mapping[str, npt.ArrayLike] | None = None,
     units: Labels | None = None,
     **drawing: Unpack[Drawing],

@@ -1,7 +1,8 @@
 "use strict";
 const images = [...document.querySelectorAll("a.image")];
 const outcomes = [...document.querySelectorAll(".outcomes a")];
-const typing = (target) => target.closest("input, select, textarea, button") !== null;
+const codes = [...document.querySelectorAll(".codes input")];
+const typing = (target) => target.closest("input:not([type=checkbox]), select, textarea, button") !== null;
 
 function move(steps) {
   const at = images.indexOf(document.activeElement);
@@ -12,13 +13,14 @@ function move(steps) {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
   const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const link = document.querySelector(`a[data-key="${CSS.escape(event.key)}"]`);
+  const link = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
   if (steps && images.length) move(steps);
   else if (link) link.click();
+  else if (/^[1-9]$/.test(event.key) && codes[event.key - 1]) codes[event.key - 1].click();
   else if (/^[1-9]$/.test(event.key) && outcomes[event.key - 1]) outcomes[event.key - 1].click();
   else return;
   event.preventDefault();
 });
-for (const select of document.querySelectorAll("select, input[type=checkbox]")) {
+for (const select of document.querySelectorAll(".filters select, .filters input[type=checkbox]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }

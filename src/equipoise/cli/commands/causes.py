@@ -1,0 +1,128 @@
+"""`equipoise causes`: rank what may explain a finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from equipoise.cli.terminal import PATH, json_option, say, say_json, say_rows
+
+
+class Options(TypedDict):
+    """Options of the command by name; paths are None where not given."""
+
+    metric: str
+    subject: str
+    model: str
+    groups: str
+    group: str
+    names: tuple[str, ...]
+    table: Path | None
+    key: str
+    embeddings: Path | None
+    ids: Path | None
+    clusters: int
+    folder: Path | None
+    norms: Path | None
+    seed: int
+
+
+@click.command("causes", epilog="Example: equipoise causes runs/first --cause medium --cause size")
+@click.argument("run", type=PATH)
+@click.option(
+    "--finding",
+    "metric",
+    default="",
+    metavar="METRIC",
+    help="Metric of the finding [default: the most serious one that fits].",
+)
+@click.option("--subject", default="", metavar="NAME", help="Class or concept of the finding.")
+@click.option("--model", default="", metavar="NAME", help="Audited model.")
+@click.option(
+    "--groups", default="", metavar="NAMES", help="Groups of the run, such as 'race × gender'."
+)
+@click.option(
+    "--group",
+    default="",
+    metavar="GROUP",
+    help="Group to compare with all others [default: the one that is worst off].",
+)
+@click.option(
+    "--cause",
+    "names",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column of the images' table, or resolution, brightness, box size, box from the left, "
+    "box from the top.",
+)
+@click.option("--table", type=PATH, metavar="FILE", help="Table of the columns, by image.")
+@click.option(
+    "--id",
+    "key",
+    default="image_id",
+    show_default=True,
+    metavar="COLUMN",
+    help="Ids of the table and of a table of embeddings.",
+)
+@click.option(
+    "--embeddings", type=PATH, metavar="FILE", help="Embeddings whose clusters are a cause."
+)
+@click.option("--ids", type=PATH, metavar="FILE", help="Ids of the embeddings, one a line.")
+@click.option(
+    "--clusters", type=click.IntRange(2, 100), default=8, show_default=True, help="How many."
+)
+@click.option(
+    "--images",
+    "folder",
+    type=PATH,
+    metavar="DIR",
+    help="Folder of images named by their ids [default: as the configuration says].",
+)
+@click.option(
+    "--concreteness",
+    "norms",
+    type=PATH,
+    metavar="FILE",
+    help="Table of Word and Conc.M, to correlate with the disparities of all subjects.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of intervals and clusters.")
+@json_option
+def causes_command(run: Path, as_json: bool, **options: Unpack[Options]) -> None:
+    """Rank what may explain a finding of RUN.
+
+    For each cause: the disparity between a group and all others, less the disparity without the
+    cause, with its interval and chance level. Human labels and codes of the images are causes, too.
+    docs/review.md explains it.
+    """  # fmt: skip
+    from equipoise.review import causes
+
+    disparity = causes.find_disparity(
+        run, metric=options["metric"], subject=options["subject"], model=options["model"],
+        groups=options["groups"], group=options["group"],
+    )  # fmt: skip
+    sources = causes.Sources(
+        options["names"], options["table"], options["key"], options["embeddings"], options["ids"],
+        options["clusters"], options["folder"], options["seed"],
+    )  # fmt: skip
+    found = causes.rank(disparity, causes.gather(run, disparity, sources), seed=options["seed"])
+    causes.write_ranking(run, found)
+    norms = None
+    if options["norms"] is not None:
+        norms = causes.concreteness(run, disparity.finding, options["norms"])
+    if as_json:
+        more = {
+            name: {
+                "value": one.value, "low": one.interval().low, "high": one.interval().high,
+                "p_value": one.p_value, "reason": one.reason,
+            }
+            for name, one in (("clusters", found.clusters), ("concreteness", norms))
+            if one is not None
+        }  # fmt: skip
+        say_json({**causes.as_json(found), **more})
+        return
+    for line in causes.sentences(found, norms):
+        say(line)
+    say()
+    say_rows(causes.rows(found))

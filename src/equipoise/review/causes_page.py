@@ -1,0 +1,207 @@
+"""Pages of `equipoise review` on causes: what was found, the codes counted, and the form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from http import HTTPStatus
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode
+
+import polars as pl
+
+from equipoise.core import Finding, record
+from equipoise.metrics.counts.causes import Cell
+from equipoise.review.causes import read_rankings
+from equipoise.review.coding import (
+    CODES,
+    OWN_REMEDY,
+    CodeCount,
+    answer_of,
+    answered,
+    codes_in,
+    count_codes,
+    question_of,
+)
+from equipoise.review.examples import Examples
+from equipoise.review.labels import merge_labels, read_labels, write_labels
+from equipoise.review.questions import QUESTIONS, UNSURE
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MEDIUM = "medium"
+# Bytes of an answer, and characters of a coder's name, beyond which it's no answer of the form.
+_MOST_BYTES, _LONGEST = 20_000, 80
+# What an image is where the model's prediction is left aside: it has the label.
+_LABELLED = ("true positive", "miss", "no answer", "labelled")
+
+
+@record
+class CausesPages:
+    """Pages on causes of a run.
+
+    Attributes
+    ----------
+    examples : Examples
+    findings : sequence of Finding
+    codes : tuple of str
+        Codes of the user's own, beside those of `CODES`.
+    render : callable
+        Returns the page of a template.
+    refuse : callable
+        Returns the answer to what is no request of these pages.
+    """
+
+    examples: Examples
+    findings: Sequence[Finding]
+    codes: tuple[str, ...]
+    render: Callable[..., Response]
+    refuse: Callable[[], Response]
+    lock: Lock
+
+    @cached_property
+    def subjects(self) -> list[Finding]:
+        """One finding for each class or concept, sorted by name."""
+        first = {one.subject: one for one in reversed(self.findings) if one.subject}
+        return [first[name] for name in sorted(first) if len(self._places(first[name]))]
+
+    @cached_property
+    def every_code(self) -> dict[str, str]:
+        """Codes of the form with their remedies."""
+        return {**CODES, **dict.fromkeys(self.codes, OWN_REMEDY)}
+
+    def overview(self, request: Request) -> Response:  # noqa: ARG002 - a route
+        """Show codes counted over all classes and concepts, and what causes explain."""
+        labels = read_labels(self.examples.run)
+        rankings = read_rankings(self.examples.run)
+        counts = [(one.subject, [*self._counts(labels, one)]) for one in self.subjects]
+        totals: dict[tuple[str, str], list[int]] = {}
+        for _, own in counts:
+            for one in own:
+                total = totals.setdefault((one.code, one.group), [0, 0])
+                total[0] += one.images
+                total[1] += one.coded
+        coded = {name: _coded(own) for name, own in counts}
+        return self.render(
+            "causes", subjects=[one.subject for one in self.subjects], coded=coded, totals=totals,
+            remedies=self.every_code, rankings=_by_finding(rankings),
+        )  # fmt: skip
+
+    def subject(self, request: Request) -> Response:
+        """Show the codes and causes of a class or concept."""
+        place = request.path_params["place"]
+        if place >= len(self.subjects):
+            return self.refuse()
+        finding = self.subjects[place]
+        rankings = read_rankings(self.examples.run)
+        if rankings.height:
+            rankings = rankings.filter(subject=finding.subject)
+        counts = [*self._counts(read_labels(self.examples.run), finding)]
+        return self.render(
+            "cause", subject=finding.subject, place=place, counts=counts,
+            rankings=_by_finding(rankings),
+        )  # fmt: skip
+
+    def form(self, request: Request) -> Response:
+        """Ask for the codes of the next image, or of one that is named."""
+        place, asked = request.path_params["place"], request.query_params
+        coder = asked.get("coder", "").strip()
+        if place >= len(self.subjects) or len(coder) > _LONGEST:
+            return self.refuse()
+        finding = self.subjects[place]
+        places, labels = self._places(finding), read_labels(self.examples.run)
+        own = labels.filter(question=question_of(finding.subject), labeller=coder)
+        done = dict(own.select("image_id", "answer").iter_rows())
+        ids = self.examples.ids[places].tolist()
+        left = [one for one, name in zip(places, ids, strict=True) if name not in done]
+        named = asked.get("image", "")
+        if named and named not in map(str, places):
+            return self.refuse()
+        image = int(named) if named else next(iter(left), None)
+        name = None if image is None else self.examples.ids[image]
+        at = 0 if image is None else places.index(image)
+        return self.render(
+            "code", subject=finding.subject, place=place, coder=coder, image=image,
+            codes=self.every_code, given=codes_in(done[name]) if name in done else [],
+            media=[one for one in QUESTIONS[MEDIUM].answers if one != UNSURE],
+            coded=len(ids) - len(left), many=len(ids), unsure=UNSURE,
+            before=places[at - 1] if at else None,
+        )  # fmt: skip
+
+    async def save(self, request: Request) -> Response:
+        """Keep the codes of an image, and go on to the next."""
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import RedirectResponse
+
+        place = request.path_params["place"]
+        size = request.headers.get("content-length", "")
+        if place >= len(self.subjects) or not size.isdigit() or int(size) > _MOST_BYTES:
+            return self.refuse()
+        try:
+            answer = parse_qs((await request.body()).decode(), max_num_fields=200)
+        except ValueError:
+            return self.refuse()
+        coder = answer.get("coder", [""])[0].strip()
+        if not await run_in_threadpool(self._keep, self.subjects[place], coder, answer):
+            return self.refuse()
+        address = f"/code/{place}?{urlencode({'coder': coder})}"
+        return RedirectResponse(address, HTTPStatus.SEE_OTHER)
+
+    def _keep(self, finding: Finding, coder: str, answer: dict[str, list[str]]) -> bool:
+        """Write an answer of the form; return whether it was one."""
+        image, medium = answer.get("image", [""])[0], answer.get(MEDIUM, [""])[0]
+        codes = answer.get("code", [])
+        known = {*map(str, self._places(finding))}
+        right = image in known and {*codes} <= {*self.every_code}
+        if not right or not 0 < len(coder) <= _LONGEST:
+            return False
+        if medium not in ("", *QUESTIONS[MEDIUM].answers):
+            return False
+        name = str(self.examples.ids[int(image)])
+        given = [one for one in self.every_code if one in codes]
+        new = [answered(name, question_of(finding.subject), answer_of(given), coder)]
+        if medium:
+            new.append(answered(name, MEDIUM, medium, coder))
+        with self.lock:
+            labels = merge_labels(read_labels(self.examples.run), *new)
+            write_labels(self.examples.run, labels)
+        return True
+
+    def _places(self, finding: Finding) -> list[int]:
+        """Return the images with the label of a finding, in the run's random order."""
+        rows = self.examples.rows(finding.model, finding.subject)
+        places = rows.filter(pl.col("outcome").is_in(_LABELLED))["place"].unique(
+            maintain_order=True
+        )
+        order = self.examples.images["order"][places]
+        found: list[int] = places.gather(order.arg_sort()).to_list()
+        return found
+
+    def _counts(self, labels: pl.DataFrame, finding: Finding) -> list[CodeCount]:
+        groups = pl.DataFrame(
+            {
+                "image_id": pl.Series(self.examples.ids.tolist(), dtype=pl.String),
+                "group": self.examples.group_names(finding.groups),
+            }
+        )
+        return [*count_codes(labels, finding.subject, groups)]
+
+
+def _coded(counts: Sequence[CodeCount]) -> int:
+    """Return how many images were coded."""
+    return sum({one.group: one.coded for one in counts}.values())
+
+
+def _by_finding(rankings: pl.DataFrame) -> list[tuple[str, list[dict[str, Cell]]]]:
+    """Return rankings with the finding that each is of."""
+    names = ("shows", "group", "model")
+    found: dict[tuple[Any, ...], list[dict[str, Cell]]] = {}
+    for row in rankings.to_dicts():
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return [
+        (f"{model}: {shows}, {group} minus all others", rows)
+        for (shows, group, model), rows in found.items()
+    ]

@@ -1,0 +1,154 @@
+"""Codes that people give to images: why a model may fail on them, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import polars as pl
+
+from equipoise.core import ConfigError
+from equipoise.review.labels import SCHEMA
+from equipoise.stats.intervals import wilson
+
+CODES: Mapping[str, str] = MappingProxyType(
+    {
+        "low imageability": "Drop the class, or name things that a picture can show.",
+        "indiscernible": (
+            "Ask in the guidelines for objects that are large and clear enough; crop images or "
+            "raise their resolution."
+        ),
+        "ambiguous definition": "Define the class more clearly, or split it into its meanings.",
+        "incorrect label": "Correct the labels, and check the guidelines of those who label.",
+    }
+)
+"""The codes of Hall et al. 2023, section 6, with what helps against each."""
+OWN_REMEDY = "Your own code."
+NONE = "none"
+_QUESTION = "cause: "
+_JOIN = " + "
+
+
+def check_codes(codes: Sequence[str]) -> tuple[str, ...]:
+    """Return codes of the user's own.
+
+    Raises
+    ------
+    ConfigError
+        If one repeats, is empty, or can't be told from several.
+    """
+    for place, code in enumerate(codes):
+        if not code.strip() or code in (*CODES, NONE, *codes[:place]) or _JOIN in code:
+            raise ConfigError(
+                f"--code {code!r}: expected a new name, without {_JOIN!r}, other than {NONE!r} and "
+                f"{', '.join(CODES)}"
+            )
+    return tuple(codes)
+
+
+def question_of(subject: str) -> str:
+    """Return the question under which the codes of a class or concept are kept."""
+    return f"{_QUESTION}{subject}"
+
+
+def subject_of(question: str) -> str | None:
+    """Return the class or concept that a question codes; None of other questions."""
+    return question.removeprefix(_QUESTION) if question.startswith(_QUESTION) else None
+
+
+def answer_of(codes: Sequence[str]) -> str:
+    """Return the answer of an image with some codes."""
+    return _JOIN.join(codes) or NONE
+
+
+def codes_in(answer: str) -> list[str]:
+    """Return the codes of an answer."""
+    return [] if answer == NONE else answer.split(_JOIN)
+
+
+def answered(image_id: str, question: str, answer: str, labeller: str) -> pl.DataFrame:
+    """Return one answer as a table of labels, given now."""
+    now = datetime.now(UTC)
+    row = dict(zip(SCHEMA, (image_id, question, answer, labeller, now), strict=True))
+    return pl.DataFrame([row], schema=pl.Schema(SCHEMA))
+
+
+def code_table(labels: pl.DataFrame, subject: str) -> pl.DataFrame:
+    """Return whether each coded image of a class or concept has each code.
+
+    Parameters
+    ----------
+    labels : polars.DataFrame
+        Of a run, see `read_labels`.
+    subject : str
+
+    Returns
+    -------
+    polars.DataFrame
+        `image_id`, and a boolean column for each code: an image has the codes that more than half
+        of its coders gave.
+    """
+    own = labels.filter(question=question_of(subject))
+    given = own.select(
+        "image_id", codes=pl.col("answer").map_elements(codes_in, pl.List(pl.String))
+    )
+    names = dict.fromkeys((*CODES, *sorted({*given["codes"].explode().drop_nulls()})))
+    return (
+        given.group_by("image_id")
+        .agg((pl.col("codes").list.contains(name).mean() > 0.5).alias(name) for name in names)
+        .sort("image_id")
+    )
+
+
+@dataclass(frozen=True)
+class CodeCount:
+    """How often a code was given to the images of a group.
+
+    Attributes
+    ----------
+    code, group : str
+    images, coded : int
+        Images with the code, and all that were coded.
+    share, low, high : float
+        With Wilson's interval.
+    remedy : str
+    """
+
+    code: str
+    group: str
+    images: int
+    coded: int
+    share: float
+    low: float
+    high: float
+    remedy: str
+
+
+def count_codes(
+    labels: pl.DataFrame, subject: str, groups: pl.DataFrame, *, level: float = 0.95
+) -> Iterator[CodeCount]:
+    """Yield the counts of each code by group.
+
+    Parameters
+    ----------
+    labels : polars.DataFrame
+        Of a run.
+    subject : str
+        Class or concept.
+    groups : polars.DataFrame
+        `image_id` and `group`.
+    level : float
+    """
+    table = code_table(labels, subject).join(groups.drop_nulls("group"), on="image_id")
+    for name in table.columns:
+        if name in groups.columns:
+            continue
+        counts = table.group_by("group").agg(pl.col(name).sum(), pl.len().alias("of"))
+        for group, images, coded in counts.sort("group").iter_rows():
+            low, high = wilson(images, coded, level)
+            yield CodeCount(
+                name, str(group), images, coded, images / coded, float(low), float(high),
+                CODES.get(name, OWN_REMEDY),
+            )  # fmt: skip

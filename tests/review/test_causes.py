@@ -1,0 +1,267 @@
+"""`equipoise causes`, the pages on causes, and the coding form."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cause_worlds import KINDS, World, ranked_first
+from equipoise.cli.app import run as command
+from equipoise.core import ConfigError, DataError, RunError
+from equipoise.review import causes, coding, read_labels
+from equipoise.review.server import application
+from review.browser import HOST, TOKEN, Links, ask
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "review"
+ORIGIN = f"http://{HOST}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("causes")
+    World("paintings", 300, seed=1).audited(folder)
+    return folder
+
+
+@pytest.fixture
+def app(folder):
+    return application(folder / "run", HOST, TOKEN, codes=["child's drawing"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_planted_cause_ranks_first(kind, tmp_path):
+    assert ranked_first(kind, tmp_path, seed=0)
+
+
+@pytest.fixture
+def called(capsys):
+    """Run a command; return its output."""
+
+    def call(*arguments, code=0):
+        capsys.readouterr()
+        assert command([*map(str, arguments)]) == code, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_the_command_prints_a_ranking_and_keeps_it(called, folder):
+    run = folder / "run"
+    named = ["causes", run, "--cause", "medium", "--cause", "camera", "--cause", "resolution"]
+    assert "Explained by: medium." in called(*named)
+    again = json.loads(called(*named, "--json"))
+    assert again["causes"][0]["cause"] == "medium"
+    assert again["group"] == "women"
+    assert causes.read_rankings(run).filter(metric=again["metric"]).height == len(again["causes"])
+    assert f"labels/{causes.FILE}" in (run / "files.json").read_text()
+
+
+def test_clusters_are_tested_over_groups(called, tmp_path):
+    World("a sub-type", 400).audited(tmp_path)
+    vectors = ["--embeddings", tmp_path / "vectors.npy", "--ids", tmp_path / "ids.txt"]
+    found = json.loads(called("causes", tmp_path / "run", *vectors, "--clusters", "2", "--json"))
+    assert found["clusters"]["p_value"] < 0.01
+    row = next(one for one in found["causes"] if one["cause"] == "cluster")
+    # The sub-type that men lack has no common support.
+    assert row["without_support"] > 50
+    assert "men: 0.0 %" in row["evidence"] or " men: 100.0 %" in row["evidence"]
+
+
+def test_columns_of_another_table_are_causes(called, folder, tmp_path):
+    medium = pl.read_csv(folder / "images.csv").select(image_id="id", probe="medium")
+    medium.write_csv(tmp_path / "probe.csv")
+    table = ["--table", tmp_path / "probe.csv", "--cause", "probe"]
+    found = json.loads(called("causes", folder / "run", *table, "--json"))
+    assert next(one for one in found["causes"] if one["explains"])["cause"] == "probe"
+
+
+def test_the_example_finds_its_cause(called, tmp_path, monkeypatch):
+    for name in ("make.py", "audit.yaml"):
+        (tmp_path / name).write_bytes((EXAMPLE / name).read_bytes())
+    subprocess.run([sys.executable, str(tmp_path / "make.py")], check=True)
+    monkeypatch.chdir(tmp_path)
+    called("audit", "audit.yaml", "--out", "run")
+    (line,) = (one for one in EXAMPLE.joinpath("audit.yaml").read_text().splitlines()
+               if "equipoise causes" in one)  # fmt: skip
+    found = json.loads(called(*line.split("equipoise ")[1].split(), "--json"))
+    assert [one["cause"] for one in found["causes"] if one["explains"]] == ["water"]
+    assert found["group"] == "Asia"
+    shown = called(*line.split("equipoise ")[1].split())
+    page = (EXAMPLE.parent.parent / "docs" / "review.md").read_text(encoding="utf-8")
+    assert shown.strip() in page
+
+
+def test_the_worst_group_of_false_alarms_has_the_most(tmp_path):
+    run = World("paintings", 400).audited(tmp_path)
+    for metric in ("true_positive_rate", "false_positive_rate"):
+        assert causes.find_disparity(run, metric=metric, subject="cup").group == "women"
+
+
+def test_concreteness_is_correlated_with_disparities(folder, tmp_path):
+    norms = pl.DataFrame({"Word": ["Cup", "bowl", "idea"], "Conc.M": [5.0, 4.5, 1.6]})
+    norms.write_csv(tmp_path / "norms.csv")
+    finding = causes.find_disparity(folder / "run").finding
+    found = causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
+    assert found.metric == "correlation"
+    assert found.reason
+    norms.rename({"Conc.M": "mean"}).write_csv(tmp_path / "norms.csv")
+    with pytest.raises(DataError):
+        causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--cause", "weather"],
+        ["--finding", "ndkl"],
+        ["--subject", "plate"],
+        ["--group", "children", "--cause", "medium"],
+        [],
+        ["--cause", "medium", "--table", "images.csv"],
+    ],
+)
+def test_wrong_options_are_refused(called, wrong, folder, tmp_path, monkeypatch):
+    World("model bias", 80).audited(tmp_path)
+    (tmp_path / "run" / "labels" / "labels.parquet").unlink()
+    monkeypatch.chdir(folder)
+    called("causes", tmp_path / "run", *wrong, code=2)
+
+
+def test_a_damaged_ranking_is_an_error(tmp_path):
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / causes.FILE).write_text("no table")
+    with pytest.raises(RunError):
+        causes.read_rankings(tmp_path)
+
+
+def test_a_sample_drawn_by_stratum_is_weighted(called, tmp_path):
+    World("wrong labels", 400, seed=3).audited(tmp_path)
+    run = tmp_path / "run"
+    page = ["label", run, "--question", "good", "--size", "80", "--images", tmp_path / "photos"]
+    called(*page, "--out", tmp_path / "label.html")
+    drawn = read_labels(run).filter(question="right").head(80)
+    from equipoise.review import merge_labels, write_labels
+
+    good = drawn.with_columns(question=pl.lit("good"))
+    write_labels(run, merge_labels(read_labels(run), good))
+    disparity = causes.find_disparity(run)
+    found = causes.gather(run, disparity, causes.Sources())
+    weights = found.weights["good"]
+    has = np.array([one is not None for one in found.values["good"]])
+    assert (weights[~has] == 0).all()
+    for group in ("women", "men"):
+        own = np.array(disparity.groups.names)[disparity.groups.codes] == group
+        if (weights[own] > 0).any():
+            assert weights[own].sum() <= own.sum() + 1e-6
+    assert "wrong label" not in found.weights
+
+
+def form(page):
+    """Return the image of a form and the names of its codes."""
+    text = page.decode()
+    image = text.split('name="image" value="')[1].split('"')[0]
+    return image, text
+
+
+def post(app, path, body, **headers):
+    return ask(app, path, method="POST", body=urlencode(body, doseq=True), **headers)
+
+
+def test_coders_see_neither_group_nor_prediction(app, folder):
+    place, names = 0, pl.read_csv(folder / "images.csv")
+    _, _, page = ask(app, f"/code/{place}?coder=ann")
+    _, text = form(page)
+    assert "child&#39;s drawing" in text
+    for hidden in ("women", "men<", *names["id"].head(300).to_list(), "cup"):
+        assert hidden not in text
+
+
+def test_codes_are_kept_counted_and_shown(app, folder):
+    run = folder / "run"
+    status, _, page = ask(app, "/causes")
+    assert status == 200
+    assert "/causes/0" in Links(page).links
+    seen = []
+    for turn in range(12):
+        image, _ = form(ask(app, "/code/0?coder=ann")[2])
+        seen.append(image)
+        codes = ["indiscernible", "child's drawing"] if turn % 3 == 0 else []
+        body = {"image": image, "coder": "ann", "code": codes, "medium": "drawing"}
+        status, headers, _ = post(app, "/code/0", body, origin=ORIGIN)
+        assert (status, headers["location"]) == (303, "/code/0?coder=ann")
+    assert len({*seen}) == 12
+    labels = read_labels(run)
+    answers = labels.filter(question="cause: bowl")["answer"].value_counts()
+    assert dict(answers.iter_rows()) == {"none": 8, "indiscernible + child's drawing": 4}
+    assert labels.filter(question="medium", answer="drawing").height == 12
+    table = pl.read_csv(folder / "images.csv").select(image_id="id", group="group")
+    counts = [*coding.count_codes(labels, "bowl", table)]
+    assert sum(one.images for one in counts if one.code == "indiscernible") == 4
+    assert sum(one.coded for one in counts if one.code == "indiscernible") == 12
+    assert all(one.low <= one.share <= one.high and one.remedy for one in counts)
+    _, _, page = ask(app, "/causes/0")
+    assert b"indiscernible" in page
+    assert b"resolution" in page
+    # The same seed gives another coder the same order.
+    assert form(ask(app, "/code/0?coder=bo")[2])[0] == seen[0]
+    # An answer given again replaces the first.
+    post(app, "/code/0", {"image": seen[0], "coder": "ann"}, origin=ORIGIN)
+    assert read_labels(run).filter(question="cause: bowl").height == 12
+    # Codes are candidate causes.
+    disparity = causes.find_disparity(run, metric="true_positive_rate", subject="bowl")
+    assert "indiscernible" in causes.gather(run, disparity, causes.Sources()).values
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"image": "999999"}, {"image": "../../etc/passwd"}, {"image": ""}, {"code": "other"},
+        {"coder": ""}, {"coder": "x" * 100}, {"medium": "film"}, {"code": ["none"]},
+        {"note": "x" * 30_000},
+    ],
+)  # fmt: skip
+def test_answers_that_the_form_cannot_give_are_refused(wrong, app, folder):
+    image, _ = form(ask(app, "/code/0?coder=eve")[2])
+    before = read_labels(folder / "run").height
+    body = {"image": image, "coder": "eve", "code": ["indiscernible"]} | wrong
+    assert post(app, "/code/0", body, origin=ORIGIN)[0] == 403
+    assert read_labels(folder / "run").height == before
+
+
+def test_foreign_forms_are_refused(app, folder):
+    image, _ = form(ask(app, "/code/0?coder=eve")[2])
+    body, before = {"image": image, "coder": "eve"}, read_labels(folder / "run").height
+    for origin in (None, "null", "http://example.org", "http://127.0.0.1:1"):
+        assert post(app, "/code/0", body, origin=origin)[0] == 403
+    assert post(app, "/code/0", body, origin=ORIGIN, cookie="")[0] == 403
+    assert post(app, "/code/0", body, origin=ORIGIN, host="example.org")[0] == 403
+    for path in ("/code/99", "/causes", "/"):
+        assert post(app, path, body, origin=ORIGIN)[0] in (403, 405)
+    assert ask(app, "/code/99")[0] == ask(app, "/causes/99")[0] == 403
+    assert ask(app, "/code/0?coder=eve&image=999999")[0] == 403
+    assert read_labels(folder / "run").height == before
+
+
+@pytest.mark.parametrize("code", ["", "none", "indiscernible", "a + b"])
+def test_codes_that_cannot_be_told_apart_are_refused(code, folder):
+    with pytest.raises(ConfigError):
+        application(folder / "run", HOST, TOKEN, codes=[code])
+
+
+def test_most_coders_decide():
+    rows = [
+        ("1", ["indiscernible"]), ("1", ["indiscernible", "incorrect label"]),
+        ("2", ["incorrect label"]), ("2", []),
+    ]  # fmt: skip
+    labels = pl.concat(
+        coding.answered(image, "cause: cup", coding.answer_of(codes), f"coder {place}")
+        for place, (image, codes) in enumerate(rows)
+    )
+    table = coding.code_table(labels, "cup")
+    assert table["indiscernible"].to_list() == [True, False]
+    assert table["incorrect label"].to_list() == [False, False]
