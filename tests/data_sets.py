@@ -71,17 +71,57 @@ def coco(folder, each=110):
              "bbox": [1, 1, 8 + place, 9], "area": 9 * (8 + place)}
             for place, key in enumerate(shown)
         ]  # fmt: skip
-        _put(folder / "coco" / "val2017" / name, number)
+        _put(folder / "coco" / "images" / name, number)
     (folder / "coco" / "annotations").mkdir()
-    shared = {"info": {"year": 2017}, "licenses": [], "images": images}
-    write_json(folder / "coco/annotations/captions_val2017.json", shared | {"annotations": told})
     categories = [{"id": key, "name": name, "supercategory": "x"} for key, name in things.items()]
-    write_json(
-        folder / "coco/annotations/instances_val2017.json",
-        shared | {"annotations": boxes, "categories": categories},
-    )
+    for part, kept in (("train2017", (1, 2, 3)), ("val2017", (0,))):
+        own = {one["id"] for one in images if one["id"] % 4 in kept}
+        shared = {"info": {"year": 2017}, "licenses": []}
+        shared["images"] = [one for one in images if one["id"] in own]
+        captions = {"annotations": [one for one in told if one["image_id"] in own]}
+        instances = {"annotations": [one for one in boxes if one["image_id"] in own]}
+        write_json(folder / f"coco/annotations/captions_{part}.json", shared | captions)
+        instances["categories"] = categories
+        write_json(folder / f"coco/annotations/instances_{part}.json", shared | instances)
     data = [{"image_id": 5, "width": 20, "height": 16, "coco_id": 7, "flickr_id": None, "url": "u"}]
     write_json(folder / "coco" / "image_data.json", data)
+
+
+def visual_genome(folder, each=110):
+    """`objects.json`, `image_data.json`, pictures: `each` of a man and of a woman, with things."""
+    rng = np.random.default_rng(4)
+    facts, objects = [], []
+    for number in range(1, 2 * each + 1):
+        person = "man.n.01" if number % 2 else "woman.n.01"
+        shown = [person, *(one for one in ("dog.n.01", "chair.n.01") if rng.random() < 0.7)]
+        boxes = [
+            {"x": 1, "y": 1, "w": 60, "h": 70, "object_id": 10 * number + place,
+             "synsets": [one], "names": [one.partition(".")[0]], "merged_object_ids": []}
+            for place, one in enumerate(shown)
+        ]  # fmt: skip
+        size = {"width": 100, "height": 80, "coco_id": None, "flickr_id": None, "url": "u"}
+        facts.append({"image_id": number, **size})
+        objects.append({"image_id": number, "objects": boxes, "image_url": "u"})
+        _put(folder / f"visual_genome/VG_100K{'_2' * (number % 3 == 0)}" / f"{number}.jpg", number)
+    write_json(folder / "visual_genome" / "image_data.json", facts)
+    write_json(folder / "visual_genome" / "objects.json", objects)
+
+
+def image_search(folder, each=10):
+    """Folders of queries and regions: `each` picture of every query and region."""
+    kinds = [*product(("CEO", "Nurse"), ("WANA", "NA", "EA"), range(each))]
+    for number, (query, region, copy) in enumerate(kinds):
+        _put(folder / "images" / query / region / f"{copy}.jpg", number)
+
+
+def people_by_region(folder, each=8):
+    """`images.csv` and pictures: `each` of every gender and of two regions."""
+    rows = [["image_id", "file", "gender", "region"]]
+    kinds = [*product(("Female", "Male"), ("WE", "EA"), range(each))]
+    for number, (gender, region, _) in enumerate(kinds):
+        rows.append([f"i{number}", f"{number}.jpg", gender, region])
+        _put(folder / "people" / "images" / f"{number}.jpg", number)
+    write_csv(folder / "people" / "images.csv", rows)
 
 
 def dollar_street(folder, each=17):

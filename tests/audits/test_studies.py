@@ -1,52 +1,160 @@
-"""The ready configurations of published studies run as they are, with a small model named."""
+"""Every published study runs on small data in the authors' layout, with tiny models."""
 
-import polars as pl
+import json
+from pathlib import Path
+
 import pytest
 import yaml
 
-from audits.live_models.worlds import make
+import data_sets
 from equipoise import audits
-from equipoise.cli.commands.new import new_command
+from equipoise.audits.runs import page_of
+from equipoise.audits.studies import STUDIES
+from equipoise.audits.studies.study import read_study, source_tables, study_files
+from equipoise.report import render
+from equipoise.report.blocks import Number, Table
 
-REAL = "hf:openai/clip-vit-base-patch32"
+CLIP = "hf:openai/clip-vit-base-patch32"
+WORLDS = {
+    "attributes-by-region": (data_sets.people_by_region, "people"),
+    "chen-dou": (data_sets.fairface, "fairface"),
+    "hall-coco": (data_sets.coco, "coco"),
+    "hall-dollar-street": (data_sets.dollar_street, "dataset_dollarstreet"),
+    "hall-vg": (data_sets.visual_genome, "visual_genome"),
+    "image-search": (data_sets.image_search, "images"),
+    "predicted-labels": (data_sets.people_by_region, "people"),
+    "skewsize-domainnet": (data_sets.domain_net, "DomainNet"),
+    "social-counterfactuals": (data_sets.social_counterfactuals_in_pairs, "SocialCounterfactuals"),
+    "text-to-image": (None, "."),
+}
+"""Of each study what writes its data, and the folder that it writes."""
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A tiny checkpoint of the real class in place of a model that a study names."""
+    import model_checkpoints
+
+    folder, labels = tmp_path_factory.mktemp("models"), dict(enumerate(imagenet_names()))
+    made = {
+        "hf:openai/clip": f"hf:{model_checkpoints.clip(folder / 'clip')}",
+        "hf:google/vit": f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
+        "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', labels)}",
+        "diffusers:": "python:generator_models:swatches",
+    }
+    return lambda name: next(made[key] for key in made if name.startswith(key))
+
+
+def imagenet_names():
+    from timm.data import ImageNetInfo
+
+    known = ImageNetInfo("imagenet1k")
+    return [known.index_to_description(place) for place in range(1000)]
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """Pictures with the columns that the studies ask for; both genders in each region."""
-    root = tmp_path_factory.mktemp("studies") / "world"
-    make(root)
-    images = pl.read_csv(root / "images.csv").select(
-        "image_id",
-        "file",
-        gender=pl.col("frame").replace_strict({"level": "Female", "upright": "Male"}),
-        region=pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("WE")).otherwise(pl.lit("EA")),
+    """The folder of a study, with its data, words and configurations."""
+    made = {}
+
+    def of(name):
+        if name not in made:
+            made[name] = root = tmp_path_factory.mktemp(name)
+            write, folder = WORLDS[name]
+            if write is not None:
+                write(root)
+            written = study_files(name, root / "study.yaml", root / folder)
+            for path, text in written.items():
+                path.write_text(text, encoding="utf-8")
+        return made[name]
+
+    return of
+
+
+def configs(name):
+    parts = [*read_study(name).configs]
+    return ["study.yaml", *(f"study-{part}.yaml" for part in parts[1:])]
+
+
+CONFIGS = [(name, file) for name in STUDIES for file in configs(name)]
+
+
+@pytest.mark.parametrize(("name", "file"), CONFIGS)
+def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
+    config = audits.load_config(world(name) / file)
+    assert config.study == name
+    assert audits.plan(config, base=world(name)).tests > 0
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_runs_and_shows_the_tables_of_its_source(name, world, tiny):
+    source = {table.title: table for table in read_study(name).tables}
+    measured = set()
+    for file in configs(name):
+        for shown in tables_of(world(name), file, tiny):
+            table = source[shown.caption]
+            assert [one.title for one in shown.columns[1:]] == [*table.columns]
+            cells = " ".join(str(cell) for row in shown.rows for cell in row)
+            assert all(f"printed {one:g}" in cells for row in table.printed for one in row)
+            for _, *row in shown.rows:
+                numbers = zip(table.columns, row, strict=True)
+                measured |= {
+                    (shown.caption, name) for name, cell in numbers if isinstance(cell, Number)
+                }
+    assert measured == {(one.title, column) for one in source.values() for column in one.columns}
+
+
+def tables_of(root, file, tiny):
+    """Run a configuration with tiny models, and return the tables beside the source."""
+    values = yaml.safe_load((root / file).read_text(encoding="utf-8"))
+    for section in ("models", "generators"):
+        for model in values.get(section, {}).values():
+            model["model"] = tiny(model["model"])
+    values["resampling"] = {"replicates": 20, "permutations": 99}
+    values["report"] = {"images": 0}
+    if "prompts" in values:
+        values["prompts"]["images"] = {"attributes": 2, "targets": 2}
+    result = audits.run(audits.parse_config(values), base=root)
+    assert 'id="study"' in render(result, page_of(result))
+    return [one for one in source_tables(result).blocks if isinstance(one, Table)]
+
+
+def test_every_study_is_documented():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    for name in STUDIES:
+        assert f"equipoise new --study {name}" in page
+        for part in read_study(name).reproduces:
+            assert part in page
+
+
+def test_a_folder_with_spaces_and_quotes_is_read_back(tmp_path):
+    folder = tmp_path / 'it\'s "data": x'
+    text = study_files("hall-vg", tmp_path / "c.yaml", folder)[tmp_path / "c.yaml"]
+    assert audits.parse_config(yaml.safe_load(text)).data.images.root == folder
+
+
+def test_printed_numbers_are_those_collected(shared_dir):
+    rows = json.loads((shared_dir / "goldens" / "chen_dou_table_1.json").read_text("utf-8"))["rows"]
+    table = read_study("chen-dou").tables[0]
+    assert [[name, *row] for name, row in zip(table.rows, table.printed, strict=True)] == rows
+    known = json.loads((shared_dir / "goldens" / "mandal_table_a1.json").read_text("utf-8"))
+    cross, intra = read_study("image-search").tables
+    assert {name: row[0] for name, row in zip(cross.rows, cross.printed, strict=True)} == known[
+        "iss_cross"
+    ]
+    assert [row[0] for row in intra.printed] == [
+        one for rows in known["iss_intra"].values() for one in rows.values()
+    ]
+
+
+def test_classes_that_studies_map_are_those_of_imagenet():
+    known = {*imagenet_names()}
+    streets, domains = (
+        next(iter(study_files(name, Path("c.yaml"), None).values()))
+        for name in ("hall-dollar-street", "skewsize-domainnet")
     )
-    images.write_csv(root / "images.csv")
-    (root / "pictures").rename(root / "images")
-    return root
-
-
-def run(study, world):
-    path = world / f"{study}.yaml"
-    new_command.callback(path, None, study, False)
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert values["models"] == {"clip": {"model": REAL}}
-    values["models"]["clip"]["model"] = "hf:clip"
-    values["resampling"] = {"replicates": 30, "permutations": 200}
-    return audits.run(audits.parse_config(values), base=world)
-
-
-def test_trends_by_region(world):
-    found = run("trends-by-region", world)
-    asked = {"trend", "gender_difference"}
-    places = {(f.metric, f.version, f.subject) for f in found.findings if f.metric in asked}
-    versions = ("default", "adjectives", "occupations")
-    assert places == {(m, v, s) for m in asked for v in versions for s in ("", "EA", "WE")}
-    assert found.tables["words"].num_rows == 30 * 2 * 2
-
-
-def test_predicted_labels(world):
-    found = run("predicted-labels", world)
-    metrics = {finding.metric for finding in found.findings}
-    assert {"predicted_label_weat", "label_concentration", "label_skewness"} <= metrics
+    for model in yaml.safe_load(domains)["models"].values():
+        assert {*model["map"]} <= known
+    for model in yaml.safe_load(streets)["models"].values():
+        maps = (model["map"], *model["maps"].values())
+        assert {one for each in maps for ones in each.values() for one in ones} <= known

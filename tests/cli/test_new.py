@@ -12,6 +12,7 @@ import pytest
 
 from audits.live_models import worlds
 from equipoise import audits
+from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands import new
 
 N = 240
@@ -85,8 +86,21 @@ def test_a_terminal_is_asked_and_a_pipe_is_not(here):
 def test_studies_are_listed(here, command):
     code, out, _ = command("new", "--study", "list")
     assert code == 0
-    assert all(name in out for name in new.STUDIES)
-    asked = json.loads(command("new", "--study", "list", "--json")[1])["studies"]
-    assert {*asked} == {*new.STUDIES}
-    assert all(text.endswith("?") for text in asked.values())
+    assert all(name in out for name in STUDIES)
+    listed = json.loads(command("new", "--study", "list", "--json")[1])["studies"]
+    assert {*listed} == {*STUDIES}
+    needed = {"question", "source", "reproduces", "data", "licence", "size", "time"}
+    assert all(needed == {*one} and all(one.values()) for one in listed.values())
     assert not (here / "equipoise.yaml").exists()
+
+
+def test_a_study_names_the_folder_and_writes_its_words(here, command):
+    arguments = ("new", "mine.yaml", "--study", "chen-dou", "--data", "faces", "--json")
+    code, out, err = command(*arguments)
+    assert code == 0, err
+    written = json.loads(out)
+    assert written["configs"] == ["mine-association.yaml"]
+    assert written["tables"] == ["terms.csv", "cho-words.csv"]
+    assert audits.load_config("mine.yaml").data.images.root == here / "faces"
+    assert len(pl.read_csv("cho-words.csv")) == 85 + 6 + 39 + 15
+    assert command("new", "other.yaml", "--data", "faces")[0] == 2

@@ -15,6 +15,9 @@ def test_every_lexicon_names_its_source(name):
     assert found.content
 
 
+META = ("source", "note", "templates")
+
+
 def source(shared, name):
     return json.loads((shared / "lexicons" / f"{name}.json").read_text("utf-8"))
 
@@ -26,11 +29,13 @@ def source(shared, name):
         ("mandal_2024_gender", "gender_words"),
         ("mandal_2024_prompts", "text_to_image_prompts"),
         ("howard_2024", "social_counterfactuals"),
+        ("vendrow_2023", "backgrounds"),
+        ("cho_2022", "cho_dalleval"),
     ],
 )
 def test_words_are_those_collected(name, file, shared_dir):
     collected = source(shared_dir, file)
-    expected = {key: value for key, value in collected.items() if key not in ("source", "note")}
+    expected = {key: value for key, value in collected.items() if key not in META}
     assert dict(lexicon(name).content) == expected
 
 

@@ -528,7 +528,7 @@ def run(
         models={each.model: each.info for each in outputs},
         warnings=tuple(dict.fromkeys([*repeated, *audit.warnings(checked, data, designs)])),
     )
-    result = Result(findings, manifest, tables, kind_page(checked.audit))
+    result = Result(findings, manifest, tables, kind_page(checked.audit, checked.study))
     gallery = _gallery(audit, inputs, result)
     return result if gallery is None else replace(result, tables={**tables, "gallery": gallery})
 

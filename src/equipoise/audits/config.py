@@ -44,6 +44,7 @@ from equipoise.audits.config_fields import (
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import names, schema
+from equipoise.audits.studies import STUDIES
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
@@ -193,12 +194,19 @@ class TestingConfig(Section):
 
 
 class AuditConfig(Section):
-    """What every audit is configured by, beside its own data, models and metrics."""
+    """What every audit is configured by, beside its own data, models and metrics.
+
+    Attributes
+    ----------
+    study : str, optional
+        Published study whose tables the report shows beside the findings.
+    """
 
     models_key: ClassVar[str] = "models"
     """Section whose keys name the models."""
 
     audit: str
+    study: Name | None = None
     extraction: ExtractionConfig = ExtractionConfig()
     resampling: ResamplingConfig = ResamplingConfig()
     testing: TestingConfig = TestingConfig()
@@ -206,6 +214,7 @@ class AuditConfig(Section):
     report: ReportConfig = ReportConfig()
 
     def _check(self) -> None:
+        among("study", self.study, STUDIES)
         count, alpha = self.resampling.permutations, self.testing.alpha
         if count is not None and 1 / (1 + count) > alpha:
             raise ValueError(

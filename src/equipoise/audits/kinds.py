@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -66,10 +67,17 @@ def schema(audit: str) -> type[AuditConfig]:
     return found
 
 
-def kind_page(audit: str) -> Page | None:
-    """Return the page of a kind of audit; None of a kind without one."""
+def kind_page(audit: str, study: object = None) -> Page | None:
+    """Return the page of a kind of audit, of a study with its tables; None without a page."""
     name = f"{home(audit)}.page"
-    return cast("Page", import_module(name).PAGE) if find_spec(name) else None
+    if not find_spec(name):
+        return None
+    page = cast("Page", import_module(name).PAGE)
+    if study is None:
+        return page
+    from equipoise.audits.studies.study import source_tables
+
+    return replace(page, front=(*page.front, source_tables))
 
 
 def home(audit: str) -> str:

@@ -20,7 +20,9 @@ Paths = str | PathLike[str]
 
 def page_of(result: AuditResult) -> Page:
     """Return the page of the kind of audit that made a result."""
-    found = None if compares(result) else kind_page(str(result.manifest.resolved.get("audit")))
+    resolved = result.manifest.resolved
+    audit, study = str(resolved.get("audit")), resolved.get("study")
+    found = None if compares(result) else kind_page(audit, study)
     page = found or shared_page(result)
     if "planted_scenes" in result.tables:
         from equipoise.audits.demonstrating import planted_scenes

@@ -1,30 +1,16 @@
 """The commands `new` and `metrics`."""
 
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import click
 
 from equipoise.audits.kinds import KINDS
+from equipoise.audits.studies import STUDIES
 from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.questions import ask, on_terminal
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
 from equipoise.core import ConfigError
-
-STUDIES = {
-    "trends-by-region": {
-        "trend-words.csv": (
-            "mandal_2024_words",
-            "positive negative adjectives_men adjectives_women occupations_men occupations_women",
-        )
-    },
-    "predicted-labels": {
-        "occupation-labels.csv": ("mandal_2024_words", "occupations"),
-        "gender-words.csv": ("mandal_2024_gender", "men women"),
-    },
-}
-"""By published study its tables of words: the lexicon of each, and its lists."""
 
 
 @click.command("new", epilog="Example: equipoise new audit.yaml --audit retrieval")
@@ -40,8 +26,11 @@ STUDIES = {
     help="Start from a published study, with its words in tables beside the configuration; or "
     "list the studies.",
 )
+@click.option("--data", type=PATH, help="Of a study: the folder that holds its data.")
 @json_option
-def new_command(config: Path | None, audit: str | None, study: str | None, as_json: bool) -> None:
+def new_command(
+    config: Path | None, audit: str | None, study: str | None, data: Path | None, as_json: bool
+) -> None:
     """Write a configuration to start from.
 
     CONFIG is where it goes, equipoise.yaml unless given. Without any argument on a terminal, the
@@ -50,15 +39,17 @@ def new_command(config: Path | None, audit: str | None, study: str | None, as_js
     """
     if study is not None and audit is not None:
         raise ConfigError("--audit and --study are both given. To do: give one of them")
+    if data is not None and study in (None, "list"):
+        raise ConfigError("--data is given without a study. To do: name one with --study")
     if study == "list":
         _list_studies(as_json)
         return
     path = config or Path("equipoise.yaml")
     check_output(path)
     if study is not None:
-        written = {path: template("studies", study)}
-        for name, (source, lists) in STUDIES[study].items():
-            written[path.with_name(name)] = _words(source, lists.split())
+        from equipoise.audits.studies.study import study_files
+
+        written = study_files(study, path, data)
     elif config is None and audit is None and not as_json and on_terminal():
         written = {path: ask(path, template)}
     else:
@@ -67,9 +58,12 @@ def new_command(config: Path | None, audit: str | None, study: str | None, as_js
         check_output(one)
     for one, text in written.items():
         write_output(one, text)
-    tables = [one for one in written if one != path]
+    beside = [one for one in written if one != path]
+    configs = [one for one in beside if one.suffix != ".csv"]
+    tables = [one for one in beside if one.suffix == ".csv"]
     if as_json:
-        say_json({"config": path, **({"tables": tables} if tables else {})})
+        more = {name: paths for name, paths in (("configs", configs), ("tables", tables)) if paths}
+        say_json({"config": path, **more})
         return
     for one in written:
         say(f"wrote {one}")
@@ -77,23 +71,19 @@ def new_command(config: Path | None, audit: str | None, study: str | None, as_js
 
 
 def _list_studies(as_json: bool) -> None:
-    """Say what each study asks, in the first line of its configuration."""
-    asks = {name: template("studies", name).partition("\n")[0].lstrip("# ") for name in STUDIES}
+    """Say what each study asks and reproduces, what data it needs, and how long it takes."""
+    from equipoise.audits.studies.study import read_study
+
+    studies = {name: read_study(name) for name in STUDIES}
+    fields = ("question", "source", "reproduces", "data", "licence", "size", "time")
+    told = {name: {key: getattr(one, key) for key in fields} for name, one in studies.items()}
     if as_json:
-        say_json({"studies": asks})
-    else:
-        say_table(("study", "question"), [*asks.items()])
-
-
-def _words(source: str, lists: Sequence[str]) -> str:
-    """Return words of a lexicon, each with the name of its list, as CSV."""
-    import polars as pl  # heavy, and the help needs none
-
-    from equipoise.data.lexicons import lexicon
-
-    content = lexicon(source).content
-    rows = [(word, name) for name in lists for word in content[name]]
-    return pl.DataFrame(rows, ["text", "list"], orient="row").write_csv()
+        say_json({"studies": told})
+        return
+    for name, values in told.items():
+        say(name)
+        say_values(values)
+        say()
 
 
 def template(audit: str, name: str = "template") -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from equipoise.core import InputError
 
 LEXICONS = (
+    "cho_2022",
     "continents",
     "hall_2023",
     "howard_2024",
@@ -20,6 +21,7 @@ LEXICONS = (
     "mandal_2024_prompts",
     "mandal_2024_regions",
     "mandal_2024_words",
+    "vendrow_2023",
 )
 
 
@@ -36,12 +38,15 @@ class Lexicon:
         What to know before using them.
     content : mapping
         Lists of words by name, possibly in sections.
+    licence : str
+        Under which the words are passed on; empty where facts alone are listed.
     """
 
     name: str
     source: str
     note: str
     content: Mapping[str, Any]
+    licence: str = ""
 
     def section(self, name: str) -> dict[str, tuple[str, ...]]:
         """Return the lists of a section by name, such as the terms of each group.
@@ -73,7 +78,8 @@ def lexicon(name: str) -> Lexicon:
     """
     content = _content(name, LEXICONS)
     source, note = content.pop("source"), content.pop("note")
-    return Lexicon(name, source, note, MappingProxyType(content))
+    licence = content.pop("licence", "")
+    return Lexicon(name, source, note, MappingProxyType(content), licence)
 
 
 _SYNSET = re.compile(r"(?P<lemma>\S+)\.[nvasr]\.\d{2,}")

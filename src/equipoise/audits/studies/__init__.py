@@ -1,0 +1,12 @@
+"""Published studies: each is a file of this folder, with its configuration and its tables."""
+
+from importlib.resources import files
+
+STUDIES = tuple(
+    sorted(
+        one.name.removesuffix(".yaml")
+        for one in files(__package__).iterdir()
+        if one.name.endswith(".yaml")
+    )
+)
+"""Names of the studies: of the files of this folder."""

@@ -1,0 +1,247 @@
+"""A published study: what its file holds, the files it writes, and the tables of its report."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BeforeValidator, Field
+
+from equipoise.audits.config_fields import Name, Section, Text, among
+from equipoise.audits.studies import STUDIES
+from equipoise.core import AuditResult, Finding
+from equipoise.report import blocks
+from equipoise.report.blocks import Number, Table, has
+from equipoise.report.text import interval, number
+
+Place = Literal["model", "metric", "subject", "groups", "version", "group", "level"]
+Where = Mapping[Place, str]
+"""Fields of a finding; `level` is one of its groups."""
+
+
+def _subjects(value: object) -> object:
+    """Take a list of names for rows, each of the subject of this name."""
+    return {name: {"subject": name} for name in value} if isinstance(value, list) else value
+
+
+Places = Annotated[Mapping[Text, Where], Field(min_length=1), BeforeValidator(_subjects)]
+Listed = Annotated[tuple[Text, ...], Field(strict=False)]
+
+
+class WordsConfig(Section):
+    """Words of a study, which become a table with the columns `text` and `list`.
+
+    Attributes
+    ----------
+    lexicon : str, optional
+        Lexicon of the package that has the lists.
+    lists : list of str, or mapping of str to list of str
+        Names of its lists; or words by the name of their list.
+    """
+
+    lexicon: Name | None = None
+    lists: Mapping[Text, Listed] | Listed
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Each word with the name of its list."""
+        from equipoise.data.lexicons import lexicon
+
+        if isinstance(self.lists, Mapping):
+            lists: Mapping[str, Sequence[str]] = self.lists
+        else:
+            content = lexicon(str(self.lexicon)).content
+            lists = {name: content[name] for name in self.lists}
+        return [(word, name) for name, words in lists.items() for word in words]
+
+
+class SourceTable(Section):
+    """A table or figure of the source.
+
+    Attributes
+    ----------
+    title : str
+    rows : mapping of str to Where, or list of str
+        Which findings a row shows; a name alone is a subject.
+    columns : mapping of str to Where
+        Which of these a column shows.
+    printed : list of list of float, optional
+        The source's numbers by row and column, null where it has none.
+    note : str
+        What to know of the comparison.
+    """
+
+    title: Name
+    rows: Places
+    columns: Places
+    printed: Annotated[
+        tuple[Annotated[tuple[float | None, ...], Field(strict=False)], ...], Field(strict=False)
+    ] = ()
+    note: str = ""
+
+    def _check(self) -> None:
+        wide = {len(row) for row in self.printed} | {len(self.columns)}
+        if self.printed and (len(self.printed) != len(self.rows) or len(wide) > 1):
+            raise ValueError(
+                f"printed: expected {len(self.rows)} rows of {len(self.columns)} numbers"
+            )
+
+
+class Study(Section):
+    """A published study.
+
+    Attributes
+    ----------
+    question, source, data, licence, size, time : str
+        What it asks; the publication; what the user brings, under which licence; how large that
+        is, and how long a run takes.
+    folder : str
+        Of the data, beside the configuration unless the user names another.
+    reproduces : list of str
+        Tables and figures of the source.
+    configs : mapping of str to str
+        Configurations by name, the main one first; `${data}` stands for the folder.
+    words : mapping of str to WordsConfig
+        Tables of words by file name.
+    tables : list of SourceTable
+        What the report shows beside the source.
+    """
+
+    question: Name
+    source: Name
+    data: Name
+    licence: Name
+    folder: Name = "data"
+    size: Name
+    time: Name
+    reproduces: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
+    configs: Annotated[Mapping[Name, Name], Field(min_length=1)]
+    words: Mapping[Name, WordsConfig] = Field(default_factory=dict)
+    tables: Annotated[tuple[SourceTable, ...], Field(strict=False)] = ()
+
+
+def read_study(name: str) -> Study:
+    """Return a study by its name.
+
+    Raises
+    ------
+    ValueError
+        When there is none of this name.
+    """
+    among("study", name, STUDIES)
+    text = files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return Study.model_validate(yaml.safe_load(text))
+
+
+def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
+    """Return the files that start a study: configurations, the main one first, and words.
+
+    Parameters
+    ----------
+    name : str
+    path : Path
+        Where the main configuration goes; the other files go beside it.
+    data : Path, optional
+        The folder of the data; the study's own name for it, beside the configuration, if None.
+    """
+    study = read_study(name)
+    folder = study.folder if data is None else data.absolute().as_posix()
+    quoted = json.dumps(folder, ensure_ascii=False)[1:-1]
+    written: dict[Path, str] = {}
+    for place, (part, config) in enumerate(study.configs.items()):
+        kind = yaml.safe_load(Template(config).substitute(data=quoted))["audit"]
+        at = path if place == 0 else path.with_name(f"{path.stem}-{part}{path.suffix}")
+        lines = [
+            study.question,
+            f"A study of {study.source}: {', '.join(study.reproduces)}.",
+            f"Data: {study.data} Licence: {study.licence}",
+            f"Size: {study.size} Time: {study.time}",
+            f"Every key: docs/{'config' if kind == 'predictions' else f'audits/{kind}'}.md",
+        ]
+        head = "".join(f"{one}\n" for line in lines for one in _comment(line))
+        body = Template(config).substitute(data=quoted)
+        written[at] = f"{head}study: {name}\n{body}"
+    for file, words in study.words.items():
+        written[path.with_name(file)] = _csv(words.rows)
+    return written
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ",
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
+
+
+def _csv(rows: Iterable[tuple[str, str]]) -> str:
+    import polars as pl  # heavy, and the report needs none
+
+    return pl.DataFrame([*rows], ["text", "list"], orient="row").write_csv()
+
+
+def source_tables(result: AuditResult) -> blocks.Section | None:
+    """Return the source's tables with this run's numbers; None of a run of no study."""
+    name = result.manifest.resolved.get("study")
+    if name is None:
+        return None
+    study, findings = read_study(str(name)), result.findings
+    shown = {table.title: _table(table, findings) for table in study.tables}
+    parts: list[blocks.Block | str] = [
+        f"{study.source}. Each cell has this run's value with its interval and chance level, then "
+        "the printed number."
+    ]
+    notes = {table.title: table.note for table in study.tables}
+    for title, table in shown.items():
+        if table is not None:
+            parts += [table, *([notes[title]] if notes[title] else [])]
+    left = [title for title, table in shown.items() if table is None]
+    if left:
+        parts.append(f"This run measures nothing of: {'; '.join(left)}.")
+    return blocks.Section.of("study", "Comparison with the source", *parts)
+
+
+def _table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
+    """Return a table of the source with this run's numbers; None where the run has none of them."""
+    rows: list[list[str | Number]] = []
+    measured = False
+    for place, (name, where) in enumerate(table.rows.items()):
+        printed = table.printed[place] if table.printed else (None,) * len(table.columns)
+        wanted = [{**where, **column} for column in table.columns.values()]
+        models = dict.fromkeys(f.model for each in wanted for f in _matching(findings, each))
+        for model in models or ("",):
+            cells = [
+                _cell(_matching(findings, {**each, "model": model}), each.get("level"), number_)
+                for each, number_ in zip(wanted, printed, strict=True)
+            ]
+            measured = measured or any(isinstance(cell, Number) for cell in cells)
+            rows.append([f"{name}, {model}" if len(models) > 1 else name, *cells])
+    heads = [f"#{name}" for name in table.columns]
+    return Table.of(table.title, ["", *heads], rows) if measured else None
+
+
+def _matching(findings: Iterable[Finding], where: Where) -> list[Finding]:
+    wanted = {"version": "default", "group": "", **where}
+    wanted.pop("level", None)
+    return [f for f in findings if all(getattr(f, key) == value for key, value in wanted.items())]
+
+
+def _cell(found: Sequence[Finding], level: str | None, printed: float | None) -> str | Number:
+    source = "" if printed is None else f"printed {printed:g}"
+    if level is not None:
+        values = [(g.value, g.low, g.high) for f in found for g in f.by_group if g.group == level]
+    else:
+        values = [(f.value, f.ci_low, f.ci_high) for f in found]
+    if not values:
+        return f"not in this run; {source}" if source else "not in this run"
+    value, low, high = values[0]
+    chance = found[0].chance if level is None else float("nan")
+    parts = [
+        f"{number(value)} {interval(low, high)}" if has(low) else number(value),
+        f"chance {number(chance)}" if has(chance) else "",
+        source,
+    ]
+    return Number("; ".join(filter(None, parts)), value, low, high)
