@@ -66,17 +66,15 @@ def examples() -> list[Path]:
 
 
 def write_reports(_: Sphinx) -> None:
-    """Audit every example with data, unless its report is newer than the example."""
-    for folder in examples():
+    """Audit every example with data, and the demo, unless a report is newer than what makes it."""
+    package = [*Path(equipoise.__file__).parent.rglob("*.*")]
+    commands = {folder: ["audit", str(folder / "audit.yaml")] for folder in examples()}
+    for folder, command in {**commands, Path("predictions"): ["demo"]}.items():
         run = REPORTS / folder.name
-        page, newest = run / "report.html", max(one.stat().st_mtime for one in folder.iterdir())
-        if not page.exists() or page.stat().st_mtime < newest:
-            command = [sys.executable, "-m", "equipoise", "audit", str(folder / "audit.yaml")]
-            subprocess.run([*command, "--out", str(run), "--overwrite"], check=True, stdout=-3)
-    demo = REPORTS / "predictions"
-    if not (demo / "report.html").exists():
-        command = [sys.executable, "-m", "equipoise", "demo", "--out", str(demo), "--overwrite"]
-        subprocess.run(command, check=True, stdout=-3)
+        page, sources = run / "report.html", [*folder.glob("*"), *package]
+        if not page.exists() or page.stat().st_mtime < max(one.stat().st_mtime for one in sources):
+            started = [sys.executable, "-m", "equipoise", *command]
+            subprocess.run([*started, "--out", str(run), "--overwrite"], check=True, stdout=-3)
 
 
 def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
@@ -87,11 +85,14 @@ def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
     source[0] = _OUTSIDE.sub(lambda _: f"]({gallery})", source[0])
 
 
-DEMO = """
+FRAME = """<p><a href="reports/{0}/report.html">Open the report</a></p>
+<iframe src="reports/{0}/report.html" title="Report of {0}" loading="lazy"
+ style="width:100%;height:26rem;border:1px solid #8888"></iframe>
+"""
+DEMO = f"""
 ## Predictions
 
-<p><a href="reports/predictions/report.html">Open the report</a></p>
-
+{FRAME.format("predictions")}
 Six classifiers with planted bias: `equipoise demo`. To write one: [the configuration](config.md).
 """
 
@@ -100,7 +101,7 @@ def _entry(folder: Path) -> str:
     config = (folder / "audit.yaml").read_text(encoding="utf-8")
     return (
         f"\n## {folder.name.replace('_', ' ').capitalize()}\n\n"
-        f'<p><a href="reports/{folder.name}/report.html">Open the report</a></p>\n\n'
+        f"{FRAME.format(folder.name)}\n"
         f":::{{dropdown}} Configuration\n```yaml\n{config}```\n:::\n\n"
         f"How to write one: [audits of {folder.name}](audits/{folder.name}.md).\n"
     )
