@@ -169,15 +169,18 @@ def _steps(leads: Sequence[Finding]) -> Iterator[str]:
 
 def side_by_side(result: AuditResult) -> Section | None:
     """Values of both models, their difference and who is worse; of all classes together."""
-    pairs = ((one, pair) for one in result.findings if (pair := pair_of(one)) is not None)
+    every = [(one, pair) for one in result.findings if not one.subject and (pair := pair_of(one))]
+    names = {pair.name for _, pair in every}
+    named = len(names) != 1
+    # The titles of a single pair name its models.
+    models = ("First", "Second") if named else (every[0][1].first, every[0][1].second)
     cells = [
-        (title_of(one), pair.name, scope_of(one), one.n, *pair.values, one.value,
+        (title_of(one), *[pair.name] * named, scope_of(one), one.n, *pair.values, one.value,
          (one.ci_low, one.ci_high), pair.worse or "–", Badge(one.verdict, comparison=True))
-        for one, pair in pairs
-        if not one.subject
+        for one, pair in every
     ]  # fmt: skip
-    columns = ["Metric", "Models", "Attributes", "#n", "#First", "#Second", "#Difference",
-               "#Interval", "Worse", "Verdict"]  # fmt: skip
+    columns = ["Metric", *["Models"] * named, "Attributes", "#n", *(f"#{one}" for one in models),
+               "#Difference", "#Interval", "Worse", "Verdict"]  # fmt: skip
     caption = "Each metric of both models: the second minus the first"
     table = Table.of(caption, columns, cells, source="findings", limit=40)
     return Section("side", "Results by metric", (table,)) if cells else None
