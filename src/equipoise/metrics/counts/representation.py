@@ -94,7 +94,7 @@ def representation(
     --------
     >>> from equipoise import metrics as m
     >>> m.representation(["women"] * 40 + ["men"] * 60, {"women": 0.5, "men": 0.5})
-    <representation_gap 0.100 [0.000, 0.202]; chance 0.041, p = 0.062, n = 100 in 2 groups>
+    <representation_gap 0.100 [0.000, 0.202]; chance 0.039, p = 0.048, n = 100 in 2 groups>
     """
     own = Groups.of(groups)
     resampling, seed = drawing.get("resampling", DEFAULT), drawing.get("rng", 0)
@@ -110,7 +110,7 @@ def representation(
     null = None
     if resampling is not None:
         draws = null_draws(resampling, MAX_DRAWN_CELLS // len(names))
-        null = sides.drawn(stream(seed, "representation", own.name, *names), draws)
+        null = sides.drawn(stream(seed, "representation", own.name), draws)
     finest, apart = resolution_of(resampling), float(np.abs(sides.shares - target).max())
     every = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
     held = against(every, apart, "higher", sides.hypothesis, resolution=finest)
@@ -171,11 +171,15 @@ class _Sides:
     def drawn(self, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
         """Return shares of both sides under the hypothesis, each (draws, groups)."""
         rows = max(round(self.rows), 1)
+        # By size, so that renamed groups keep their draws.
+        order = np.lexsort((self.shares, self.target))
+        back = np.argsort(order)
         if math.isinf(self.n):
-            return rng.multinomial(rows, self.target, draws) / rows, self.target[None]
+            own = rng.multinomial(rows, self.target[order], draws)[:, back]
+            return own / rows, self.target[None]
         other = max(round(self.n), 1)
         both = _counts(self.shares * self.rows + self.target * self.n, rows + other)
-        own = rng.multivariate_hypergeometric(both, rows, draws, method="marginals")
+        own = rng.multivariate_hypergeometric(both[order], rows, draws, method="marginals")[:, back]
         return own / rows, (both - own) / other
 
     def parts(
