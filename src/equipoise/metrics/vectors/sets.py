@@ -9,7 +9,7 @@ as they are stored: float64 unit vectors of all of them exist for small sets onl
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -205,7 +205,7 @@ class Members:
         It takes the places of members, their rows as kernels take them, and the scale of each row.
         """
         if self._kept is not None:
-            return [function(slice(0, len(self)), self._kept, np.ones(len(self)))]
+            return [function(slice(0, len(self)), self._kept, _ones(len(self)))]
         every = [*_slices(len(self), self.dimension)]
 
         def over(start: int) -> list[Result]:
@@ -231,6 +231,12 @@ class Members:
 
     def _scale(self, places: slice | Integers) -> Floats:
         return np.ones(len(self.rows[places])) if self.scale is None else self.scale[places]
+
+
+@lru_cache(maxsize=2)
+def _ones(many: int) -> Floats:
+    """Return the scale of vectors that are scaled already; nothing writes it."""
+    return np.ones(many)
 
 
 def plain_members(vectors: Floats) -> Members:
@@ -303,7 +309,11 @@ def unit_members(embeddings: npt.ArrayLike, name: str = "embeddings") -> Members
     def measure(here: slice) -> None:
         inverse_lengths(kernel_rows(array[here]), scale[here])
 
-    each(measure, _slices(*array.shape))
+    # Passing few vectors to threads takes as long as measuring them.
+    if array.shape[0] * array.shape[1] <= _AT_ONCE:
+        measure(slice(None))
+    else:
+        each(measure, _slices(*array.shape))
     (rows,) = (scale > 0).nonzero()
     zero = 0 if len(rows) == len(scale) else int((scale == 0).sum())
     odd = len(scale) - len(rows) - zero
@@ -347,8 +357,10 @@ def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
     heads = [one.firsts.round(12) + 0.0 for one in (first, second)]
-    few, many = map(np.sort, heads)
-    both = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
+    few, many = (head.copy() for head in heads)
+    few.sort()
+    many.sort()
+    both = few[many.take(many.searchsorted(few), mode="clip") == few]
     if not len(both):
         return 0
     known, others = (
