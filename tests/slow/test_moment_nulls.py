@@ -14,7 +14,9 @@ from equipoise.stats.moments import Moments
 
 pytestmark = pytest.mark.slow
 
-WORLDS, IMAGES = 200, 1_500
+IMAGES = 1_500
+# All worlds take minutes: samples of the slow tests have some of them.
+WORLDS = (range(20), pytest.param(range(200), marks=pytest.mark.slow(whole=True)))
 # Draws of each world by permutation, and from moments, which cost little.
 PERMUTED, DRAWN = 5_000, 200_000
 TAILS = (0.05, 0.01, 0.001, 0.0001)
@@ -53,10 +55,11 @@ def drawn(seed, draws):
     return null[:, 0], every(effects.effects[None])[0, 0]
 
 
-def test_worlds_are_drawn_from_moments():
+@pytest.mark.parametrize("worlds", WORLDS)
+def test_worlds_are_drawn_from_moments(worlds):
     """Most groups are large enough, and some of the worlds are as skewed as is allowed."""
     alone = []
-    for seed in range(WORLDS):
+    for seed in worlds:
         scores, groups = world(seed)
         found = Moments.of(lambda part, scores=scores: scores[part, None], IMAGES, 1)
         sizes = np.sort(np.unique(groups, return_counts=True)[1])
@@ -64,11 +67,12 @@ def test_worlds_are_drawn_from_moments():
     assert np.mean(alone) > 0.5
 
 
-def test_tails_are_those_of_permutation(monkeypatch):
-    """What moments exceed once in 10,000 draws, exchanged labels do as often, in 200 worlds."""
+@pytest.mark.parametrize("worlds", WORLDS)
+def test_tails_are_those_of_permutation(worlds, monkeypatch):
+    """What moments exceed once in 10,000 draws, exchanged labels do as often, in all worlds."""
     beyond = np.zeros((len(TAILS), len(STATISTICS)))
     apart = []
-    for seed in range(WORLDS):
+    for seed in worlds:
         _large(monkeypatch, IMAGES)
         moments, observed = drawn(seed, DRAWN)
         _large(monkeypatch, IMAGES + 1)
@@ -78,19 +82,20 @@ def test_tails_are_those_of_permutation(monkeypatch):
         p, exact = ((null >= observed).mean(axis=0) for null in (moments, permuted))
         error = np.sqrt(np.maximum(p * (1 - p), 5 / PERMUTED) * (1 / PERMUTED + 1 / DRAWN))
         apart.append((exact - p) / error)
-    tails, draws = np.array(TAILS)[:, None], WORLDS * PERMUTED
+    tails, draws = np.array(TAILS)[:, None], len(worlds) * PERMUTED
     # The limits themselves are drawn: their error counts too.
-    error = np.sqrt(tails * (1 / draws + 1 / (WORLDS * DRAWN)))
+    error = np.sqrt(tails * (1 / draws + 1 / (len(worlds) * DRAWN)))
     assert (np.abs(beyond / draws - tails) < 4 * error).all(), beyond / draws / tails
     # Differences of p are the noise of draws alone: of mean square 1.
     assert np.abs(apart).max() < 5
-    assert (np.mean(np.square(apart), axis=0) < 1 + 4 * np.sqrt(2 / WORLDS)).all()
+    assert (np.mean(np.square(apart), axis=0) < 1 + 4 * np.sqrt(2 / len(worlds))).all()
 
 
+@pytest.mark.parametrize("worlds", WORLDS)
 @pytest.mark.parametrize("metric", [normalized_similarity_mad, similarity_gap])
-def test_p_values_of_metrics_are_those_of_permutation(metric, monkeypatch):
+def test_p_values_of_metrics_are_those_of_permutation(metric, worlds, monkeypatch):
     apart = []
-    for seed in range(WORLDS):
+    for seed in worlds:
         ps = []
         for images in (IMAGES, IMAGES + 1):
             _large(monkeypatch, images)
@@ -99,4 +104,4 @@ def test_p_values_of_metrics_are_those_of_permutation(metric, monkeypatch):
         p = np.clip(np.mean(ps), 1e-3, 1 - 1e-3)
         apart.append((ps[0] - ps[1]) / np.sqrt(2 * p * (1 - p) / 2_000))
     assert np.abs(apart).max() < 5
-    assert np.mean(np.square(apart)) < 1 + 4 * np.sqrt(2 / WORLDS)
+    assert np.mean(np.square(apart)) < 1 + 4 * np.sqrt(2 / len(worlds))

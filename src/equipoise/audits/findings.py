@@ -232,7 +232,11 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
         for key, p in p_values.items()
         if key[1] is not Family.QUERY and not np.isnan(p).all()
     )
-    findings = [_described(draft.finding) for draft in every]
+    # Those that are tested are judged below.
+    findings = [
+        one if one.family in TESTED else _described(one)
+        for one in (draft.finding for draft in every)
+    ]
     correct = holm if testing.correction == "holm" else benjamini_hochberg
     for key, members in families.items():
         p, share = p_values[key], 1 if key[1] is Family.QUERY else max(sharing[key[0]], 1)
@@ -261,6 +265,8 @@ def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
         if draft.finding.family is not Family.DESCRIPTIVE
         and _fact(draft.finding, draft.fold) in facts
         else replace(draft, fold=None)
+        if draft.fold
+        else draft
         for draft in drafts
     ]
 

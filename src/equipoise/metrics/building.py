@@ -19,6 +19,7 @@ from equipoise.core import (
     Groups,
     GroupValue,
     Harm,
+    Integers,
     Part,
     no_ends,
 )
@@ -35,6 +36,8 @@ PERCENTILE = "percentile bootstrap"
 STUDENT = "Student's t by the jackknife"
 # Ends that are no confidence interval, so that nothing is concluded from them.
 SPREAD = "resampling spread"
+# Groups too small to be compared that are listed with every number.
+_MOST_SMALL = 100
 
 
 def group_columns(
@@ -42,11 +45,12 @@ def group_columns(
 ) -> pa.ListArray:
     """Return rows, value, interval and note of every group in every part, arrays (parts, groups).
 
-    One list of records for each part.
+    One list of records for each part, of the groups that `listed_groups` names.
     """
-    kind = SCHEMA.field("by_group").type
+    kind, listed = SCHEMA.field("by_group").type, listed_groups(groups)
+    n, value, low, high, note = (one[:, listed] for one in (n, value, low, high, note))
     parts, many = n.shape
-    places = pa.array(np.tile(np.arange(many, dtype=np.int32), parts))
+    places = pa.array(np.tile(listed.astype(np.int32), parts))
     columns = [
         pa.array(groups.names, pa.string()).take(places),
         pa.array(groups.levels, pa.list_(pa.string())).take(places),
@@ -57,6 +61,15 @@ def group_columns(
     records = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
     ends = np.arange(parts + 1, dtype=np.int32) * many
     return pa.ListArray.from_arrays(pa.array(ends), records, type=kind)
+
+
+def listed_groups(groups: Groups) -> Integers:
+    """Return the groups whose values are listed: of many small ones none, for nobody reads them.
+
+    How many there are stands among what is excluded, and their sizes in `group_sizes`.
+    """
+    usable = np.flatnonzero(groups.usable)
+    return np.arange(len(groups)) if len(groups) - len(usable) <= _MOST_SMALL else usable
 
 
 def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
@@ -251,10 +264,12 @@ def group_rows(
     notes: Iterable[str],
 ) -> tuple[GroupValue, ...]:
     """Return the value of each group from columns, one row per group."""
-    rows = zip(groups.names, groups.levels, n, values, low, high, notes, strict=True)
+    rows = [*zip(groups.names, groups.levels, n, values, low, high, notes, strict=True)]
     return tuple(
         GroupValue(name, levels, round(many), float(value), float(start), float(stop), note)
-        for name, levels, many, value, start, stop, note in rows
+        for name, levels, many, value, start, stop, note in map(
+            rows.__getitem__, listed_groups(groups)
+        )
     )
 
 

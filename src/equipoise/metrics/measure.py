@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Estimate, Floats, GroupLabels, Labels, no_ends, record
+from equipoise.core import Booleans, Estimate, Floats, GroupLabels, Labels, no_ends, record
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.stats.draws import Blocks
 from equipoise.stats.resampling import (
@@ -210,13 +210,26 @@ def measured(
 def _numbers(
     counts: Counts, measures: Sequence[Measure], wanted: Sequence[int], blocks: Blocks
 ) -> Iterator[tuple[int, Floats]]:
-    """Yield the place and the numbers of each measure that is wanted, drawing blocks in threads."""
+    """Yield the place and the numbers of each measure that is wanted, drawing blocks in threads.
+
+    Numbers of independent rows that the observed table lacks are left 0: nothing is held against
+    them, and of many classes most may be too small. Memory that is never written takes no room.
+    """
     size = max(_FEWEST_AT_ONCE, _CELLS_AT_ONCE // counts.table.size)
+    kept, found = dict[int, Booleans](), dict[int, Floats]()
+    for place in wanted:
+        observed = measures[place](counts, counts.observed)[0]
+        kept[place] = ~np.isnan(observed) | (not counts.independent)
+        # The draws of a number lie next to each other.
+        found[place] = np.zeros((len(observed), len(blocks))).T
 
-    def numbers(tables: Floats) -> list[list[Floats]]:
-        some = (tables[start : start + size] for start in range(0, len(tables), size))
-        return [[measures[place](counts, one) for place in wanted] for one in some]
+    def numbers(start: int, tables: Floats) -> None:
+        for first in range(0, len(tables), size):
+            some = tables[first : first + size]
+            rows = slice(start + first, start + first + len(some))
+            for place in wanted:
+                known = kept[place]
+                found[place][rows, known] = measures[place](counts, some)[:, known]
 
-    values = [one for block in blocks.each(numbers) for one in block]
-    for place, some in zip(wanted, zip(*values, strict=True), strict=True):
-        yield place, np.concatenate(some)
+    blocks.each(numbers)
+    yield from found.items()

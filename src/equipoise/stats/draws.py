@@ -277,10 +277,21 @@ class Exchange:
 
     def shuffle(self, group: Integers, rng: np.random.Generator) -> Integers:
         """Return each row's group after one random exchange within pools."""
-        order = np.lexsort((rng.random(len(self.pool)), self.pool))
+        random = rng.random(len(self.pool))
+        # Numbers between those of pools, sorted at once: several times as quick as pairs.
+        keys = self.pool + random
+        order = np.argsort(keys)
+        ordered = keys[order]
+        if (ordered[1:] == ordered[:-1]).any():
+            order = np.lexsort((random, self.pool))
         exchanged = np.empty_like(self.group)
-        exchanged[np.argsort(self.pool, kind="stable")] = self.group[order]
+        exchanged[self._places] = self.group[order]
         return exchanged[self.carrier].astype(group.dtype)
+
+    @cached_property
+    def _places(self) -> Integers:
+        """Carriers, pool after pool."""
+        return np.argsort(self.pool, kind="stable")
 
 
 def _profiles(unit: Integers, stratum: Integers) -> Integers:
@@ -356,9 +367,13 @@ class Blocks:
     def __iter__(self) -> Iterator[Floats]:
         return (self.draw(*block) for block in self.sizes)
 
-    def each(self, function: Callable[[Floats], Result]) -> list[Result]:
-        """Apply a function to the tables of each block, in threads."""
-        return each(lambda block: function(self.draw(*block)), self.sizes)
+    def each(self, function: Callable[[int, Floats], Result]) -> list[Result]:
+        """Apply a function to the first replicate and the tables of each block, in threads."""
+        return each(lambda block: function(block[0], self.draw(*block)), self.sizes)
+
+    def __len__(self) -> int:
+        """Return the number of replicates."""
+        return sum(size for _, size in self.sizes)
 
 
 @record
@@ -499,9 +514,14 @@ class ItemSampler:
         return Blocks(block_sizes(replicates, cells), draw)
 
     def _count(self, group: Integers, weight: Floats) -> Floats:
-        flat = self.outcome * self.shape[1] + group[self.item]
+        flat = self._cells + group[self.item]
         counted = np.bincount(flat, weight, minlength=math.prod(self.shape))
         return counted.astype(np.float64).reshape(self.shape)
+
+    @cached_property
+    def _cells(self) -> Integers:
+        """First cell of the outcome of each entry."""
+        return self.outcome * self.shape[1]
 
 
 Sampler = TableSampler | ItemSampler

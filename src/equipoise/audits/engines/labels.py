@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -212,7 +213,7 @@ def compared(
                 yield key, version, groups, every, rows
 
 
-MOST_CLASSES = 5_000
+MOST_CLASSES = 20_000
 """Classes of a target that can be measured."""
 
 _STATES = {
@@ -267,11 +268,19 @@ def findings_of(
     *,
     texts: Counts | None = None,
     positive: str | None = None,
-) -> tuple[list[UncorrectedFinding], dict[str, tuple[Part, ...]]]:
-    """Measure counts; return the findings, and by metric the parts that tables show.
+) -> tuple[list[UncorrectedFinding], dict[str, tuple[Part, ...]], dict[str, int]]:
+    """Measure counts.
 
     Effect sizes are of `texts`, where every label has a column of its own. Where a class is the
     positive one, rates and gaps are of it alone.
+
+    Returns
+    -------
+    findings : list of UncorrectedFinding
+    parts : dict of str to tuple of Part
+        By metric, for tables.
+    left_out : dict of str to int
+        By metric how many of many classes can't be estimated, and have no finding.
     """
     every = texts or counts
     if every is counts:
@@ -283,8 +292,25 @@ def findings_of(
             *measure(counts, rates, resampling, seed),
             *measure(every, effects, resampling, seed),
         ]
+    tables = {
+        one.metric: one.parts for one in estimates if one.by is not None and one.metric != "rates"
+    }
+    left_out = dict[str, int]()
+    if len(counts.classes) > MOST_FOLDED:
+        kept = [*map(_estimable, estimates)]
+        estimates = [estimate for estimate, _ in kept]
+        left_out = {metric: many for _, lost in kept for metric, many in lost.items()}
     findings = [finding for each in estimates for finding in _findings(each, place, positive)]
-    return findings, {each.metric: each.parts for each in estimates if each.by is not None}
+    return findings, tables, left_out
+
+
+def _estimable(estimate: Estimate) -> tuple[Estimate, Mapping[str, int]]:
+    """Leave out the parts that can't be estimated, and count them by metric."""
+    if estimate.by is None or estimate.metric == "skewsize":
+        return estimate, {}
+    known = np.isfinite(estimate.by["value"].to_numpy())
+    lost = Counter(estimate.by["metric"].filter(~known).to_pylist())
+    return replace(estimate, by=estimate.by.filter(known)), lost
 
 
 def _findings(
@@ -302,7 +328,8 @@ def _findings(
         yield whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
     else:
         two = every and len(estimate.parts) == 2
-        worst = widest_part([p for p in estimate.parts if p.subject in every or not two])
+        some = [part for part in estimate.parts if part.subject in every or not two]
+        worst = widest_part(some) if some else Part("", "", math.nan)
         yield whole(
             estimate,
             place,
@@ -313,6 +340,16 @@ def _findings(
             shows=worst.shows,
         )
         yield from own
+
+
+def notes_left_out(place: Place, left_out: Mapping[str, int]) -> Iterator[str]:
+    """Say of how many classes there is no finding."""
+    counts = ", ".join(f"{metric} of {many:,}" for metric, many in left_out.items() if many)
+    if counts:
+        yield (
+            f"{place.model}, {place.groups}: classes that can't be estimated, mostly for lack of "
+            f"rows, have no finding: {counts}."
+        )
 
 
 def state_gaps(
@@ -388,7 +425,8 @@ def _within_class(finding: Finding, classes: Sequence[str]) -> bool:
 
 
 MOST_FOLDED = 100
-"""Beyond so many classes, findings are left out that state the fact of another of the class."""
+"""Beyond so many classes, findings are left out that state the fact of another of the class, or
+that can't be estimated."""
 
 
 def with_folds(

@@ -24,6 +24,7 @@ from equipoise.audits.engines.labels import (
     compared,
     findings_of,
     groups_of,
+    notes_left_out,
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
@@ -238,7 +239,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             estimate = measure(design.overall, [Accuracy("accuracy", None)], drawn, seed)[0]
             findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
         by_class = design.by_class
-        tested, parts = findings_of(
+        tested, parts, left_out = findings_of(
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
             positive=config.data.positive,
         )  # fmt: skip
@@ -272,7 +273,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         shown = _tables_of(design, parts, config) | _over_thresholds(design, data, config, place)
-        return Measured(tuple(findings), shown | worksheet_of(design))
+        notes = tuple(notes_left_out(place, left_out))
+        return Measured(tuple(findings), shown | worksheet_of(design), notes)
 
     def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
         """Count the states of all rows beside what all designs gave."""
@@ -377,7 +379,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
 def _wording(design: Design, config: Config, place: Place) -> Measured:
     """Describe how texts as they are written depend on the group."""
     effects = [one for one in measures_of(config, design.counts) if isinstance(one, EffectSizes)]
-    found, parts = findings_of(design.counts, effects, place, None, config.resampling.seed)
+    found, parts, _ = findings_of(design.counts, effects, place, None, config.resampling.seed)
     why = "wording: what is tested is the content of the texts"
     shown = (without_verdict(one, why) for one in found if not one.finding.subject)
     return Measured(tuple(shown), _tables_of(design, parts, config))

@@ -19,7 +19,13 @@ import scipy
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row
 from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
-from equipoise.audits.engines.labels import groups_of, once, one_group, with_folds
+from equipoise.audits.engines.labels import (
+    MOST_FOLDED,
+    groups_of,
+    once,
+    one_group,
+    with_folds,
+)
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
 from equipoise.audits.kinds import with_progress
 from equipoise.core import (
@@ -46,6 +52,7 @@ from equipoise.metrics.counts.rates import (
     Cells,
     DemographicParity,
     EqualizedOdds,
+    LeadingRates,
     RateGaps,
     Rates,
 )
@@ -236,7 +243,8 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
     if metrics.equalized_odds is not None:
         yield EqualizedOdds(metrics.equalized_odds.aggregate)
     if metrics.rates is not None:
-        yield from (Rates("class"), Rates("rows"))
+        rates = LeadingRates if len(counts.classes) > MOST_FOLDED else Rates
+        yield from (rates("class"), rates("rows"))
     if metrics.effect_sizes is not None:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:

@@ -36,7 +36,7 @@ from equipoise.metrics.counts.table import (
     moments,
 )
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
-from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
+from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
@@ -520,6 +520,15 @@ class Rates(RateGaps):
     def rates(self) -> tuple[Rate, ...]:
         """The rates of the null hypothesis."""
         return tuple(rate for rate in RATES if rate.null == self.null)
+
+
+class LeadingRates(Rates):
+    """Of the rates of a null hypothesis those that state no fact of another metric."""
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """The rates, fewer than of `Rates`."""
+        return tuple(rate for rate in super().rates if not SPECS[rate.name].fold)
 
 
 def demographic_parity(

@@ -415,10 +415,10 @@ class LabelCounts:
             return observed, boot, NOTHING
         if isinstance(resampling, Bootstrap):
             blocks = self.sampler.bootstrap(resampling.replicates, seed)
-            boot = np.concatenate([statistic(tables) for tables in blocks])
+            boot = np.concatenate(blocks.each(lambda _, tables: statistic(tables)))
         draws = permutations(self.table.size * 50, resampling)
         exchanged = self.sampler.permute(np.zeros(len(self.table), np.int64), draws, seed)
-        null = np.concatenate([statistic(tables)[:, 0] for tables in exchanged])
+        null = np.concatenate(exchanged.each(lambda _, tables: statistic(tables)[:, 0]))
         text = f"images of all groups are exchangeable; {len(null)} permutations"
         finest = resampling.resolution
         return observed, boot, against(null, float(observed[0]), harm, text, resolution=finest)

@@ -1,0 +1,66 @@
+"""Many classes and many groups: findings are of those that say something."""
+
+import math
+
+import numpy as np
+import polars as pl
+
+from equipoise import audits
+
+
+def audited(truth, group):
+    rng = np.random.default_rng(0)
+    label = np.where(rng.random(len(truth)) < 0.8, truth, rng.permutation(truth))
+    frame = pl.DataFrame({
+        "id": [f"i{place}" for place in range(len(truth))],
+        "target": [f"class {one:03}" for one in truth],
+        "group": [f"group {one:03}" for one in group],
+        "said": [f"class {one:03}" for one in label],
+    })  # fmt: skip
+    config = {
+        "audit": "predictions",
+        "data": {"table": frame, "id": "id", "target": "target", "groups": ["group"]},
+        "models": {"m": {"table": frame, "prediction": "said"}},
+        "resampling": {"replicates": 50},
+    }
+    return audits.run(audits.parse_config(config))
+
+
+def of_class(result, metric):
+    return [one for one in result.findings if one.metric == metric and one.subject]
+
+
+def test_of_many_classes_those_that_can_be_estimated_have_findings():
+    # Of 120 classes ten are large; shares of labels are of all rows, rates of those of a class.
+    truth = np.concatenate([np.arange(120).repeat(8), np.arange(10).repeat(150)])
+    result = audited(truth, np.arange(len(truth)) % 2)
+    assert len(of_class(result, "true_positive_rate")) == 10
+    assert len(of_class(result, "demographic_parity")) == 120
+    assert not any(math.isnan(one.value) for one in result.findings if one.subject)
+    (note,) = (one for one in result.manifest.notes if "have no finding" in one)
+    assert "true_positive_rate of 110" in note
+    assert "demographic_parity" not in note
+    assert result.tables["classes"].num_rows == 120
+
+
+def test_few_classes_have_findings_whatever_their_size():
+    truth = np.concatenate([np.arange(20).repeat(8), np.arange(10).repeat(150)])
+    result = audited(truth, np.arange(len(truth)) % 2)
+    assert len(of_class(result, "true_positive_rate")) == 20
+    assert not any("have no finding" in one for one in result.manifest.notes)
+
+
+def test_many_small_groups_are_listed_once():
+    group = np.concatenate([np.arange(3).repeat(400), np.arange(3, 153).repeat(4)])
+    result = audited(np.arange(len(group)) % 4, group)
+    gap = next(one for one in result.findings if one.metric == "accuracy_gap")
+    assert [one.group for one in gap.by_group] == ["group 000", "group 001", "group 002"]
+    assert {one.reason: one.count for one in gap.excluded}["groups under 30 rows"] == 150
+    assert result.tables["group_sizes"].num_rows == 153
+
+
+def test_some_small_groups_stand_beside_the_others():
+    group = np.concatenate([np.arange(3).repeat(400), np.arange(3, 53).repeat(4)])
+    result = audited(np.arange(len(group)) % 4, group)
+    gap = next(one for one in result.findings if one.metric == "accuracy_gap")
+    assert len(gap.by_group) == 53
