@@ -60,6 +60,22 @@ class Browser:
         self._ask("POST", f"{self.session}/url", {"url": path.absolute().as_uri() + query})
         self.run(DRAWN)
 
+    def visit(self, address):
+        """Open an address."""
+        self._ask("POST", f"{self.session}/url", {"url": address})
+
+    @property
+    def address_now(self):
+        """Address of the page that is shown."""
+        return self._ask("GET", f"{self.session}/url")
+
+    def click(self, selector, place=0):
+        """Click the element of a place among those of a selector, and wait for what it opens."""
+        body = {"using": "css selector", "value": selector}
+        found = self._ask("POST", f"{self.session}/elements", body)[place]
+        element = next(iter(found.values()))
+        self._ask("POST", f"{self.session}/element/{element}/click", {})
+
     def run(self, script, *values):
         """Return what a script returns; a promise is awaited."""
         body = {"script": script, "args": [*values]}

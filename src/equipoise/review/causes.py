@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,7 +40,7 @@ from equipoise.report import read
 from equipoise.report.text import number
 from equipoise.report.words import ranked
 from equipoise.review.coding import code_table, subject_of
-from equipoise.review.examples import OTHERS, Examples
+from equipoise.review.examples import OTHERS, VALUES, Examples
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE
 from equipoise.review.sampling import RunImages, load_images, read_draws
@@ -501,12 +500,16 @@ class Ranking:
     ----------
     disparity : Disparity
     table : polars.DataFrame
-        Of `rank_causes`, with `evidence`: each group's share or mean of the cause.
+        Of `rank_causes`, with `evidence`: each group's share or mean of the cause; and `value`: the
+        value of the cause that the group has more often than the others.
+    values : polars.DataFrame
+        `image_id`, and the value of each cause as text; numbers as thirds.
     clusters : Estimate or None
     """
 
     disparity: Disparity
     table: pl.DataFrame
+    values: pl.DataFrame
     clusters: Estimate | None
 
 
@@ -520,38 +523,58 @@ def rank(
         first=disparity.group, weights=candidates.weights, units=disparity.units,
         resampling=resampling, rng=seed,
     )  # fmt: skip
-    evidence = {
-        name: "; ".join(_evidence(disparity, values)) for name, values in candidates.values.items()
+    texts = {name: _texts(values) for name, values in candidates.values.items()}
+    found = {
+        name: (*_evidence(disparity, values, texts[name]),)
+        for name, values in candidates.values.items()
     }
     shown = pl.DataFrame(table).with_columns(
-        evidence=pl.col("cause").replace_strict(evidence, return_dtype=pl.String)
+        pl.Series(name, [found[cause][place] for cause in table["cause"].to_pylist()], pl.String)
+        for place, name in enumerate(("evidence", "value"))
     )
-    return Ranking(disparity, shown, candidates.clusters)
+    own = pl.DataFrame({"image_id": pl.Series(disparity.ids.tolist(), dtype=pl.String), **texts})
+    return Ranking(disparity, shown, own, candidates.clusters)
 
 
-def _evidence(disparity: Disparity, values: _Values) -> list[str]:
-    """Say how often a cause occurs in the group and in the others, or its means."""
+def _texts(values: _Values) -> pl.Series:
+    """Return values as people choose among them."""
+    if values.dtype.kind != "f":
+        named = {True: "yes", False: "no"}
+        texts = [named.get(one, one) if isinstance(one, bool) else one for one in values.tolist()]
+        return pl.Series(texts, dtype=pl.String)
+    low, high = np.nanquantile(values, [1 / 3, 2 / 3]) if (~np.isnan(values)).any() else (0, 0)
+    thirds = np.array(["low", "middle", "high"], dtype=object)
+    names: Objects = thirds[(values > low).astype(np.int64) + (values > high)]
+    names[np.isnan(values)] = None
+    return pl.Series(names.tolist(), dtype=pl.String)
+
+
+def _evidence(disparity: Disparity, values: _Values, texts: pl.Series) -> tuple[str, str | None]:
+    """Say how a cause differs between the group and the others, and in which value the most."""
     code = disparity.groups.names.index(disparity.group)
     about, large = ~np.isnan(disparity.outcome), disparity.groups.large
-    sides = {disparity.group: large == code, disparity.others: (large >= 0) & (large != code)}
+    sides = {
+        disparity.group: about & (large == code),
+        disparity.others: about & (large >= 0) & (large != code),
+    }
+    first, second = (
+        dict(texts.filter(pl.Series(rows)).drop_nulls().value_counts(normalize=True).iter_rows())
+        for rows in sides.values()
+    )
+    more = {name: share - second.get(name, 0.0) for name, share in first.items()}
+    value = max(sorted(more), key=lambda name: more[name], default=None)
     if values.dtype.kind == "f":
-        numbers = {name: values[rows & about] for name, rows in sides.items()}
-        return [
-            f"{name}: mean {np.nanmean(one):.3g}"
-            for name, one in numbers.items()
-            if not np.isnan(one).all()
-        ]
-    shares = {}
-    for name, rows in sides.items():
-        counts = Counter(one for one in values[rows & about].tolist() if one is not None)
-        shares[name] = {value: many / counts.total() for value, many in counts.items()}
-    first, second = shares.values()
-    apart = {one: abs(first.get(one, 0.0) - second.get(one, 0.0)) for one in {*first, *second}}
-    if not apart:
-        return []
-    value = True if True in apart else max(sorted(apart, key=str), key=lambda one: apart[one])
-    words = "" if value is True else f" {value}"
-    return [f"{name}: {100 * one.get(value, 0.0):.1f} %{words}" for name, one in shares.items()]
+        means = {name: values[rows & ~np.isnan(values)] for name, rows in sides.items()}
+        said = [f"{name}: mean {one.mean():.3g}" for name, one in means.items() if len(one)]
+    elif value is None:
+        said = []
+    else:
+        # Of yes and no the share of yes is said, whichever is more frequent.
+        about_value = "yes" if {*first, *second} <= {"yes", "no"} else value
+        words = "" if about_value == "yes" else f" {about_value}"
+        shares = zip(sides, (first, second), strict=True)
+        said = [f"{name}: {100 * one.get(about_value, 0.0):.1f} %{words}" for name, one in shares]
+    return "; ".join(said), value
 
 
 def write_ranking(run: Path, ranking: Ranking) -> None:
@@ -564,7 +587,13 @@ def write_ranking(run: Path, ranking: Ranking) -> None:
     if earlier.height:
         same = pl.all_horizontal(pl.col(name) == text for name, text in facts.items())
         own = pl.concat([earlier.filter(~same), own])
-    keep_labels(run, {FILE: table_bytes(own.to_arrow())})
+    values = ranking.values
+    if (path := run / LABELS / VALUES).exists():
+        known_values = pl.DataFrame(read_parquet(path))
+        new = {*values.columns} - {"image_id"}
+        values = values.join(known_values.drop(new, strict=False), on="image_id", how="left")
+    files = {FILE: own, VALUES: values.with_columns(pl.exclude("image_id").cast(pl.Categorical))}
+    keep_labels(run, {name: table_bytes(one.to_arrow()) for name, one in files.items()})
 
 
 def read_rankings(run: Path) -> pl.DataFrame:

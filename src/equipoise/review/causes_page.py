@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from http import HTTPStatus
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
 import polars as pl
@@ -23,6 +23,7 @@ from equipoise.review.coding import (
     codes_in,
     count_codes,
     question_of,
+    total_counts,
 )
 from equipoise.review.examples import Examples
 from equipoise.review.labels import merge_labels, read_labels, write_labels
@@ -65,8 +66,10 @@ class CausesPages:
     @cached_property
     def subjects(self) -> list[Finding]:
         """One finding for each class or concept, sorted by name."""
-        first = {one.subject: one for one in reversed(self.findings) if one.subject}
-        return [first[name] for name in sorted(first) if len(self._places(first[name]))]
+        kind = self.examples.result.manifest.resolved.get("audit")
+        findings = self.findings if kind in ("predictions", "concepts") else ()
+        first = {one.subject: one for one in reversed(findings) if one.subject}
+        return [first[name] for name in sorted(first)]
 
     @cached_property
     def every_code(self) -> dict[str, str]:
@@ -78,16 +81,11 @@ class CausesPages:
         labels = read_labels(self.examples.run)
         rankings = read_rankings(self.examples.run)
         counts = [(one.subject, [*self._counts(labels, one)]) for one in self.subjects]
-        totals: dict[tuple[str, str], list[int]] = {}
-        for _, own in counts:
-            for one in own:
-                total = totals.setdefault((one.code, one.group), [0, 0])
-                total[0] += one.images
-                total[1] += one.coded
+        totals = total_counts(one for _, own in counts for one in own)
         coded = {name: _coded(own) for name, own in counts}
         return self.render(
             "causes", subjects=[one.subject for one in self.subjects], coded=coded, totals=totals,
-            remedies=self.every_code, rankings=_by_finding(rankings),
+            rankings=self._by_finding(rankings),
         )  # fmt: skip
 
     def subject(self, request: Request) -> Response:
@@ -102,7 +100,7 @@ class CausesPages:
         counts = [*self._counts(read_labels(self.examples.run), finding)]
         return self.render(
             "cause", subject=finding.subject, place=place, counts=counts,
-            rankings=_by_finding(rankings),
+            rankings=self._by_finding(rankings),
         )  # fmt: skip
 
     def form(self, request: Request) -> Response:
@@ -115,13 +113,13 @@ class CausesPages:
         places, labels = self._places(finding), read_labels(self.examples.run)
         own = labels.filter(question=question_of(finding.subject), labeller=coder)
         done = dict(own.select("image_id", "answer").iter_rows())
-        ids = self.examples.ids[places].tolist()
+        ids = self.examples.image_ids[places].to_list()
         left = [one for one, name in zip(places, ids, strict=True) if name not in done]
         named = asked.get("image", "")
         if named and named not in map(str, places):
             return self.refuse()
         image = int(named) if named else next(iter(left), None)
-        name = None if image is None else self.examples.ids[image]
+        name = None if image is None else self.examples.image_ids[image]
         at = 0 if image is None else places.index(image)
         return self.render(
             "code", subject=finding.subject, place=place, coder=coder, image=image,
@@ -160,7 +158,7 @@ class CausesPages:
             return False
         if medium not in ("", *QUESTIONS[MEDIUM].answers):
             return False
-        name = str(self.examples.ids[int(image)])
+        name = str(self.examples.image_ids[int(image)])
         given = [one for one in self.every_code if one in codes]
         new = [answered(name, question_of(finding.subject), answer_of(given), coder)]
         if medium:
@@ -181,27 +179,31 @@ class CausesPages:
         return found
 
     def _counts(self, labels: pl.DataFrame, finding: Finding) -> list[CodeCount]:
-        groups = pl.DataFrame(
-            {
-                "image_id": pl.Series(self.examples.ids.tolist(), dtype=pl.String),
-                "group": self.examples.group_names(finding.groups),
-            }
-        )
+        own = labels.filter(question=question_of(finding.subject))
+        if not own.height:
+            return []
+        names = self.examples.group_names(finding.groups)
+        groups = self.examples.image_ids.to_frame().with_columns(group=names)
         return [*count_codes(labels, finding.subject, groups)]
+
+    def _by_finding(
+        self, rankings: pl.DataFrame
+    ) -> list[tuple[str, list[dict[str, Cell]], int | None]]:
+        """Return rankings, each with the finding that it is of and its place."""
+        found: dict[tuple[str, ...], list[dict[str, Cell]]] = {}
+        for row in rankings.to_dicts():
+            names = ("model", "metric", "subject", "groups", "shows", "group")
+            found.setdefault(tuple(str(row[name]) for name in names), []).append(row)
+        places: dict[tuple[str, ...], int] = {
+            (one.model, one.metric, one.subject, one.groups): place
+            for place, one in reversed([*enumerate(self.findings)])
+        }
+        return [
+            (f"{key[0]}: {key[4]}, {key[5]} minus the others", rows, places.get(key[:4]))
+            for key, rows in found.items()
+        ]
 
 
 def _coded(counts: Sequence[CodeCount]) -> int:
     """Return how many images were coded."""
     return sum({one.group: one.coded for one in counts}.values())
-
-
-def _by_finding(rankings: pl.DataFrame) -> list[tuple[str, list[dict[str, Cell]]]]:
-    """Return rankings with the finding that each is of."""
-    names = ("shows", "group", "model")
-    found: dict[tuple[Any, ...], list[dict[str, Cell]]] = {}
-    for row in rankings.to_dicts():
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return [
-        (f"{model}: {shows}, {group} minus all others", rows)
-        for (shows, group, model), rows in found.items()
-    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -125,6 +125,13 @@ class CodeCount:
     high: float
     remedy: str
 
+    @classmethod
+    def of(cls, code: str, group: str, images: int, coded: int, level: float = 0.95) -> CodeCount:
+        """Return a count with its interval and remedy."""
+        low, high = wilson(images, coded, level)
+        share, remedy = images / coded, CODES.get(code, OWN_REMEDY)
+        return cls(code, group, images, coded, share, float(low), float(high), remedy)
+
 
 def count_codes(
     labels: pl.DataFrame, subject: str, groups: pl.DataFrame, *, level: float = 0.95
@@ -147,8 +154,14 @@ def count_codes(
             continue
         counts = table.group_by("group").agg(pl.col(name).sum(), pl.len().alias("of"))
         for group, images, coded in counts.sort("group").iter_rows():
-            low, high = wilson(images, coded, level)
-            yield CodeCount(
-                name, str(group), images, coded, images / coded, float(low), float(high),
-                CODES.get(name, OWN_REMEDY),
-            )  # fmt: skip
+            yield CodeCount.of(name, str(group), images, coded, level)
+
+
+def total_counts(counts: Iterable[CodeCount]) -> list[CodeCount]:
+    """Add the counts of several classes or concepts."""
+    totals: dict[tuple[str, str], list[int]] = {}
+    for one in counts:
+        total = totals.setdefault((one.code, one.group), [0, 0])
+        total[0] += one.images
+        total[1] += one.coded
+    return [CodeCount.of(*names, *total) for names, total in totals.items()]

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import AuditResult, Finding, Objects, RunError, record
+from equipoise.evidence import LABELS
 from equipoise.evidence.examples import FOLDER, GROUPS, IMAGES
 from equipoise.evidence.predictions import file_name
 from equipoise.report import read
@@ -60,6 +61,8 @@ class Selection:
         Other label to show alone; "" for every label.
     group : str
         Group to show alone; "" for every group.
+    cause : str
+        Value of a cause to show alone, such as "medium: painting"; "" for every value.
     order : str
         "random", "highest score" or "lowest score".
     page, size : int
@@ -69,11 +72,16 @@ class Selection:
     outcome: str = ""
     label: str = ""
     group: str = ""
+    cause: str = ""
     order: str = "random"
     page: int = 0
     size: int = 12
 
 
+VALUES = "cause_values.parquet"
+"""File of the labels with the value of each cause that was tried, by image."""
+# Values of a cause beyond which nobody chooses one.
+_MOST_VALUES = 30
 ORDERS = ("random", "highest score", "lowest score")
 
 
@@ -118,11 +126,15 @@ class Examples:
         """Return the number of images."""
         return self.images.height
 
+    @cached_property
+    def image_ids(self) -> pl.Series:
+        """Ids of the images by place."""
+        return pl.read_parquet(self.run / FOLDER / IMAGES, columns=["image_id"])["image_id"]
+
     @property
     def ids(self) -> Objects:
         """Ids of the images, shape (n,)."""
-        table = pl.read_parquet(self.run / FOLDER / IMAGES, columns=["image_id"])
-        return np.array(table["image_id"].to_list(), dtype=object)
+        return np.array(self.image_ids.to_list(), dtype=object)
 
     def group_names(self, groups: str) -> pl.Series:
         """Return the group of each image; one of all images where the run has no such groups."""
@@ -162,6 +174,26 @@ class Examples:
         counts = rows["label"].drop_nulls().value_counts(sort=True)
         return [name for name in counts["label"].to_list() if name != finding.subject]
 
+    def causes(self) -> list[str]:
+        """Return the causes that were tried with their values, such as "medium: painting"."""
+        path = self.run / LABELS / VALUES
+        if not path.is_file():
+            return []
+        table, found = pl.read_parquet(path).drop("image_id"), list[str]()
+        for column in table:
+            values = sorted(map(str, column.drop_nulls().unique().to_list()))
+            if len(values) <= _MOST_VALUES:
+                found += [f"{column.name}: {value}" for value in values]
+        return found
+
+    def _having(self, cause: str) -> pl.Series:
+        """Return whether each image has the value of a cause."""
+        table = pl.read_parquet(self.run / LABELS / VALUES)
+        own = table.select("image_id", has=_is(table, cause))
+        return self.image_ids.to_frame().join(
+            own, on="image_id", how="left", maintain_order="left"
+        )["has"]
+
     def groups(self, finding: Finding) -> list[str]:
         """Return the names of the groups that a finding compares."""
         if f"{GROUPS}{finding.groups}" not in self.images.columns:
@@ -182,6 +214,8 @@ class Examples:
         rows = rows.filter(pl.col("outcome") == selection.outcome)
         if selection.label:
             rows = rows.filter(pl.col("label") == selection.label)
+        if selection.cause:
+            rows = rows.filter(self._having(selection.cause)[rows["place"]])
         groups = self.groups(finding)
         names = self.group_names("" if groups == [ALL] else finding.groups)
         places = rows["place"]
@@ -213,3 +247,13 @@ class Examples:
         table = pl.scan_parquet(self.run / FOLDER / IMAGES, row_index_name="place")
         chosen = table.filter(pl.col("place").is_in([*places])).select("place", "image_id", "file")
         return {place: (name, file) for place, name, file in chosen.collect().iter_rows()}
+
+
+def _is(table: pl.DataFrame, cause: str) -> pl.Expr:
+    """Return whether an image has a value: names of causes and values may have colons."""
+    fits = [
+        pl.col(name).cast(pl.String) == cause.removeprefix(f"{name}: ")
+        for name in table.columns
+        if name != "image_id" and cause.startswith(f"{name}: ")
+    ]
+    return pl.any_horizontal(fits).fill_null(value=False)

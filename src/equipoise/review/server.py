@@ -224,11 +224,13 @@ class ReviewPage:
         asked = request.query_params
         outcome = asked.get("outcome", "") or next(iter(outcomes), "")
         labels, groups = self.examples.labels(finding, outcome), self.examples.groups(finding)
+        causes = self.examples.causes()
         try:
             chosen = Selection(
                 outcome=_one_of(outcome, outcomes),
                 label=_one_of(asked.get("label", ""), labels),
                 group=_one_of(asked.get("group", ""), groups),
+                cause=_one_of(asked.get("cause", ""), causes),
                 order=_one_of(asked.get("order", "") or ORDERS[0], ORDERS),
                 page=max(0, int(asked.get("page", "0"))),
             )
@@ -247,8 +249,9 @@ class ReviewPage:
         return self.render(
             "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
             verdict=verdict_title(finding.verdict), outcomes=outcomes, labels=labels,
-            groups=groups, orders=ORDERS, chosen=chosen, columns=columns, blurred=blurred,
-            address=address, more=more, seed=self.examples.result.manifest.seed, place=place,
+            groups=groups, orders=ORDERS, causes=causes, chosen=chosen, columns=columns,
+            blurred=blurred, address=address, more=more,
+            seed=self.examples.result.manifest.seed, place=place,
             side=_SMALL, before=place - 1, after=place + 1, last=len(self.findings) - 1,
         )  # fmt: skip
 
