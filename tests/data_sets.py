@@ -124,6 +124,41 @@ def people_by_region(folder, each=8):
     write_csv(folder / "people" / "images.csv", rows)
 
 
+def generated(attribute, values, subjects, each=20):
+    """Return what writes `images.parquet` and pictures as an audit of generation keeps them."""
+
+    def write(folder):
+        kinds = [*product(range(each), subjects, values)]
+        rows = [
+            {"image_id": f"g{number}", "file": f"{number}.png", "set": f"{subject} {copy}",
+             "subject": subject, attribute: value}
+            for number, (copy, subject, value) in enumerate(kinds)
+        ]  # fmt: skip
+        for number in range(len(rows)):
+            _put(folder / "sets" / f"{number}.png", number, form="PNG")
+        pl.DataFrame(rows).write_parquet(folder / "sets" / "images.parquet")
+
+    return write
+
+
+def predicted(target, classes, group, groups, columns, each=15):
+    """Return what writes `predictions.csv`: `each` row of every class and group."""
+
+    def write(folder):
+        rng = np.random.default_rng(6)
+        kinds = [*product(classes, groups)] * each
+        truth = [one for one, _ in kinds]
+        table = {"image_id": range(len(kinds)), target: truth, group: [one for _, one in kinds]}
+        for column in columns:
+            kept = rng.random(len(kinds)) < 0.8
+            drawn = rng.choice(classes, len(kinds))
+            table[column] = np.where(kept, truth, drawn)
+        (folder / "tables").mkdir()
+        pl.DataFrame(table).write_csv(folder / "tables" / "predictions.csv")
+
+    return write
+
+
 def dollar_street(folder, each=17):
     """`images_v2.csv` and the pictures: `each` of every country, band of income and topic."""
     rows = [["id", "country.id", "country.name", "region.id", "type", "imageRelPath", "topics",

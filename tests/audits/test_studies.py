@@ -15,15 +15,33 @@ from equipoise.report import render
 from equipoise.report.blocks import Number, Table
 
 CLIP = "hf:openai/clip-vit-base-patch32"
+TRAININGS = ("unbiased", "mild", "medium", *(f"without class {one}" for one in range(3)))
+NETWORKS = [*read_study("cnn-vit").tables[0].rows]
 WORLDS = {
     "attributes-by-region": (data_sets.people_by_region, "people"),
     "chen-dou": (data_sets.fairface, "fairface"),
+    "cnn-vit": (
+        data_sets.predicted("occupation", ("nurse", "CEO"), "gender", ("f", "m"), NETWORKS),
+        "tables",
+    ),
     "hall-coco": (data_sets.coco, "coco"),
     "hall-dollar-street": (data_sets.dollar_street, "dataset_dollarstreet"),
     "hall-vg": (data_sets.visual_genome, "visual_genome"),
     "image-search": (data_sets.image_search, "images"),
     "predicted-labels": (data_sets.people_by_region, "people"),
     "skewsize-domainnet": (data_sets.domain_net, "DomainNet"),
+    "skewsize-dsprites": (
+        data_sets.predicted("shape", (0, 1, 2), "colour", ("red", "green", "blue"), TRAININGS),
+        "tables",
+    ),
+    "skewsize-imagenet": (
+        data_sets.generated("background", ("at dusk", "blue"), ("lemon", "lion", "zebra")),
+        "sets",
+    ),
+    "skewsize-vlm": (
+        data_sets.generated("gender", ("female", "male"), ("baker", "pilot", "nurse")),
+        "sets",
+    ),
     "social-counterfactuals": (data_sets.social_counterfactuals_in_pairs, "SocialCounterfactuals"),
     "text-to-image": (None, "."),
 }
@@ -38,6 +56,7 @@ def tiny(tmp_path_factory):
     folder, labels = tmp_path_factory.mktemp("models"), dict(enumerate(imagenet_names()))
     made = {
         "hf:openai/clip": f"hf:{model_checkpoints.clip(folder / 'clip')}",
+        "hf:Salesforce/blip2": f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
         "hf:google/vit": f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
         "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', labels)}",
         "diffusers:": "python:generator_models:swatches",
@@ -107,11 +126,17 @@ def test_a_study_runs_and_shows_the_tables_of_its_source(name, world, tiny):
 def tables_of(root, file, tiny):
     """Run a configuration with tiny models, and return the tables beside the source."""
     values = yaml.safe_load((root / file).read_text(encoding="utf-8"))
-    for section in ("models", "generators"):
-        for model in values.get(section, {}).values():
+    sections = [values.get(key, {}) for key in ("models", "generators", "filters")]
+    named = [model for section in sections for model in section.values()]
+    for model in [*named, *filter(None, [values.get("generator")])]:
+        if "model" in model:
             model["model"] = tiny(model["model"])
     values["resampling"] = {"replicates": 20, "permutations": 99}
     values["report"] = {"images": 0}
+    if "captions" in values:
+        values["captions"]["subjects"] = values["captions"]["subjects"][:3]
+        values["generator"]["candidates"] = 1
+        values["min_group_size"] = 2
     if "prompts" in values:
         values["prompts"]["images"] = {"attributes": 2, "targets": 2}
     result = audits.run(audits.parse_config(values), base=root)

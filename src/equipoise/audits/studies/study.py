@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BeforeValidator, Field
@@ -49,16 +49,14 @@ class WordsConfig(Section):
     lists: Mapping[Text, Listed] | Listed
 
     @property
-    def rows(self) -> list[tuple[str, str]]:
-        """Each word with the name of its list."""
+    def by_list(self) -> Mapping[str, Sequence[str]]:
+        """The words of each list."""
         from equipoise.data.lexicons import lexicon
 
         if isinstance(self.lists, Mapping):
-            lists: Mapping[str, Sequence[str]] = self.lists
-        else:
-            content = lexicon(str(self.lexicon)).content
-            lists = {name: content[name] for name in self.lists}
-        return [(word, name) for name, words in lists.items() for word in words]
+            return self.lists
+        content = lexicon(str(self.lexicon)).content
+        return {name: content[name] for name in self.lists}
 
 
 class SourceTable(Section):
@@ -106,7 +104,8 @@ class Study(Section):
     reproduces : list of str
         Tables and figures of the source.
     configs : mapping of str to str
-        Configurations by name, the main one first; `${data}` stands for the folder.
+        Configurations by name, the main one first; `${data}` stands for the folder,
+        and `${name}` for a list of words.
     words : mapping of str to WordsConfig
         Tables of words by file name.
     tables : list of SourceTable
@@ -152,29 +151,44 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     """
     study = read_study(name)
     folder = study.folder if data is None else data.absolute().as_posix()
-    quoted = json.dumps(folder, ensure_ascii=False)[1:-1]
+    places = {"data": json.dumps(folder, ensure_ascii=False)[1:-1]}
+    for words in study.words.values():
+        places |= {name: _flow(listed) for name, listed in words.by_list.items()}
     written: dict[Path, str] = {}
     for place, (part, config) in enumerate(study.configs.items()):
-        kind = yaml.safe_load(Template(config).substitute(data=quoted))["audit"]
+        body = Template(config).substitute(places)
+        kind = yaml.safe_load(body)["audit"]
         at = path if place == 0 else path.with_name(f"{path.stem}-{part}{path.suffix}")
         lines = [
             study.question,
             f"A study of {study.source}: {', '.join(study.reproduces)}.",
-            f"Data: {study.data} Licence: {study.licence}",
-            f"Size: {study.size} Time: {study.time}",
+            f"Data: {study.data}.",
+            f"Licence: {study.licence}. Size: {study.size}. Time: {study.time}.",
             f"Every key: docs/{'config' if kind == 'predictions' else f'audits/{kind}'}.md",
         ]
         head = "".join(f"{one}\n" for line in lines for one in _comment(line))
-        body = Template(config).substitute(data=quoted)
         written[at] = f"{head}study: {name}\n{body}"
     for file, words in study.words.items():
-        written[path.with_name(file)] = _csv(words.rows)
+        rows = [(word, name) for name, listed in words.by_list.items() for word in listed]
+        written[path.with_name(file)] = _csv(rows)
     return written
 
 
+_UNBROKEN = "\N{NO-BREAK SPACE}"
+_WHOLE: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
+
+def _flow(words: Iterable[str]) -> str:
+    """Return a list as YAML on several lines, none of which cuts a word of several."""
+    kept = [word.replace(" ", _UNBROKEN) for word in words]
+    text = textwrap.fill(
+        json.dumps(kept, ensure_ascii=False), 90, subsequent_indent=10 * " ", **_WHOLE
+    )
+    return text.replace(_UNBROKEN, " ")
+
+
 def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ",
-                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    return textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ", **_WHOLE)
 
 
 def _csv(rows: Iterable[tuple[str, str]]) -> str:
