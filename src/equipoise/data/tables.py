@@ -294,10 +294,8 @@ FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .json"
 ROWS_AT_ONCE = 1 << 14
 # Parts of a file that threads read.
 _PARTS = 64
-# What polars holds of a row group beside its vectors: all of its bytes. Rows that it decodes at
-# once; bytes above which row groups are decoded one after the other; and those that are too many.
-_ROWS_OF_POLARS = 1 << 18
-_SIDE_BY_SIDE, _MOST_OF_POLARS = 1 << 27, 1 << 29
+# Rows that polars decodes at once, and bytes of a row group, which it holds meanwhile.
+_ROWS_OF_POLARS, _MOST_OF_POLARS = 1 << 18, 1 << 29
 _POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 # How the header of a page of a dictionary begins: its type, two sizes, and no checksum.
 _NO_CHECKSUM = re.compile(rb"(?:\x15[\x80-\xff]*[\x00-\x7f]){3}\x4c", re.DOTALL)
@@ -376,22 +374,11 @@ class OpenTable:
                 found.add(part, start)
                 start += len(part)
             return found.whole()
-        with self._parquet() as parquet:
-            quick = self._polars_is_quicker(parquet, column)
-        if quick:
+        if many := self._rows_for_polars(column):
             try:
-                return self._stacked(column, self._by_polars, quick)
+                return self._by_polars(column, many)
             except (*_POLARS_ERRORS, pa.ArrowException):
                 pass  # pyarrow reads what polars can't, or says what is wrong.
-        return self._stacked(column, self._by_pyarrow, 0)
-
-    def _stacked(
-        self,
-        column: str,
-        decoded: Callable[[str, range, list[int]], Iterator[pa.Array]],
-        largest: int,
-    ) -> tuple[AnyArray, Booleans]:
-        """Stack a column of Parquet; `largest` is what decoding a row group holds, in bytes."""
         with self._parquet() as parquet:
             groups = range(parquet.num_row_groups)
             rows = [parquet.metadata.row_group(group).num_rows for group in groups]
@@ -401,60 +388,56 @@ class OpenTable:
             while not found.values.shape[1] and (part := next(parts, None)) is not None:
                 found.add(_valid(part), start)
                 start += part.num_rows
-            del parts
 
         def read(some: range) -> None:
             start = starts[some.start]
-            for part in decoded(column, some, starts):
-                found.add(part, start)
-                start += len(part)
+            with self._parquet() as parquet:
+                for part in parquet.iter_batches(
+                    ROWS_AT_ONCE, row_groups=[*some], columns=[column], use_threads=False
+                ):
+                    found.add(_valid(part), start)
+                    start += part.num_rows
 
-        step = len(groups) if largest > _SIDE_BY_SIDE else max(1, -(-len(groups) // _PARTS))
+        step = max(1, -(-len(groups) // _PARTS))
         each(read, [groups[place : place + step] for place in range(0, len(groups), step)])
         # What decoding took would be kept for the next table.
         pa.default_memory_pool().release_unused()
         return found.whole()
 
-    def _by_pyarrow(self, column: str, groups: range, _: list[int]) -> Iterator[pa.Array]:
-        with self._parquet() as parquet:
-            for part in parquet.iter_batches(
-                ROWS_AT_ONCE, row_groups=[*groups], columns=[column], use_threads=False
-            ):
-                yield _valid(part)
+    def _by_polars(self, column: str, rows: int) -> tuple[AnyArray, Booleans]:
+        """Return what `vectors` does; polars has threads of its own."""
+        found, start = Stack(rows, self.name, column), 0
+        scan = pl.scan_parquet(Path(self.name).absolute(), glob=False).select(by_name(column))
+        for first in range(0, rows, _ROWS_OF_POLARS):
+            some = min(_ROWS_OF_POLARS, rows - first)
+            cells = scan.slice(first, some).collect().to_series()
+            for part in cells.get_chunks():
+                found.add(_valid(pa.record_batch([part.to_arrow()], names=[column])), start)
+                start += len(part)
+        if start != rows:
+            raise pl.exceptions.ComputeError(f"{start} rows instead of {rows}")
+        return found.whole()
 
-    def _by_polars(self, column: str, groups: range, starts: list[int]) -> Iterator[pa.Array]:
-        scan = pl.scan_parquet(Path(self.name).absolute(), glob=False)
-        for group in groups:
-            for start in range(starts[group], starts[group + 1], _ROWS_OF_POLARS):
-                rows = min(_ROWS_OF_POLARS, starts[group + 1] - start)
-                cells = (
-                    scan.slice(start, rows).select(by_name(column)).collect().to_series().to_arrow()
-                )
-                if len(cells) != rows:
-                    raise pl.exceptions.ComputeError(f"{len(cells)} rows instead of {rows}")
-                yield _valid(pa.record_batch([cells], names=[column]))
-
-    def _polars_is_quicker(self, parquet: pq.ParquetFile, column: str) -> int:
-        """Return the bytes of the largest row group of a column that polars is to read, else 0.
+    def _rows_for_polars(self, column: str) -> int:
+        """Return how many rows polars is to read, 0 where pyarrow is to.
 
         Of dictionaries of float16 pyarrow takes three times as long. It alone verifies checksums,
         and reads a row group piece by piece.
         """
-        paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
-        places = [place for place, path in enumerate(paths) if path.rsplit(".", 2)[0] == column]
-        chunks = [
-            parquet.metadata.row_group(group).column(place)
-            for place in places[:1]
-            for group in range(parquet.num_row_groups)
-        ]
-        with pa.OSFile(self.name) as file:
-            for chunk in chunks:
-                if chunk.physical_type != "FIXED_LEN_BYTE_ARRAY" or not chunk.has_dictionary_page:
+        with self._parquet() as parquet, pa.OSFile(self.name) as file:
+            paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
+            # The lists and their elements have names of their own.
+            columns = [path.rsplit(".", 2)[0] for path in paths]
+            if column not in columns:
+                return 0
+            for group in range(parquet.num_row_groups):
+                chunk = parquet.metadata.row_group(group).column(columns.index(column))
+                halves = chunk.physical_type == "FIXED_LEN_BYTE_ARRAY" and chunk.has_dictionary_page
+                if not halves or chunk.total_uncompressed_size > _MOST_OF_POLARS:
                     return 0
                 if not _NO_CHECKSUM.match(file.read_at(64, chunk.dictionary_page_offset)):
                     return 0
-        largest = max((chunk.total_uncompressed_size for chunk in chunks), default=0)
-        return largest if largest <= _MOST_OF_POLARS else 0
+            return int(parquet.metadata.num_rows)
 
     def _parquet(self) -> AbstractContextManager[pq.ParquetFile]:
         # Before version 26 pyarrow reads no list of a fixed size of which one is null.
