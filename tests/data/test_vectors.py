@@ -144,6 +144,23 @@ def test_damage_to_a_dictionary_of_halves_is_one_error_or_changes_nothing(checks
     assert refused > (end - start) / 6
 
 
+def test_a_footer_that_counts_other_rows_than_its_row_groups_is_refused(tmp_path):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"id": IDS, "emb": pa.array(X.tolist(), KINDS["fixed"])})
+    pq.write_table(table, path, row_group_size=20)
+    whole, refused = path.read_bytes(), 0
+    start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    # The rows in all are a field of 64 bits, N = 40, twice that in its encoding.
+    for place in (at for at in range(start, len(whole)) if whole[at : at + 2] == b"\x16\x50"):
+        damaged = bytearray(whole)
+        damaged[place + 1] = 60
+        path.write_bytes(damaged)
+        with pytest.raises(DataError) as raised:
+            load_vectors(ArraySource(path, column="emb"), items())
+        refused += raised.value.file == str(path)
+    assert refused == 1
+
+
 def odd():
     values = np.eye(7, dtype=np.float64)
     values[1, 0], values[2, 3], values[3] = np.nan, -np.inf, 0

@@ -380,8 +380,7 @@ class OpenTable:
             except (*_POLARS_ERRORS, pa.ArrowException):
                 pass  # pyarrow reads what polars can't, or says what is wrong.
         with self._parquet() as parquet:
-            groups = range(parquet.num_row_groups)
-            rows = [parquet.metadata.row_group(group).num_rows for group in groups]
+            groups, rows = range(parquet.num_row_groups), _rows_of_groups(parquet)
             found, starts = Stack(sum(rows), self.name, column), np.cumsum([0, *rows]).tolist()
             parts, start = parquet.iter_batches(ROWS_AT_ONCE, columns=[column]), 0
             # The first vectors set the length that errors hold others against.
@@ -428,20 +427,35 @@ class OpenTable:
             paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
             # The lists and their elements have names of their own.
             columns = [path.rsplit(".", 2)[0] for path in paths]
-            if column not in columns:
+            if column not in columns or not parquet.num_row_groups:
                 return 0
-            for group in range(parquet.num_row_groups):
-                chunk = parquet.metadata.row_group(group).column(columns.index(column))
-                halves = chunk.physical_type == "FIXED_LEN_BYTE_ARRAY" and chunk.has_dictionary_page
-                if not halves or chunk.total_uncompressed_size > _MOST_OF_POLARS:
-                    return 0
-                if not _NO_CHECKSUM.match(file.read_at(64, chunk.dictionary_page_offset)):
-                    return 0
-            return int(parquet.metadata.num_rows)
+            # Reading a row checks what the footer says of the column, which ends the process if
+            # it is damaged and looked at before. Writers encode all row groups alike.
+            next(parquet.iter_batches(1, row_groups=[0], columns=[column]), None)
+            about = parquet.metadata
+            chunk = about.row_group(0).column(columns.index(column))
+            if chunk.physical_type != "FIXED_LEN_BYTE_ARRAY" or not chunk.has_dictionary_page:
+                return 0
+            sizes = (
+                about.row_group(group).total_byte_size for group in range(about.num_row_groups)
+            )
+            if max(sizes) > _MOST_OF_POLARS:
+                return 0
+            header = file.read_at(64, chunk.dictionary_page_offset)
+            return sum(_rows_of_groups(parquet)) if _NO_CHECKSUM.match(header) else 0
 
     def _parquet(self) -> AbstractContextManager[pq.ParquetFile]:
         # Before version 26 pyarrow reads no list of a fixed size of which one is null.
         return open_parquet(Path(self.name), stored_types=True)
+
+
+def _rows_of_groups(parquet: pq.ParquetFile) -> list[int]:
+    """Return the rows of each row group; a damaged footer can give other rows in all."""
+    about = parquet.metadata
+    rows = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
+    if sum(rows) != about.num_rows:
+        raise pa.ArrowInvalid(f"{sum(rows)} rows in row groups, {about.num_rows} in all")
+    return rows
 
 
 def _valid(part: pa.RecordBatch) -> pa.Array:
