@@ -265,3 +265,48 @@ def test_most_coders_decide():
     table = coding.code_table(labels, "cup")
     assert table["indiscernible"].to_list() == [True, False]
     assert table["incorrect label"].to_list() == [False, False]
+
+
+def test_a_concept_has_causes_of_its_scores(called, tmp_path):
+    """Numbers as outcomes: scores of images with a concept, which fall with the medium."""
+    rng, n = np.random.default_rng(4), 500
+    women = rng.random(n) < 0.5
+    drawing = rng.random(n) < np.where(women, 0.6, 0.1)
+    ids = [f"{row:03d}.png" for row in range(n)]
+    (tmp_path / "photos").mkdir()
+    for name in ids:
+        (tmp_path / "photos" / name).write_bytes(b"")
+    scores = rng.normal(size=(n, 2))
+    labels = rng.random((n, 2)) < 0.5
+    scores += np.where(labels, 2.0 - 1.5 * drawing[:, None], 0.0)
+    medium = np.where(drawing, "drawing", "photograph")
+    images = {"id": ids, "gender": np.where(women, "women", "men"), "medium": medium}
+    pl.DataFrame(images).write_csv(tmp_path / "images.csv")
+    names = ("chef", "nurse")
+    for file, values in (("labels.csv", labels.astype(int)), ("scores.csv", scores)):
+        columns = dict(zip(names, values.T, strict=True))
+        pl.DataFrame({"id": ids, **columns}).write_csv(tmp_path / file)
+    pictures = {"table": tmp_path / "images.csv", "id": "id", "path": "id"}
+    config = {
+        "audit": "concepts",
+        "data": {
+            "images": {**pictures, "root": tmp_path / "photos"}, "groups": ["gender"],
+            "labels": {"file": tmp_path / "labels.csv", "id": "id"},
+        },
+        "models": {"ours": {"file": tmp_path / "scores.csv", "id": "id"}},
+        "metrics": ["average_precision"],
+        "choices": {"min_positives": 20},
+        "resampling": {"permutations": 100},
+    }  # fmt: skip
+    (tmp_path / "audit.yaml").write_text(json.dumps(config, default=str))
+    called("audit", tmp_path / "audit.yaml", "--out", tmp_path / "run")
+    options = ("--subject", "nurse", "--cause", "medium", "--json")
+    found = json.loads(called("causes", tmp_path / "run", *options))
+    (row,) = found["causes"]
+    own = labels[:, 1]
+    gap = scores[own & women, 1].mean() - scores[own & ~women, 1].mean()
+    assert row["disparity"] == pytest.approx(gap, abs=1e-5)
+    assert row["explains"]
+    app = application(tmp_path / "run", HOST, TOKEN)
+    assert ask(app, "/code/1?coder=ann")[0] == 200
+    assert b"medium: drawing" in ask(app, "/causes/1")[2]

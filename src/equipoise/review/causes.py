@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from scipy.cluster.vq import kmeans2
 
-from equipoise.audits.config import AuditConfig, LabelledImagesConfig
+from equipoise.audits.config import AuditConfig
 from equipoise.audits.images import known
 from equipoise.core import (
     AuditResult,
@@ -44,7 +44,7 @@ from equipoise.review.examples import OTHERS, VALUES, Examples
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE
 from equipoise.review.sampling import RunImages, load_images, read_draws
-from equipoise.review.thumbnails import find_pictures, places_of
+from equipoise.review.thumbnails import find_pictures, images_of, places_of
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream
 from equipoise.stats.threads import each
@@ -356,10 +356,10 @@ def _columns(
                 fix="name the column of ids with --id",
             )  # fmt: skip
     else:
-        section = getattr(config, "data", None)
-        if not isinstance(section, LabelledImagesConfig):
+        section = images_of(config)
+        if section is None:
             return {}
-        source = known(section.pictures, Path()).source(Path())
+        source = known(section, Path()).source(Path())
         encoding, delimiter = source.encoding, source.delimiter
         table, key = open_table(source.table, encoding=encoding, delimiter=delimiter), source.id
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from equipoise.audits.config import AuditConfig, LabelledImagesConfig
+from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.images import known
 from equipoise.core import Bytes, DataError, MissingExtraError, RunError
 from equipoise.evidence import ImageError, Pictures, decode, pictures_in_folder
@@ -16,6 +17,15 @@ _SIDE = 360
 _QUALITY = 80
 # Share of the longer side that a blur spreads over: faces are no longer known.
 _BLUR = 24
+
+
+def images_of(config: AuditConfig) -> PicturesConfig | None:
+    """Return the section of the images of a run; None where it has none of its own."""
+    section = getattr(config, "data", None)
+    found = getattr(section, "images", None)
+    if isinstance(section, LabelledImagesConfig):
+        found = section.pictures
+    return found if isinstance(found, PicturesConfig) else None
 
 
 def find_pictures(config: AuditConfig, run: Path, folder: Path | None = None) -> Pictures:
@@ -40,10 +50,8 @@ def find_pictures(config: AuditConfig, run: Path, folder: Path | None = None) ->
     """
     if folder is not None:
         return pictures_in_folder(folder)
-    section = getattr(config, "data", None)
-    pictures = None
-    if isinstance(section, LabelledImagesConfig):
-        pictures = known(section.pictures, Path()).pictures
+    section = images_of(config)
+    pictures = None if section is None else known(section, Path()).pictures
     if pictures is None:
         raise RunError(
             f"{run}: nothing says where its images are. To do: give their folder with --images"
