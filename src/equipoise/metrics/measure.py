@@ -126,6 +126,10 @@ class Measure:
         """Return the s numbers of each table: (r, outcomes, groups) to (r, s)."""
         raise NotImplementedError
 
+    def held(self, observed: Floats) -> Booleans:
+        """Return which of its numbers are held against chance where rows are independent."""
+        return ~np.isnan(observed)
+
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         raise NotImplementedError
@@ -212,14 +216,14 @@ def _numbers(
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the place and the numbers of each measure that is wanted, drawing blocks in threads.
 
-    Numbers of independent rows that the observed table lacks are left 0: nothing is held against
-    them, and of many classes most may be too small. Memory that is never written takes no room.
+    Numbers of independent rows that are not held against chance are left 0: of many classes most
+    may be too small. Memory that is never written takes no room.
     """
     size = max(_FEWEST_AT_ONCE, _CELLS_AT_ONCE // counts.table.size)
     kept, found = dict[int, Booleans](), dict[int, Floats]()
     for place in wanted:
         observed = measures[place](counts, counts.observed)[0]
-        kept[place] = ~np.isnan(observed) | (not counts.independent)
+        kept[place] = measures[place].held(observed) | (not counts.independent)
         # The draws of a number lie next to each other.
         found[place] = np.zeros((len(observed), len(blocks))).T
 

@@ -690,6 +690,10 @@ class EqualizedOdds(RateGaps):
         flat = conditions.reshape(len(tables), -1)
         return np.concatenate([largest(odds)[:, None], odds, flat], axis=1)
 
+    def held(self, observed: Floats) -> Booleans:
+        """Return which numbers are held against chance: not those of single conditions."""
+        return super().held(observed) & (np.arange(len(observed)) <= len(observed) // 3)
+
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest EO; low ends hold for all classes together (Bonferroni)."""
         classes = np.isfinite([one.value for one in families]).all(axis=0).sum()
