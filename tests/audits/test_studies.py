@@ -57,6 +57,7 @@ def tiny(tmp_path_factory):
     made = {
         "hf:openai/clip": f"hf:{model_checkpoints.clip(folder / 'clip')}",
         "hf:Salesforce/blip2": f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
+        "hf:facebook/flava": f"hf:{model_checkpoints.flava(folder / 'flava')}",
         "hf:google/vit": f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
         "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', labels)}",
         "diffusers:": "python:generator_models:swatches",
@@ -123,9 +124,22 @@ def test_a_study_runs_and_shows_the_tables_of_its_source(name, world, tiny):
     assert measured == {(one.title, column) for one in source.values() for column in one.columns}
 
 
+def further_models(values):
+    """Return models that tables name and the configuration leaves to the user."""
+    known, first = values["models"], next(iter(values["models"].values()))
+    every = [
+        place.get("model")
+        for table in read_study(values["study"]).tables
+        for place in (*table.rows.values(), *table.columns.values())
+    ]
+    return {name: {**first} for name in filter(None, every) if name not in known}
+
+
 def tables_of(root, file, tiny):
     """Run a configuration with tiny models, and return the tables beside the source."""
     values = yaml.safe_load((root / file).read_text(encoding="utf-8"))
+    if "model" in next(iter(values.get("models", {"": {}}).values())):
+        values["models"] |= further_models(values)
     sections = [values.get(key, {}) for key in ("models", "generators", "filters")]
     named = [model for section in sections for model in section.values()]
     for model in [*named, *filter(None, [values.get("generator")])]:

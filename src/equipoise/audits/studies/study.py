@@ -225,11 +225,12 @@ def _table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
     for place, (name, where) in enumerate(table.rows.items()):
         printed = table.printed[place] if table.printed else (None,) * len(table.columns)
         wanted = [{**where, **column} for column in table.columns.values()]
-        models = dict.fromkeys(f.model for each in wanted for f in _matching(findings, each))
+        every = [_matching(findings, each) for each in wanted if "model" not in each]
+        models = dict.fromkeys(finding.model for found in every for finding in found)
         for model in models or ("",):
             cells = [
-                _cell(_matching(findings, {**each, "model": model}), each.get("level"), number_)
-                for each, number_ in zip(wanted, printed, strict=True)
+                _cell(_matching(findings, {"model": model, **each}), each.get("level"), one)
+                for each, one in zip(wanted, printed, strict=True)
             ]
             measured = measured or any(isinstance(cell, Number) for cell in cells)
             rows.append([f"{name}, {model}" if len(models) > 1 else name, *cells])
