@@ -87,6 +87,29 @@ def test_numbers_are_outcomes_too_and_weights_repeat_images():
     )
 
 
+@pytest.mark.parametrize("tail", [0.0, 1.5])
+def test_intervals_of_numbers_are_those_of_their_rows(tail):
+    """Outcomes with many values are drawn as levels; rows are drawn here."""
+    right, group, paint = world(1500)
+    rng = np.random.default_rng(3)
+    outcome = right + (np.exp(tail * rng.normal(size=1500)) if tail else rng.normal(size=1500))
+    men = group == "men"
+
+    def explained(rows):
+        y, a, c = outcome[rows], men[rows], paint[rows]
+        gap = y[a].mean() - y[~a].mean()
+        for value in (False, True):
+            gap -= (c == value).mean() * (y[a & (c == value)].mean() - y[~a & (c == value)].mean())
+        return gap
+
+    drawn = [explained(rng.integers(0, 1500, 1500)) for _ in range(3000)]
+    found = m.explained_disparity(outcome, group, paint, resampling=Bootstrap(3000, 1))
+    assert found.value == pytest.approx(explained(np.arange(1500)), abs=1e-9)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    width = found.interval().high - found.interval().low
+    assert width == pytest.approx(high - low, rel=0.08)
+
+
 def test_the_share_needs_a_disparity():
     right, group, paint = world()
     found = m.explained_disparity(right, group, paint, resampling=FEW)

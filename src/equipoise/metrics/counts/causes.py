@@ -40,7 +40,10 @@ from equipoise.stats.resampling import level_of
 How: TypeAlias = Literal["reweight", "remove"]
 """Whether groups get one distribution of a cause, or affected images are left out."""
 OTHERS = "all others"
-_SIDES, _ANSWERS = ("0 group", "1 others"), ("no", "yes")
+_SIDES = ("group", "others")
+# More different outcomes than this are drawn as levels with their means: what varies within a level
+# is a few thousandths of the variance. Values are exact.
+_LEVELS = 64
 # Images of each group below which a stratum says nothing of their difference.
 _SUPPORT = 5
 # Bins of numbers: images of the smaller side for each, the fewest and the most. Wide bins leave
@@ -54,8 +57,8 @@ _NUMBERS = "explained", "disparity", "disparity_without_cause", "explained_share
 class _Rows:
     """Complete rows, as numbers.
 
-    `side` is 0 in the group and 1 in the others, `stratum` indexes `strata`, and `outcome` runs
-    from 0 to 1, the range between `low` and `low + scale`.
+    `side` is 0 in the group and 1 in the others, and `stratum` indexes `strata`. `level` is the
+    level of each outcome, and `means` are the means of levels.
     """
 
     names: tuple[str, str]
@@ -63,8 +66,9 @@ class _Rows:
     strata: tuple[str, ...]
     stratum: Integers
     outcome: Floats
-    low: float
-    scale: float
+    level: Integers
+    means: Floats
+    weight: Floats | None
     kept: Booleans
     excluded: dict[str, int]
 
@@ -76,6 +80,7 @@ class _Rows:
         cause: npt.ArrayLike | Labels,
         group: str,
         bins: int | None,
+        weights: npt.ArrayLike | None,
     ) -> _Rows:
         """Check rows, and leave out incomplete ones."""
         known = Groups.of(groups)
@@ -98,35 +103,40 @@ class _Rows:
             "no outcome": int((none & (side >= 0)).sum()),
             "no cause": int((unknown & ~none & (side >= 0)).sum()),
         }
+        weight = None if weights is None else np.asarray(weights, dtype=np.float64)
+        if weight is not None and weight.shape != side.shape:
+            raise InputError(f"weights: {weight.shape} of them; expected {side.shape}")
         values = values[kept]
-        low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
-        low, high = (0.0, 1.0) if {low, high} <= {0.0, 1.0} else (float(low), float(high))
-        scale = high - low or 1.0
+        level = _levels(values)
+        means = divide(np.bincount(level, values), np.bincount(level).astype(np.float64))
         return cls(
-            names, side[kept], strata, stratum[kept], (values - low) / scale, low, scale, kept,
-            excluded,
+            names, side[kept], strata, stratum[kept], values, level, means,
+            None if weight is None else weight[kept], kept, excluded,
         )  # fmt: skip
 
-    def counts(self, weights: npt.ArrayLike | None, units: Labels | None) -> Counts:
+    def counts(self, units: Labels | None) -> Counts:
         """Count side, outcome and stratum: causes are what null hypotheses exchange."""
         side = Encoded(self.side.astype(np.int32), _SIDES)
         levels = tuple((name,) for name in self.strata)
         strata = Groups(("cause",), levels, self.stratum.astype(np.int32), 1)
         own = None if units is None else _taken(units, self.kept)
-        binary = bool(np.isin(self.outcome, (0.0, 1.0)).all())
-        if binary and weights is None:
-            yes = Encoded(self.outcome.astype(np.int32), _ANSWERS)
-            return count(side, yes, strata, units=own)
-        weight = np.ones(len(self.side))
-        if weights is not None:
-            given = np.asarray(weights, dtype=np.float64)
-            if given.shape != self.kept.shape:
-                raise InputError(f"weights: {given.shape} of them; expected {self.kept.shape}")
-            weight = given[self.kept]
-        # A number between the least and the greatest counts as so much of each.
-        spread = np.stack([1.0 - self.outcome, self.outcome], axis=1) * weight[:, None]
-        said = np.tile(np.array(_ANSWERS), (len(weight), 1))
-        return count(side, said, strata, weights=spread, units=own)
+        names = tuple(map(str, range(len(self.means))))
+        if self.weight is None:
+            return count(side, Encoded(self.level.astype(np.int32), names), strata, units=own)
+        said = np.array(names)[self.level, None]
+        return count(side, said, strata, weights=self.weight[:, None], units=own)
+
+    @cached_property
+    def totals(self) -> tuple[Floats, Floats]:
+        """Weights of images and sums of outcomes, (1, sides, strata), exactly."""
+        places, shape = self.side * len(self.strata) + self.stratum, (1, 2, len(self.strata))
+        weight = np.ones(len(places)) if self.weight is None else self.weight
+        # The order of rows must not change what is added.
+        order = np.lexsort((weight, self.outcome, places))
+        found = np.zeros((2, math.prod(shape)))
+        for row, one in zip(found, (weight, weight * self.outcome), strict=True):
+            np.add.at(row, places[order], one[order])
+        return found[0].reshape(shape), found[1].reshape(shape)
 
 
 def _taken(labels: Labels, kept: Booleans) -> Encoded:
@@ -171,14 +181,9 @@ def _strata(cause: npt.ArrayLike | Labels, bins: int) -> tuple[Integers, tuple[s
         return codes.astype(np.int64), names
     if numbers.ndim != 1 or np.isinf(numbers).any():
         raise InputError(f"cause: expected {len(numbers)} finite numbers, or labels")
-    known = numbers[~np.isnan(numbers)]
-    distinct = np.unique(known)
-    starts = distinct
-    if len(distinct) > bins:
-        starts = np.unique(np.quantile(known, np.arange(bins) / bins, method="lower"))
-    place = np.searchsorted(starts, numbers, side="right") - 1
-    single = len(distinct) <= bins
-    ends = [*starts[1:].tolist(), known.max(initial=-np.inf)]
+    starts, place = _binned(numbers, bins)
+    single = len(starts) == len(np.unique(numbers[~np.isnan(numbers)]))
+    ends = [*starts[1:].tolist(), np.nanmax(numbers, initial=-np.inf)]
     names = tuple(
         f"{start:g}" if single else f"from {start:.4g}{f' to {end:.4g}' if last else ''}"
         for start, end, last in zip(
@@ -186,6 +191,24 @@ def _strata(cause: npt.ArrayLike | Labels, bins: int) -> tuple[Integers, tuple[s
         )
     )
     return np.where(np.isnan(numbers), -1, place), names
+
+
+def _binned(numbers: Floats, bins: int) -> tuple[Floats, Integers]:
+    """Return where bins of equally many numbers start, and the bin of each; few have their own."""
+    known = numbers[~np.isnan(numbers)]
+    starts = np.unique(known)
+    if len(starts) > bins:
+        starts = np.unique(np.quantile(known, np.arange(bins) / bins, method="lower"))
+    return starts, np.searchsorted(starts, numbers, side="right") - 1
+
+
+def _levels(outcome: Floats) -> Integers:
+    """Return the level of each outcome: bins of equally many and of equal width, cut together."""
+    starts, place = _binned(outcome, _LEVELS)
+    if len(np.unique(outcome)) <= _LEVELS:
+        return place
+    widths = np.linspace(outcome.min(), outcome.max(), _LEVELS, endpoint=False)
+    return np.searchsorted(np.union1d(starts, widths), outcome, side="right") - 1
 
 
 def _boolean(array: npt.NDArray[np.generic]) -> bool:
@@ -204,16 +227,22 @@ class _Explained(Measure):
 
     def totals(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
         """Return images and sums of outcomes, (r, sides, strata)."""
+        if tables is counts.observed:
+            return self.rows.totals
         shape = (len(tables), len(_SIDES), tables.shape[2])
         found = np.zeros(shape), np.zeros(shape)
         for outcome, (truth, said) in enumerate(
             zip(counts.truth.tolist(), counts.prediction.tolist(), strict=True)
         ):
-            side = _SIDES.index(counts.classes[truth])
+            side, mean = _SIDES.index(counts.classes[truth]), self._means[counts.classes[said]]
             found[0][:, side] += tables[:, outcome]
-            if counts.classes[said] == _ANSWERS[1]:
-                found[1][:, side] += tables[:, outcome]
+            if mean:
+                found[1][:, side] += tables[:, outcome] * mean
         return found
+
+    @cached_property
+    def _means(self) -> dict[str, float]:
+        return {str(level): mean for level, mean in enumerate(self.rows.means.tolist())}
 
     @cached_property
     def supported(self) -> Booleans:
@@ -230,16 +259,16 @@ class _Explained(Measure):
         n, sums = self.totals(counts, tables)
         kept = self.supported
         share = divide(sums, n)
-        apart = (share[:, 0] - share[:, 1]) * self.rows.scale
+        apart = share[:, 0] - share[:, 1]
         whole = divide(sums.sum(axis=2), n.sum(axis=2))
         if self.how == "remove":
             left = divide(sums[..., kept].sum(axis=2), n[..., kept].sum(axis=2))
-            without = (left[:, 0] - left[:, 1]) * self.rows.scale
+            without = left[:, 0] - left[:, 1]
         else:
             both = kept & (n > 0).all(axis=1)
             weight = np.where(both, n.sum(axis=1), 0.0)
             without = divide((weight * np.where(both, apart, 0.0)).sum(axis=1), weight.sum(axis=1))
-        disparity = (whole[:, 0] - whole[:, 1]) * self.rows.scale
+        disparity = whole[:, 0] - whole[:, 1]
         explained = disparity - without
         with unwarned():
             ratio = np.where(disparity == 0.0, np.nan, explained / disparity)
@@ -283,7 +312,7 @@ class _Explained(Measure):
 
     def _parts(self, counts: Counts, draws: Draws, kept: Booleans) -> list[Part]:
         n, sums = (one[0] for one in self.totals(counts, counts.observed))
-        values = self.rows.low + divide(sums, n) * self.rows.scale
+        values = divide(sums, n)
         found = []
         for place, name in enumerate(_NUMBERS[1:], start=1):
             ends, value, reason = ends_of(draws.boot, place), float(draws.observed[place]), ""
@@ -390,12 +419,12 @@ def explained_disparity(
         raise InputError(f"how={how!r}: expected reweight or remove")
     if bins is not None and bins < 2:
         raise InputError(f"bins={bins}: expected at least 2")
-    rows = _Rows.of(outcome, groups, cause, first, bins)
+    rows = _Rows.of(outcome, groups, cause, first, bins, options.get("weights"))
     if how == "remove" and not {*rows.strata} <= {"True", "False"}:
         raise InputError(
             f"cause: {', '.join(rows.strata[:3])}; expected True or False, to remove images"
         )
-    counts = rows.counts(options.get("weights"), options.get("units"))
+    counts = rows.counts(options.get("units"))
     resampling, rng = options.get("resampling", DEFAULT), options.get("rng", 0)
     return measure(counts, [_Explained(rows, how)], resampling, rng)[0]
 
