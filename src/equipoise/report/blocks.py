@@ -454,7 +454,8 @@ class Page:
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
     caveat: str = ""
     steps: tuple[str, ...] = (
-        "Look at images of the group that is worst off, and check their labels.",
+        "Look at images of the group that is worst off (“equipoise review”), and check their "
+        "labels.",
         "Reduce the disparity (“equipoise mitigate”), or choose another model (“equipoise "
         "compare”).",
     )

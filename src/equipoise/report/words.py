@@ -101,12 +101,17 @@ def _groups_sentence(finding: Finding) -> str | None:
     if best.group == other.group:
         return f"{text}."
     end = "lowest" if worst.value > other.value else "highest"
-    return f"{text}. The {end} is {percent(best.value)}, for {_quoted(best.group)}."
+    apart = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
+    return f"{text}. The {end} is {percent(best.value)}, for {_quoted(best.group)}, {apart}."
+
+
+# Versions that need no mention: the only one, and the one that others are held against.
+_PLAIN = ("default", "baseline")
 
 
 def _model_of(finding: Finding) -> str:
     """Return a finding's model with its version; findings of no model are of people."""
-    version = "" if finding.version == "default" else f" ({finding.version})"
+    version = "" if finding.version in _PLAIN else f" ({finding.version})"
     return f"{finding.model or 'people'}{version}"
 
 
@@ -377,7 +382,7 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
     subject = f" of “{finding.subject}”" if finding.subject else ""
     over = f" over {finding.groups}" if finding.groups else ""
     # One measure may come in several versions, such as words with words and images with images.
-    version = "" if finding.version == "default" else f" ({finding.version})"
+    version = "" if finding.version in _PLAIN else f" ({finding.version})"
     share = spec_of(finding.metric).unit == "share"
     shown = percent if share else number
     values = [(shown(v), m) for v, m in zip(pair.values, (pair.first, pair.second), strict=True)]

@@ -145,4 +145,8 @@ PAGE = Page(
     subjects="answers",
     sections=(unanswered, answers, figures, texts),
     facts=facts,
+    steps=(
+        "Look at the images with this answer in each group (“equipoise review”).",
+        "Ask other questions or another model, and compare them (“equipoise compare”).",
+    ),
 )  # fmt: skip
