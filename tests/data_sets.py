@@ -13,6 +13,7 @@ from image_files import write_csv, write_json
 
 RACES = ("Black", "East Asian", "Indian", "White")
 AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
+REGIONS = ("SSA", "LA", "EE", "SA", "WE", "SEA", "WANA", "NA", "EA")
 INCOMES = (50, 150, 3000)
 COUNTRIES = (("bi", "Burundi", "af"), ("lb", "Lebanon", "as"), ("no", "Norway", "eu"))
 TOPICS = ("phones", "roofs", "bikes", "parking lots", "lock on front door")
@@ -114,10 +115,10 @@ def image_search(folder, each=10):
         _put(folder / "images" / query / region / f"{copy}.jpg", number)
 
 
-def people_by_region(folder, each=8):
-    """`images.csv` and pictures: `each` of every gender and of two regions."""
+def people_by_region(folder, each=4):
+    """`images.csv` and pictures: `each` of every gender and region of Mandal 2024."""
     rows = [["image_id", "file", "gender", "region"]]
-    kinds = [*product(("Female", "Male"), ("WE", "EA"), range(each))]
+    kinds = [*product(("Female", "Male"), REGIONS, range(each))]
     for number, (gender, region, _) in enumerate(kinds):
         rows.append([f"i{number}", f"{number}.jpg", gender, region])
         _put(folder / "people" / "images" / f"{number}.jpg", number)

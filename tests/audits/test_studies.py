@@ -177,6 +177,17 @@ def test_printed_numbers_are_those_collected(shared_dir):
     table = read_study("chen-dou").tables[0]
     assert [[name, *row] for name, row in zip(table.rows, table.printed, strict=True)] == rows
     known = json.loads((shared_dir / "goldens" / "mandal_table_a1.json").read_text("utf-8"))
+    regions = json.loads((shared_dir / "goldens" / "mandal_table_a2.json").read_text("utf-8"))
+    for shown, who in zip(
+        read_study("attributes-by-region").tables[1:], ("Man", "Woman"), strict=True
+    ):
+        printed = [[*row] for row in shown.printed]
+        assert dict(zip(shown.rows, printed, strict=True)) == regions["similarity"][who]
+        assert [*shown.columns] == regions["regions"]
+    trained = json.loads((shared_dir / "goldens" / "mandal_table_10_1.json").read_text("utf-8"))
+    assert [row[0] for row in read_study("cnn-vit").tables[0].printed] == [
+        one for accuracies in trained["rows"].values() for one in accuracies
+    ]
     cross, intra = read_study("image-search").tables
     assert {name: row[0] for name, row in zip(cross.rows, cross.printed, strict=True)} == known[
         "iss_cross"
