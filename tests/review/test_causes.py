@@ -102,6 +102,12 @@ def test_the_worst_group_of_false_alarms_has_the_most(tmp_path):
         assert causes.find_disparity(run, metric=metric, subject="cup").group == "women"
 
 
+def test_a_disparity_that_may_be_chance_needs_no_cause(called, tmp_path):
+    run = World("small objects", 300, planted=False).audited(tmp_path)
+    found = called("causes", run, "--finding", "accuracy_gap", "--cause", "camera")
+    assert "no difference to explain" in found
+
+
 def test_concreteness_is_correlated_with_disparities(folder, tmp_path):
     norms = pl.DataFrame({"Word": ["Cup", "bowl", "idea"], "Conc.M": [5.0, 4.5, 1.6]})
     norms.write_csv(tmp_path / "norms.csv")

@@ -112,7 +112,7 @@ def test_the_order_is_random_and_pages_share_no_image(run):
 
 def test_hostile_labels_stay_text(run):
     app = application(run, HOST, TOKEN)
-    for path in ("/", "/finding/0"):
+    for path in ("/", "/finding/0", "/causes", "/causes/0", "/code/0?coder=%3Cscript%3E"):
         _, headers, page = ask(app, path)
         assert HOSTILE.encode() not in page
         assert Links(page).inline == 0
@@ -141,6 +141,8 @@ def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
         "/image/huge/0", "/image/small/9999999999", "/finding/99999", "/assets/../server.py",
         "/assets/review.css.bak", "//etc/passwd", "/image/small/1.5", "/finding/0?outcome=none",
         "/finding/0?order=none", "/finding/0?group=none", "/finding/0?page=x", "/?token=other",
+        "/finding/0?cause=none", "/causes/99", "/causes/-1", "/code/99",
+        "/code/0?coder=a&image=-1", "/code/0?image=x",
         "/files.json", "/image/small/0/../../manifest.json", "/%00", "/finding/", "/image",
     ]  # fmt: skip
     for _ in range(50):

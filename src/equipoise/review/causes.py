@@ -675,6 +675,8 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
     found = ranking.table.filter("explains")["cause"].to_list()
     if found:
         yield f"Explained by: {', '.join(found)}."
+    elif first["disparity_low"] <= 0.0 <= first["disparity_high"]:
+        yield "The interval holds 0: there may be no difference to explain."
     else:
         yield "None of these causes explains it."
     if ranking.clusters is not None and ranking.clusters.p_value is not None:
