@@ -235,7 +235,7 @@ def _table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
             measured = measured or any(isinstance(cell, Number) for cell in cells)
             rows.append([f"{name}, {model}" if len(models) > 1 else name, *cells])
     heads = [f"#{name}" for name in table.columns]
-    return Table.of(table.title, ["", *heads], rows) if measured else None
+    return Table.of(table.title, ["Row", *heads], rows) if measured else None
 
 
 def _matching(findings: Iterable[Finding], where: Where) -> list[Finding]:
@@ -245,7 +245,7 @@ def _matching(findings: Iterable[Finding], where: Where) -> list[Finding]:
 
 
 def _cell(found: Sequence[Finding], level: str | None, printed: float | None) -> str | Number:
-    source = "" if printed is None else f"printed {printed:g}"
+    source = "" if printed is None else f"printed {printed:g}".replace("-", "−")
     if level is not None:
         values = [(g.value, g.low, g.high) for f in found for g in f.by_group if g.group == level]
     else:
