@@ -99,7 +99,8 @@ def test_a_study_names_the_folder_and_writes_its_words(here, command):
     code, out, err = command(*arguments)
     assert code == 0, err
     written = json.loads(out)
-    assert written["configs"] == ["mine-association.yaml"]
+    parts = ("association", "words", "objects")
+    assert written["configs"] == [f"mine-{part}.yaml" for part in parts]
     assert written["tables"] == ["terms.csv", "cho-words.csv"]
     assert audits.load_config("mine.yaml").data.images.root == here / "faces"
     assert len(pl.read_csv("cho-words.csv")) == 85 + 6 + 39 + 15
