@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -221,11 +221,13 @@ def register(*specs: MetricSpec) -> None:
                 f"metric {spec.name!r} is registered already. To do: choose another name"
             )
         _REGISTERED[spec.name] = spec
+    spec_of.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Remove a metric from `SPECS`, to define it again; nothing happens for an unknown name."""
     _REGISTERED.pop(name, None)
+    spec_of.cache_clear()
 
 
 class Tested(TypedDict, total=False):
@@ -276,6 +278,7 @@ _DERIVED: Mapping[str, Callable[[MetricSpec], MetricSpec]] = {
 }
 
 
+@lru_cache(maxsize=1024)
 def spec_of(metric: str) -> MetricSpec:
     """Return the record of a finding's metric, or of what it is the gap or change of."""
     for ending, derive in _DERIVED.items():

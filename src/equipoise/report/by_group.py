@@ -84,17 +84,28 @@ class GroupTable:
         few = [name for name, one in every.items() if not one.subject or name in single.values()]
         return tuple((few or [*every])[:MOST_COLUMNS])
 
-    def rows(self) -> Iterator[tuple[Key, GroupValue, Mapping[str, Number]]]:
-        """Yield each group of each place with its numbers by column."""
+    def rows(
+        self, leading: Sequence[str] = ()
+    ) -> Iterator[tuple[Key, GroupValue, Mapping[str, Number]]]:
+        """Yield each group of each place with its numbers by column.
+
+        Parameters
+        ----------
+        leading : sequence of str
+            Columns to read; all of them, as numbers without texts, unless given.
+        """
         for place, columns in self.places.items():
             first: dict[str, GroupValue] = {}
             cells: dict[str, dict[str, Number]] = {}
             for name, one in columns.items():
-                worst = _worst(one)
+                if leading and name not in leading:
+                    continue
+                worst, shares = _worst(one), bool(leading) and has_shares(one)
                 for part in one.by_group:
                     first.setdefault(part.group, part)
                     marks = self._marks(one, part, worst)
-                    number = Number(_text(one, part), part.value, part.low, part.high, marks)
+                    text = _text(one, part, shares=shares) if leading else ""
+                    number = Number(text, part.value, part.low, part.high, marks)
                     cells.setdefault(part.group, {})[name] = number
             for group, counted in first.items():
                 yield place, counted, cells[group]
@@ -124,11 +135,11 @@ def _column(finding: Finding) -> str:
     return f"{group_value_name(finding)}{', points' if points else ''}"
 
 
-def _text(finding: Finding, own: GroupValue) -> str:
+def _text(finding: Finding, own: GroupValue, *, shares: bool) -> str:
     if math.isnan(own.value):
         return own.note or "–"
     scale, digits = (100, 1) if in_points(finding) else (1, 3)
-    value = percent(own.value) if has_shares(finding) else number(scale * own.value, digits)
+    value = percent(own.value) if shares else number(scale * own.value, digits)
     if math.isnan(own.low):
         return value
     return f"{value} {interval(scale * own.low, scale * own.high, digits)}"
@@ -147,7 +158,7 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
     if not found.places:
         return None
     titles = found.leading
-    rows = [row for row in found.rows() if any(name in row[2] for name in titles)]
+    rows = [*found.rows(titles)]
     # A column that says the same in every row says nothing.
     models = len({model for (model, _, _), _, _ in rows}) > 1
     scopes = {scope(groups, version) for (_, groups, version), _, _ in rows}
