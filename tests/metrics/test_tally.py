@@ -50,8 +50,9 @@ def test_a_table_that_is_too_small_is_counted_by_sorting(monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 def test_counts_are_those_of_a_data_frame(form, sorting, monkeypatch):
     if not sorting:
-        monkeypatch.setattr(cells, "_sorted_pairs", None)
+        monkeypatch.setattr(cells, "_uncompiled_pairs", None)
         monkeypatch.setattr(cells, "_MANY", 1)
+        monkeypatch.setattr(cells, "_MORE", 1)
         monkeypatch.setattr(cells, "_SAMPLE", 100)
         monkeypatch.setattr(spread, "_FEW", 1_000)
     truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])

@@ -1,7 +1,5 @@
 """Configurations and tables that are refused, and the examples."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,12 +7,11 @@ import yaml
 
 from diffusion_checkpoints import stable_diffusion
 from equipoise import audits
+from equipoise.audits.studies.study import study_files
 from equipoise.core import ConfigError, DataError
 from equipoise.planted.scenes.embed import load_clip
 from painted import PROMPTS, Painter, Seer, asked
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-DIFFUSION = EXAMPLES / "stable_diffusion" / "audit.yaml"
 TABLE = pa.table({"image_id": ["1", "2"], "prompt": ["a fire", "a fire"], "state": ["x", "y"]})
 CLASSES = {"of": "colour", "classes": {"red": ["red"], "blue": ["blue"]}}
 SHARE = CLASSES | {"model": "seer"}
@@ -126,8 +123,18 @@ def test_models_need_the_pictures(changes, key, tmp_path):
         audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
 
 
-def test_the_example_for_stable_diffusion_asks_the_prompts_of_its_source(tmp_path):
-    config = audits.load_config(DIFFUSION)
+def study(folder):
+    """Return the config of the study of Stable Diffusion 1.5."""
+    (text,) = (
+        text
+        for path, text in study_files("text-to-image", folder / "audit.yaml", None).items()
+        if path.name == "audit.yaml"
+    )
+    return yaml.safe_load(text)
+
+
+def test_the_study_of_stable_diffusion_asks_the_prompts_of_its_source(tmp_path):
+    config = audits.parse_config(study(tmp_path))
     prompts = config.prompts
     assert {name: len(texts) for name, texts in prompts.attribute_texts.items()} == {
         "men": 4, "women": 4, "non_binary": 3
@@ -140,8 +147,8 @@ def test_the_example_for_stable_diffusion_asks_the_prompts_of_its_source(tmp_pat
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_the_example_for_stable_diffusion_runs_with_a_small_pipeline(tmp_path):
-    values = yaml.safe_load(DIFFUSION.read_text(encoding="utf-8"))
+def test_the_study_of_stable_diffusion_runs_with_a_small_pipeline(tmp_path):
+    values = study(tmp_path)
     # The planted pipeline reads 16 tokens of its own words; Stable Diffusion reads 77.
     tiny = stable_diffusion(tmp_path / "tiny", length=77)
     values["generators"]["stable_diffusion_1_5"] |= {"model": f"diffusers:{tiny}", "steps": 2}
