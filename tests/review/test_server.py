@@ -92,6 +92,8 @@ def test_images_of_a_finding_are_those_that_it_counts(run):
         for one in examples.result.findings
         if one.metric == "false_positive_rate" and one.subject == "nurse"
     )
+    assert next(iter(examples.outcomes(finding))) == "miss"
+    assert next(iter(examples.outcomes(nurse))) == "false alarm"
     said = table.filter((pl.col("said") == "nurse") & wrong)
     groups = [*examples.select(nurse, Selection(outcome="false alarm", size=500))]
     assert {i.image_id for group in groups for i in group.images} == {*said["id"]}

@@ -82,6 +82,8 @@ VALUES = "cause_values.parquet"
 """File of the labels with the value of each cause that was tried, by image."""
 # Values of a cause beyond which nobody chooses one.
 _MOST_VALUES = 30
+# Beginnings of the names of metrics that false alarms decide.
+_OF_FALSE_ALARMS = ("false_positive", "true_negative", "precision", "false_discovery")
 ORDERS = ("random", "highest score", "lowest score")
 
 
@@ -164,7 +166,10 @@ class Examples:
     def outcomes(self, finding: Finding) -> dict[str, int]:
         """Return the outcomes of a finding's images with their numbers, the most telling first."""
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
-        order = {name: place for place, name in enumerate(("miss", "false alarm", "labelled"))}
+        first = ("miss", "false alarm", "labelled")
+        if finding.metric.startswith(_OF_FALSE_ALARMS):
+            first = ("false alarm", "miss", "labelled")
+        order = {name: place for place, name in enumerate(first)}
         found = {str(name): int(many) for name, many in counts.iter_rows()}
         return dict(sorted(found.items(), key=lambda one: (order.get(one[0], 9), one[0])))
 
