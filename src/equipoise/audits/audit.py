@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import ceil
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +23,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.findings import UncorrectedFinding, conclude, manifest_of
-from equipoise.audits.gallery import choose_examples, pictures_of_findings
+from equipoise.audits.gallery import pictures_of_findings
 from equipoise.audits.group_sizes import (
     FAILURES,
     Members,
@@ -548,8 +547,8 @@ def _gallery(audit: AnyAudit, inputs: AnyInputs, result: Result) -> pa.Table | N
     if pictures is None or result.page is None:
         return None
     members = audit.members(config, inputs.data, IMAGES)
-    choose = partial(choose_examples, _examples(inputs), inputs.data.ids)
-    return pictures_of_findings(result, result.page, config, pictures, members, choose)
+    examples, ids = _examples(inputs), inputs.data.ids
+    return pictures_of_findings(result, result.page, config, pictures, members, examples, ids)
 
 
 def _examples(inputs: AnyInputs) -> dict[str, pl.DataFrame]:

@@ -1,7 +1,7 @@
 """Pictures behind the leading findings: drawn from each group, small, blurred on request."""
 
 import io
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -43,7 +43,7 @@ MARGIN, HITS = 0.2, 3
 
 
 @record
-class Examples:
+class GroupExamples:
     """Images of a group that a finding rests on.
 
     Attributes
@@ -62,9 +62,9 @@ class Examples:
 _WRONG = ("false alarm", "miss")
 
 
-def choose_examples(
+def _examples_of(
     every: Mapping[str, pl.DataFrame], ids: Objects, finding: Finding, members: Collection[str]
-) -> Examples:
+) -> GroupExamples:
     """Return the images of a group that a finding rests on.
 
     Parameters
@@ -78,7 +78,7 @@ def choose_examples(
     """
     rows = every.get(finding.model)
     if rows is None:
-        return Examples(dict.fromkeys(members, ""))
+        return GroupExamples(dict.fromkeys(members, ""))
     whole = not (rows["subject"] == finding.subject).any()
     own = rows if whole else rows.filter(pl.col("subject") == finding.subject)
     # Of all classes together, a wrong image is there as a miss already.
@@ -102,11 +102,7 @@ def choose_examples(
         if wrong.height
         else f"images with the outcome {str(outcome)!r}"
     )
-    return Examples(captions, what) if captions else Examples(dict.fromkeys(members, ""))
-
-
-Choose = Callable[[Finding, Collection[str]], Examples]
-"""From a finding and the ids of a group to the images that it rests on."""
+    return GroupExamples(captions, what) if captions else GroupExamples(dict.fromkeys(members, ""))
 
 
 def pictures_of_findings(
@@ -115,7 +111,8 @@ def pictures_of_findings(
     config: AuditConfig,
     pictures: Pictures,
     members: Members,
-    choose: Choose,
+    examples: Mapping[str, pl.DataFrame],
+    ids: Objects,
 ) -> pa.Table | None:
     """Return the table `gallery`: pictures of the groups that the first statements name.
 
@@ -129,8 +126,10 @@ def pictures_of_findings(
     pictures : Pictures
     members : mapping
         Ids of the images of every group.
-    choose : callable
-        What a finding rests on.
+    examples : mapping of str to polars.DataFrame
+        Images behind the findings of each model, see `evidence.write_examples`.
+    ids : ndarray of str objects, shape (n,)
+        That the places of `examples` stand for.
 
     Returns
     -------
@@ -143,7 +142,7 @@ def pictures_of_findings(
         row
         for finding in leading[:MOST_FINDINGS]
         for group in _named(finding)
-        for row in _of_group(finding, group, config, pictures, members, choose)
+        for row in _of_group(finding, group, config, pictures, members, examples, ids)
     ]
     return table_of(rows, "section group caption *image image_id") if rows else None
 
@@ -160,16 +159,17 @@ def _of_group(
     config: AuditConfig,
     pictures: Pictures,
     members: Members,
-    choose: Choose,
+    every: Mapping[str, pl.DataFrame],
+    ids: Objects,
 ) -> Iterator[Row]:
     groups = members.get(finding.groups, {})
     if group == OTHERS:
-        rest = (own for name, own in groups.items() if name != finding.group)
-        ids = frozenset[str]().union(*rest)
+        rest = (some for name, some in groups.items() if name != finding.group)
+        own = frozenset[str]().union(*rest)
     else:
-        ids = frozenset(groups.get(group, ()))
-    places = {name: place for place, name in enumerate(pictures.ids.tolist()) if name in ids}
-    examples = choose(finding, places.keys())
+        own = frozenset(groups.get(group, ()))
+    places = {name: place for place, name in enumerate(pictures.ids.tolist()) if name in own}
+    examples = _examples_of(every, ids, finding, places.keys())
     known = sorted(examples.captions)
     named = (finding.model, finding.metric, finding.subject, finding.groups, group)
     seed = config.resampling.seed
@@ -191,16 +191,29 @@ def _of_group(
 
 def _small(pictures: Pictures, place: int, blur: Literal["faces", "all"] | None) -> bytes | None:
     """Return a picture as a small JPEG; None where it can't be read."""
-    from PIL import Image
-
     crop = None if pictures.crops is None else pictures.crops[place]
     try:
-        picture = Image.fromarray(decode(pictures.read(place), crop=crop))
+        return small_jpeg(decode(pictures.read(place), crop=crop), SIDE, blur)
     except (DataError, OSError):
         return None
-    picture.thumbnail((SEARCHED, SEARCHED))
+
+
+def small_jpeg(pixels: Bytes, side: int, blur: Literal["faces", "all"] | None = None) -> bytes:
+    """Return a picture as a JPEG without metadata, its longer side at most `side` pixels.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (height, width, 3)
+    side : int
+    blur : "faces", "all" or None
+        What to hide. A picture in which no face is found is hidden whole.
+    """
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
+    picture.thumbnail((max(side, SEARCHED), max(side, SEARCHED)))
     boxes = [WHOLE] if blur == "all" else _faces(np.asarray(picture)) if blur else []
-    picture.thumbnail((SIDE, SIDE))
+    picture.thumbnail((side, side))
     data = io.BytesIO()
     Image.fromarray(blurred(np.asarray(picture), boxes)).save(data, "JPEG", quality=QUALITY)
     return data.getvalue()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from equipoise.audits.config import parse_config
+from equipoise.audits.gallery import small_jpeg
 from equipoise.core import ConfigError, Finding, MissingExtraError, record
 from equipoise.core.files import read_regular
 from equipoise.evidence import ImageError, Pictures, decode
@@ -24,7 +25,7 @@ from equipoise.report.words import heading, ranked, sentence
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
 from equipoise.review.examples import ORDERS, Examples, Selection
-from equipoise.review.thumbnails import find_pictures, jpeg, places_of
+from equipoise.review.thumbnails import find_pictures, places_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -147,7 +148,7 @@ class Thumbnails:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        made = jpeg(decode(self._read(place)), side, blurred=blurred)
+        made = small_jpeg(decode(self._read(place)), side, "all" if blurred else None)
         with self._lock:
             self._kept[key] = made
             self.size += len(made)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from equipoise.audits.config import AuditConfig, LabelledImagesConfig
 from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.gallery import small_jpeg
 from equipoise.audits.images import known
-from equipoise.core import Bytes, DataError, MissingExtraError, RunError
+from equipoise.core import DataError, RunError
 from equipoise.evidence import ImageError, Pictures, decode, pictures_in_folder
 
 _SIDE = 360
-_QUALITY = 80
-# Share of the longer side that a blur spreads over: faces are no longer known.
-_BLUR = 24
 
 
 def images_of(config: AuditConfig) -> PicturesConfig | None:
@@ -80,7 +77,7 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
             )  # fmt: skip
         try:
             box = None if pictures.crops is None else pictures.crops[place]
-            picture = jpeg(decode(pictures.read(place), crop=box), _SIDE)
+            picture = small_jpeg(decode(pictures.read(place), crop=box), _SIDE)
         except (ImageError, OSError) as error:
             why = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
             raise DataError(
@@ -95,24 +92,3 @@ def places_of(pictures: Pictures) -> dict[str, int]:
     names = [str(name) for name in pictures.ids]
     stems = {name.rpartition(".")[0]: place for place, name in enumerate(names)}
     return {**stems, **{name: place for place, name in enumerate(names)}}
-
-
-def jpeg(pixels: Bytes, side: int, *, blurred: bool = False) -> bytes:
-    """Return pixels as a JPEG without metadata, its longer side at most `side` pixels.
-
-    Raises
-    ------
-    MissingExtraError
-        If Pillow is not installed.
-    """
-    try:
-        from PIL import Image, ImageFilter
-    except ImportError as error:
-        raise MissingExtraError("pillow", "images") from error
-    picture = Image.fromarray(pixels)
-    picture.thumbnail((side, side))
-    if blurred:
-        picture = picture.filter(ImageFilter.GaussianBlur(max(picture.size) / _BLUR))
-    buffer = io.BytesIO()
-    picture.save(buffer, "JPEG", quality=_QUALITY)
-    return buffer.getvalue()
