@@ -35,12 +35,13 @@ from equipoise.evidence import LABELS, Pictures, decode, keep_labels
 from equipoise.evidence.pictures import picture_facts
 from equipoise.metrics import correlation, cramers_v, rank_causes
 from equipoise.metrics.counts.causes import How
+from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
 from equipoise.report.text import number
 from equipoise.report.words import ranked
 from equipoise.review.coding import code_table, subject_of
-from equipoise.review.examples import OTHERS, VALUES, Examples
+from equipoise.review.examples import VALUES, Examples
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE
 from equipoise.review.sampling import RunImages, load_images, read_draws

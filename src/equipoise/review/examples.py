@@ -14,11 +14,11 @@ from equipoise.core import AuditResult, Finding, Objects, RunError, record
 from equipoise.evidence import LABELS
 from equipoise.evidence.examples import FOLDER, GROUPS, IMAGES
 from equipoise.evidence.predictions import file_name
+from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
 
 ALL = "all images"
 """Outcome of every image, and the group of findings that compare none."""
-OTHERS = "all others"
 
 
 @dataclass(frozen=True)

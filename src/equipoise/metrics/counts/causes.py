@@ -31,6 +31,7 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, number
+from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT, Drawing, Draws, Measure, Rows, measure
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
@@ -39,7 +40,6 @@ from equipoise.stats.resampling import level_of
 
 How: TypeAlias = Literal["reweight", "remove"]
 """Whether groups get one distribution of a cause, or affected images are left out."""
-OTHERS = "all others"
 _SIDES = ("group", "others")
 # More different outcomes than this are drawn as levels with their means: what varies within a level
 # is a few thousandths of the variance. Values are exact.
