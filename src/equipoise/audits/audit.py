@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 from time import perf_counter
@@ -154,6 +155,12 @@ class Inputs(Generic[ConfigT, DataT]):
     config: ConfigT
     data: DataT
     models: Models
+
+    @cached_property
+    def examples(self) -> Mapping[str, pl.DataFrame]:
+        """The images behind the findings of each model, with every column."""
+        every = audit_of(self.config.audit).examples(self.config, self.data)
+        return {model: with_every_column(rows) for model, rows in every.items()}
 
 
 AnyInputs = Inputs[Any, Any]
@@ -547,14 +554,8 @@ def _gallery(audit: AnyAudit, inputs: AnyInputs, result: Result) -> pa.Table | N
     if pictures is None or result.page is None:
         return None
     members = audit.members(config, inputs.data, IMAGES)
-    examples, ids = _examples(inputs), inputs.data.ids
+    examples, ids = inputs.examples, inputs.data.ids
     return pictures_of_findings(result, result.page, config, pictures, members, examples, ids)
-
-
-def _examples(inputs: AnyInputs) -> dict[str, pl.DataFrame]:
-    config, data = inputs.config, inputs.data
-    every = audit_of(config.audit).examples(config, data)
-    return {model: with_every_column(rows) for model, rows in every.items()}
 
 
 def _each(
@@ -758,4 +759,4 @@ def save(inputs: AnyInputs, folder: Path) -> None:
     pictures = None if images is None else images.pictures
     if pictures is not None:
         groups, seed = audit.groups(config, data), config.resampling.seed
-        write_examples(folder, data.ids, groups, pictures, _examples(inputs), seed)
+        write_examples(folder, data.ids, groups, pictures, inputs.examples, seed)

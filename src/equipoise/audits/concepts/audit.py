@@ -684,6 +684,6 @@ def _examples(data: ConceptData, model: Scores, mapping: str | None) -> pl.DataF
             }
         ).filter(pl.col("score").is_finite())
         has = pl.col("outcome") == "labelled"
-        parts += [own.filter(has), own.filter(~has).top_k(_FALSE_ALARMS, by="score")]
-        parts[-2:] = [one.with_columns(subject=pl.lit(concept)) for one in parts[-2:]]
+        shown = pl.concat([own.filter(has), own.filter(~has).top_k(_FALSE_ALARMS, by="score")])
+        parts.append(shown.with_columns(subject=pl.lit(concept)))
     return pl.concat(parts)
