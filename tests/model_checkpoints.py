@@ -98,6 +98,7 @@ TOWER = {
 }
 SQUARE = {"height": 32, "width": 32}
 VISION = TOWER | {"image_size": 32, "patch_size": 8}
+QFORMER = TOWER | {"encoder_hidden_size": 32, "initializer_range": 0.3}
 START = {"bos_token": "<s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
@@ -245,6 +246,31 @@ def bridgetower(folder):
     return _save(folder, model, BridgeTowerProcessor(images, tokenizer))
 
 
+def _vilt(folder, kind, **more):
+    import transformers
+
+    tokenizer = _bert_tokenizer(40)
+    config = transformers.ViltConfig(
+        **TOWER, image_size=64, patch_size=8, vocab_size=len(tokenizer), initializer_range=0.3,
+        max_position_embeddings=40, **more,
+    )  # fmt: skip
+    images = transformers.ViltImageProcessorPil(size={"shortest_edge": 32}, size_divisor=8)
+    model = _seeded(getattr(transformers, kind), config)
+    for name in ("cls_token", "position_embeddings"):  # which begin as zeros
+        getattr(model.vilt.embeddings, name).data.normal_()
+    return _save(folder, model, transformers.ViltProcessor(images, tokenizer))
+
+
+def vilt_matching(folder):
+    return _vilt(folder, "ViltForImageAndTextRetrieval")
+
+
+def vilt_vqa(folder):
+    answers = {place: f"answer {place}" for place in range(40)}
+    ids = {name: place for place, name in answers.items()}
+    return _vilt(folder, "ViltForQuestionAnswering", id2label=answers, label2id=ids)
+
+
 LABELS = {0: "doctor", 1: "nurse", 2: "farmer", 3: "singer", 4: "cook"}
 
 
@@ -309,12 +335,32 @@ def blip_2(folder):
     )
     config = Blip2Config(
         vision_config=VISION | {"initializer_range": 0.3},
-        qformer_config=TOWER | {"encoder_hidden_size": 32, "initializer_range": 0.3},
+        qformer_config=QFORMER,
         text_config=text.to_dict(),
         num_query_tokens=4,
         image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
     )
     model = _seeded(Blip2ForConditionalGeneration, config)
+    return _save(folder, model, processor)
+
+
+def blip_2_matching(folder):
+    import transformers
+
+    tokenizer = _bert_tokenizer(64)
+    processor = transformers.Blip2Processor(
+        transformers.BlipImageProcessorPil(size=SQUARE), tokenizer, num_query_tokens=4
+    )
+    words = {"vocab_size": len(processor.tokenizer), "use_qformer_text_input": True}
+    config = transformers.Blip2Config(
+        vision_config=VISION | {"initializer_range": 0.3},
+        qformer_config=QFORMER | words | {"max_position_embeddings": 64},
+        num_query_tokens=4,
+        image_text_hidden_size=24,
+        image_token_index=processor.tokenizer.convert_tokens_to_ids("<image>"),
+    )
+    model = _seeded(transformers.Blip2ForImageTextRetrieval, config)
+    model.query_tokens.data.normal_()
     return _save(folder, model, processor)
 
 
@@ -496,6 +542,9 @@ FAMILIES = {
         flava,
         blip_matching,
         bridgetower,
+        blip_2_matching,
+        vilt_matching,
+        vilt_vqa,
         vit,
         vit_multi_label,
         resnet,

@@ -19,8 +19,8 @@ from model_checkpoints import TEXTS, images
 OFFERS = {
     **dict.fromkeys(("clip", "siglip", "siglip2", "flava", "open_clip"), "encoder"),
     **dict.fromkeys(("vit", "resnet", "convnext", "vit_multi_label", "timm", "onnx"), "classifier"),
-    **dict.fromkeys(("blip_matching", "bridgetower"), "scorer"),
-    **dict.fromkeys(("blip_2", "llava", "qwen2_vl"), "answerer"),
+    **dict.fromkeys(("blip_matching", "bridgetower", "blip_2_matching", "vilt_matching"), "scorer"),
+    **dict.fromkeys(("blip_2", "llava", "qwen2_vl", "vilt_vqa"), "answerer"),
 }
 OWN = ("open_clip", "timm", "onnx")
 
@@ -44,7 +44,9 @@ def pictures(family):
     """Images that the family takes."""
     if family == "onnx":
         return list(np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8))
-    limit = {"bridgetower": 1.66, "qwen2_vl": 2.0}.get(family, np.inf)
+    limit = {"bridgetower": 1.66, "qwen2_vl": 2.0, "vilt_matching": 4.0, "vilt_vqa": 4.0}.get(
+        family, np.inf
+    )
     return [one for one in images() if max(one.shape[:2]) / min(one.shape[:2]) < limit]
 
 

@@ -1,5 +1,6 @@
 """Models that answer in words through `load_model`: the words are the library's own."""
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -10,6 +11,8 @@ from equipoise.models import load_model
 from model_checkpoints import images
 
 QUESTION = "what is this ?"
+NEAR_SQUARES = [one for one in images() if max(one.shape[:2]) / min(one.shape[:2]) < 4]
+IMAGES = [*NEAR_SQUARES, *(np.full((40, 60, 3), level, np.uint8) for level in (0, 90, 255))]
 GREEDY = {"do_sample": False, "max_new_tokens": 32}
 
 
@@ -71,6 +74,23 @@ def test_blip_2_captions_where_there_is_no_question(answerer):
     # Its own start, without a text: the image's tokens and the one that begins a text.
     expected = said(reference, processor, 4 + 1, **inputs)
     assert model.answer(images()[:1], "") == [expected]
+
+
+def test_vilt_answers_with_its_likeliest_class(checkpoint):
+    folder = checkpoint("vilt_vqa")
+    reference = transformers.ViltForQuestionAnswering.from_pretrained(folder).eval()
+    processor = transformers.AutoProcessor.from_pretrained(folder)
+    expected = []
+    for image in IMAGES:
+        inputs = processor(Image.fromarray(image), QUESTION, return_tensors="pt")
+        with torch.inference_mode():
+            best = reference(**inputs).logits[0].argmax().item()
+        expected.append(reference.config.id2label[best])
+    model = load_model(f"hf:{folder}", device="cpu")
+    assert model.answer(IMAGES, QUESTION) == expected
+    assert len(set(expected)) > 1
+    with pytest.raises(ModelError, match="answers questions"):
+        model.answer(IMAGES, "")
 
 
 def test_a_chat_model_without_a_template(checkpoint, tmp_path):

@@ -5,7 +5,8 @@ from typing import Any
 
 from equipoise.core import InputError, ModelError, record
 from equipoise.models.edits import Insides, insides
-from equipoise.models.hf import HfAnswerer, HfPairScorer
+from equipoise.models.hf import HfAnswerer
+from equipoise.models.matching import MatchingModel
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, Model, PairScorer
 from equipoise.models.towers import TowerEncoder
 
@@ -75,7 +76,7 @@ def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scor
         tower = next((name for name in SEEING if name in layers), "")
     if isinstance(model, DualEncoder):
         score = _cosine(model, inside, targets)
-    elif isinstance(model, HfPairScorer):
+    elif isinstance(model, MatchingModel):
         score = _match(model)
     elif isinstance(model, HfAnswerer):
         score = _likelihood(model, inside, question)
@@ -123,10 +124,10 @@ def _unit(vectors: Any) -> Any:
     return vectors / vectors.norm(dim=1, keepdim=True)
 
 
-def _match(model: HfPairScorer) -> Score:
+def _match(model: MatchingModel) -> Score:
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
-        logits = model.match(model.seen(inputs), model.tokens(asked))
-        return logits[:, 1] - logits[:, 0]
+        seen = model.family.seen(model.model, inputs)
+        return model.family.match(model.model, seen, model.tokens(asked))
 
     return score
 

@@ -4,17 +4,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-
-from equipoise.core import Floats32, MissingExtraError, ModelError
+from equipoise.core import MissingExtraError, ModelError
 from equipoise.core.types import Json
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
 from equipoise.models.images import Images, pillow_images
 from equipoise.models.info import ModelInfo, digests, settings_in
+from equipoise.models.matching import SCORERS, MatchingModel, Tensors, vilt_places
 from equipoise.models.preprocessing import Preparation, of_transformers, preparation
 from equipoise.models.protocols import Model
 from equipoise.models.registry import Options, Preview, adapter
@@ -375,108 +373,25 @@ def load_dual_encoder(checkpoint: Checkpoint) -> HfDualEncoder:
     return HfDualEncoder(info, model, tower, tokenizer, settings, family)
 
 
-Tensors = dict[str, Any]
-
-
-SCORERS = {
-    "BlipForImageTextRetrieval": "blip-matching",
-    "BridgeTowerForImageAndTextRetrieval": "bridgetower-matching",
-}
-"""Families by architecture."""
-
-
-@dataclass(frozen=True)
-class HfPairScorer:
-    """A model of transformers that matches images with texts; made by `load_model`."""
-
-    info: ModelInfo
-    model: Any
-    prepare: Preparation
-    tokenizer: Any
-    text_settings: dict[str, Any]
-    placement: Placement
-    image_batches: Batches
-    pair_batches: Batches
-
-    def score(self, images: Images, texts: Sequence[str]) -> Floats32:
-        """Return the probability that an image and a text match, of every pair.
-
-        Parameters
-        ----------
-        images : sequence of n images
-            See `equipoise.models.images.as_rgb`.
-        texts : sequence of m str
-            A text longer than the model reads is cut.
-
-        Returns
-        -------
-        ndarray of float32, shape (n, m)
-            From 0 to 1, higher matches better; NaN where the model gives NaN.
-        """
-        if not len(images) or not texts:
-            return np.empty((len(images), len(texts)), dtype=np.float32)
-        tokens = self.tokens(texts)
-        return np.concatenate(self.image_batches.map(lambda some: self._rows(some, tokens), images))
-
-    def tokens(self, texts: Sequence[str]) -> Tensors:
-        """Return the tensors of texts."""
-        tokens = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
-        return self.placement.put(tokens)
-
-    def seen(self, inputs: Tensors) -> Tensors:
-        """Return what texts are matched with, of the tensors of images."""
-        if self.info.family != SCORERS["BlipForImageTextRetrieval"]:
-            return inputs
-        # The image's own tower does not depend on the text, so it runs once for all texts.
-        return {"seen": self.model.vision_model(inputs["pixel_values"]).last_hidden_state}
-
-    def match(self, seen: Tensors, tokens: Tensors) -> "Tensor":
-        """Return two logits of each image with its own text: no match, match."""
-        if "seen" not in seen:
-            return self.model(**seen, **tokens).logits
-        states = self.model.text_encoder(
-            **tokens,
-            encoder_hidden_states=seen["seen"],
-            encoder_attention_mask=seen["seen"].new_ones(seen["seen"].shape[:2]).long(),
-        ).last_hidden_state
-        return self.model.itm_head(states[:, 0])
-
-    def _rows(self, images: Images, tokens: Tensors) -> Floats32:
-        inputs = self.placement.put(self.prepare(images))
-        pairs = list(product(range(len(images)), range(len(tokens["input_ids"]))))
-        with self.placement.torch.inference_mode():
-            seen = self.seen(inputs)
-
-            def matched(some: Sequence[tuple[int, int]]) -> Floats32:
-                rows, columns = zip(*some, strict=True)
-                logits = self.match(
-                    {name: value[[*rows]] for name, value in seen.items()},
-                    {name: value[[*columns]] for name, value in tokens.items()},
-                )
-                return np.asarray(logits.float().softmax(dim=-1)[:, 1].cpu().numpy(), np.float32)
-
-            parts = self.pair_batches.map(matched, pairs)
-        return np.concatenate(parts).reshape(len(images), -1)
-
-
-def load_pair_scorer(checkpoint: Checkpoint) -> HfPairScorer:
+def load_pair_scorer(checkpoint: Checkpoint) -> MatchingModel:
     """Load a checkpoint whose architecture is in `SCORERS`."""
     architecture = checkpoint.architecture
+    family = SCORERS[architecture]
     model = checkpoint.model(architecture)
     images, tokenizer = checkpoint.part("AutoImageProcessor"), checkpoint.part("AutoTokenizer")
-    positions = model.config.text_config.max_position_embeddings
+    config = getattr(model.config, family.positions) if family.positions else model.config
     settings = {
         "padding": True,
         "truncation": True,
-        "max_length": min(tokenizer.model_max_length, positions),
+        "max_length": min(tokenizer.model_max_length, config.max_position_embeddings),
         "return_token_type_ids": False,
     }
     prepare = checkpoint.preparation(images)
     facts = _facts(images, tokenizer, settings) | prepare.facts
     placement = checkpoint.placement
-    info = checkpoint.info(SCORERS[architecture], preprocessing=facts)
+    info = checkpoint.info(family.name, preprocessing=facts, scale=1.0, bias=0.0)
     batches = placement.batches(), placement.batches()
-    return HfPairScorer(info, model, prepare, tokenizer, settings, placement, *batches)
+    return MatchingModel(info, model, family, prepare, tokenizer, settings, placement, *batches)
 
 
 AT_ONCE = 16
@@ -507,18 +422,22 @@ class AnswererFamily(NamedTuple):
         Whether an empty question asks for a caption.
     chat : bool
         Whether the question is put by the chat template that comes with the checkpoint.
+    classes : bool
+        Whether the answer is one of the model's classes.
     """
 
     name: str
     prompt: str = ""
     captions: bool = False
     chat: bool = False
+    classes: bool = False
 
 
 ANSWERERS = {
     "BlipForQuestionAnswering": AnswererFamily("blip-vqa", "{}"),
     "BlipForConditionalGeneration": AnswererFamily("blip-caption", captions=True),
     "Blip2ForConditionalGeneration": AnswererFamily("blip-2", "Question: {} Answer:", True),
+    "ViltForQuestionAnswering": AnswererFamily("vilt-vqa", "{}", classes=True),
 }
 DECODES_ALONE = {"blip-vqa", "blip-caption"}
 
@@ -562,7 +481,8 @@ class HfAnswerer:
         parts = self.batches.map(partial(self._answers, question), images)
         return [text for part in parts for text in part]
 
-    def _answers(self, question: str, images: Images) -> list[str]:
+    def inputs(self, question: str, images: Images) -> Tensors:
+        """Return the tensors of images with the same question, which the model goes on from."""
         pictures, words = pillow_images(images), question.strip()
         if self.family.chat:
             text = {"type": "text", "text": words}
@@ -581,10 +501,20 @@ class HfAnswerer:
             prompts = [self.family.prompt.format(words)] * len(pictures)
             texts = {"text": prompts, "padding": True} if words else {}
             given = self.processor(images=pictures, **texts, return_tensors="pt")
-        inputs = self.placement.put(given)
+        return self.placement.put(given)
+
+    def classify(self, inputs: Tensors) -> "Tensor":
+        """Return the logits of a model whose answers are classes, (n, classes)."""
+        texts = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+        return self.model(**texts, **vilt_places(self.model, inputs)).logits
+
+    def _answers(self, question: str, images: Images) -> list[str]:
+        inputs, config, start = self.inputs(question, images), self.model.config, 0
         with self.placement.torch.inference_mode():
+            if self.family.classes:
+                best = self.classify(inputs).argmax(dim=1).tolist()
+                return [config.id2label[place] for place in best]
             tokens = self.model.generate(**inputs, **DECODING)
-        config, start = self.model.config, 0
         if not (self.family.name in DECODES_ALONE or config.get_text_config().is_encoder_decoder):
             # A decoder repeats the question. Of a caption, BLIP-2 writes the beginning itself.
             asked = "input_ids" in inputs

@@ -39,7 +39,14 @@ class DualEncoder(Model, Protocol):
 
 @runtime_checkable
 class PairScorer(Model, Protocol):
-    """A model that sees an image and a text together and says how well they match."""
+    """A model that sees an image and a text together and says how well they match.
+
+    Attributes
+    ----------
+    info : ModelInfo
+        What it is; `info.scale` makes a logit of a score: 1 where a score is one, None where that
+        is not known.
+    """
 
     def score(self, images: Images, texts: Sequence[str]) -> Floats32:
         """Return how well each of n images matches each of m texts.
@@ -47,7 +54,7 @@ class PairScorer(Model, Protocol):
         Returns
         -------
         ndarray of float32, shape (n, m)
-            Probability of a match, higher is better.
+            Higher is better. Logits where the model has them: probabilities near 1 tie.
         """
         ...
 

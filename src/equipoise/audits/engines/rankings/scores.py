@@ -333,11 +333,11 @@ def load_scores(
                 own = models.embed_images(name, model, pixels)
                 texts = models.embed_texts(name, model, prompts)
                 found = _from_vectors(name, own, texts, images, queries, config.data)
-                scored[name] = replace(found, scale=own.info.get("scale"))
             else:
-                pairs = models.score_pairs(name, model, pixels, prompts.texts)
-                means = average_prompts(pairs, prompts)
-                scored[name] = _from_scores(name, means, images, queries, config.data)
+                own = models.score_pairs(name, model, pixels, prompts.texts)
+                means = average_prompts(own, prompts)
+                found = _from_scores(name, means, images, queries, config.data)
+            scored[name] = replace(found, scale=own.info.get("scale"))
         elif model.scores is not None:
             scores = model.scores.source(models.base)
             scored[name] = _from_scores(name, scores, images, queries, config.data)
