@@ -174,6 +174,12 @@ def dollar_street(folder, each=17):
     write_csv(folder / "dataset_dollarstreet" / "images_v2.csv", rows)
 
 
+def pictures_of_classes(folder, name, classes, each=2):
+    """A folder of each class, as Caltech-101 and ImageNet have them."""
+    for number, (one, copy) in enumerate(product(classes, range(each))):
+        _put(folder / name / one / f"image_{copy:04}.jpg", number)
+
+
 def social_counterfactuals(folder, sets=20):
     """Parquet files of sets of four pictures of one occupation, in two parts."""
     values = {"race": ("Black", "White"), "gender": ("female", "male")}

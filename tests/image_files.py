@@ -230,6 +230,34 @@ def social_parquet(folder: Path, seed: int | None) -> Path:
     return folder
 
 
+FLICKR = [
+    {"filename": f"{number}.jpg", "imgid": number, "split": split,
+     "sentences": [{"raw": f"A dog of {number}. ", "tokens": []}, {"raw": "A dog.", "tokens": []}]}
+    for number, split in enumerate(("train", "test", "test"))
+]  # fmt: skip
+CIFAR_NAMES = {"batches.meta.txt": ("cat", "sea_lion")}
+CIFAR_100_NAMES = {
+    "coarse_label_names.txt": ("pet", "sea_life"),
+    "fine_label_names.txt": ("cat", "sea_lion"),
+}
+
+
+def cifar(
+    folder: Path, names: Mapping[str, tuple[str, ...]], batches: Mapping[str, list[int]]
+) -> Path:
+    """Write batches of records whose red is their number, green their label and blue 9."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, lines in names.items():
+        (folder / file).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    for batch, labels in batches.items():
+        records = [
+            bytes([label] * len(names)) + bytes([number] * 1024 + [label] * 1024 + [9] * 1024)
+            for number, label in enumerate(labels)
+        ]
+        (folder / f"{batch}.bin").write_bytes(b"".join(records))
+    return folder
+
+
 def table(name: str, rows: list[list[str]]) -> Callable[[Path, int | None], Path]:
     delimiter = "\t" if name.endswith("tsv") else ","
     return lambda folder, seed: write_csv(folder / name, _mixed(rows, seed, 1), delimiter)
@@ -246,6 +274,17 @@ SAMPLES = [
     Sample("visogender", "two persons", table("v.tsv", VISOGENDER)),
     Sample("pata", "files", lambda f, s: pata(f, _mixed(PATA, s))),
     Sample("huggingface", "parquet", lambda f, s: hugging_face(f / "h.parquet", s), {"id": "file"}),
+    Sample(
+        "cifar",
+        "10",
+        lambda f, s: cifar(f, CIFAR_NAMES, {"data_batch_1": [0], "test_batch": [1, 0]}),
+    ),
+    Sample("cifar", "100", lambda f, s: cifar(f, CIFAR_100_NAMES, {"train": [0], "test": [1, 0]})),
+    Sample(
+        "flickr30k",
+        "json",
+        lambda f, s: write_json(f / "dataset_flickr30k.json", {"images": _mixed(FLICKR, s)}),
+    ),
     Sample("celeba", "text", lambda f, s: celeba(f, _mixed(CELEBA, s))),
     Sample("celeba", "csv", lambda f, s: celeba_csv(f, _mixed(CELEBA, s))),
 ]

@@ -156,6 +156,32 @@ def test_social_counterfactuals(name, tmp_path):
     }
 
 
+def test_captions_of_flickr30k(tmp_path):
+    images = sample("flickr30k").read(tmp_path)
+    assert columns(images) == {"split": ["train", "test", "test"]}
+    assert images.captions.rows()[:2] == [("0.jpg", "A dog of 0."), ("0.jpg", "A dog.")]
+    assert images.counts == {"images": 3, "captions": 6}
+
+
+def test_cifar(tmp_path):
+    images = sample("cifar", "10").read(tmp_path / "10")
+    assert images.ids.tolist() == ["data_batch_1/00000", "test_batch/00000", "test_batch/00001"]
+    assert columns(images) == {
+        "split": ["train", "test", "test"],
+        "class": ["cat", "sea lion", "cat"],
+    }
+    images = sample("cifar", "100").read(tmp_path / "100")
+    assert columns(images)["coarse"] == ["sea life", "pet", "pet"]
+    (tmp_path / "100" / "test.bin").write_bytes(bytes(3073))
+    with pytest.raises(DataError) as raised:
+        find_format("cifar").load(tmp_path / "100")
+    assert raised.value.file == str(tmp_path / "100" / "test.bin")
+    (tmp_path / "10" / "test_batch.bin").write_bytes(bytes(3073) + bytes([2]) + bytes(3072))
+    with pytest.raises(DataError) as raised:
+        find_format("cifar").load(tmp_path / "10")
+    assert raised.value.row == 2
+
+
 def test_visogender(tmp_path):
     images = sample("visogender").read(tmp_path)
     assert images.ids.tolist() == ["OP_1", "OP_2"]

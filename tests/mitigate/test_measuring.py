@@ -94,3 +94,18 @@ def test_a_vector_that_is_no_direction_is_refused(number):
         embed_images(bad, [0, 1])
     with pytest.raises(ModelError):
         text_vectors(bad, ["0", "1"])
+
+
+def test_an_image_has_every_caption_that_is_listed_for_it():
+    """The first image is closest to its second caption, the third to one of the second's."""
+    axes = {"a": (0, 1, 0), "b": (1, 0, 0), "c": (0, 1, 0.1), "d": (0, 0.1, 1), "e": (-1, 0.5, 0)}
+    model = SimpleNamespace(
+        info=SimpleNamespace(name="hf:axes", dimension=3, scale=1.0),
+        embed_images=lambda images: np.eye(3, dtype=np.float32)[np.array(images) % 3],
+        embed_texts=lambda texts: np.array([axes[text[0]] for text in texts], np.float32),
+    )
+    captions = np.array(["a", "b", "c", "d", "e"], dtype=object)
+    pairs = RetrievalSet("r", range(3), captions, image=np.array([0, 0, 1, 1, 2]))
+    hits = measure(model, Test(NONE, TEXTS, retrieval=(pairs,))).utility
+    assert hits["text_recall_at_1", "r"] == {"0": 1.0, "1": 0.0, "2": 0.0}
+    assert hits["image_recall_at_1", "r"] == {"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.0, "e": 0.0}

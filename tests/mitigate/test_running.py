@@ -7,6 +7,8 @@ import shutil
 import pytest
 from PIL import Image
 
+import data_sets
+import image_files
 from equipoise.audits.config import load_as
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, DataError
@@ -78,7 +80,13 @@ def test_a_command_makes_models_and_a_report(project, capsys):
     assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     out = project / "mitigated"
-    assert sorted(path.name for path in out.iterdir()) == ["ensemble", "report", "tuned"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "ensemble",
+        "report",
+        "tuned",
+        "withheld.txt",
+    ]
+    withheld = (out / "withheld.txt").read_text().splitlines()
     for one in told["recipes"]:
         assert load_model(one["model"], device="cpu").info.dimension == 64
     measures = {row["measure"] for row in told["rows"]}
@@ -86,7 +94,8 @@ def test_a_command_makes_models_and_a_report(project, capsys):
     page = (out / "report" / "report.html").read_text()
     assert "Change in disparities and its price" in page
     manifest = json.loads((out / "report" / "manifest.json").read_text())
-    assert len(manifest["counts"]["withheld"]) == 3
+    assert manifest["counts"]["withheld"] == withheld
+    assert len(withheld) == 3
     # A second time nothing is written over.
     assert command(["mitigate", str(project / "c.yaml")]) == 2
     assert "nothing is written over" in capsys.readouterr().err
@@ -177,3 +186,68 @@ def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
     assert command(["mitigate", str(project / "c.yaml")]) == 2
     assert f"column 'path', row 6: the image {broken} {why}" in capsys.readouterr().err
     assert not (project / "mitigated").exists()
+
+
+RELEASED = f"""
+model: "hf:{WEIGHTS / "clip-biased"}"
+images:
+  format: social_counterfactuals
+  files: SocialCounterfactuals/data
+  attributes: [race, gender]
+  where: {{attributes: race × gender}}
+recipes:
+  ensemble: {{recipe: prompt_ensemble}}
+retrieval:
+  flickr: {{format: flickr30k, files: f.json, root: photos, where: {{split: test}}}}
+zero_shot:
+  cifar: {{format: cifar, files: cifar, label: class, where: {{split: test}}}}
+  caltech: {{folder: caltech, levels: [class], label: class, names: {{sea_lion: sea lion}}}}
+withheld: 0.5
+validation: 0
+output: mitigated
+"""
+
+
+def test_the_released_files_and_one_of_their_pairs_of_attributes(tmp_path):
+    data_sets.social_counterfactuals_in_pairs(tmp_path)
+    data_sets.pictures_of_classes(tmp_path, "caltech", ("cat", "sea_lion"))
+    image_files.cifar(tmp_path / "cifar", image_files.CIFAR_NAMES, {"test_batch": [1, 0]})
+    image_files.write_json(tmp_path / "f.json", {"images": image_files.FLICKR})
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "c.yaml").write_text(RELEASED)
+    config = load_as(tmp_path / "c.yaml", Config)
+    images, texts = (found := load(config, base=tmp_path)).test.images, found.test.texts
+    assert images.subjects == ("doctor", "engineer")
+    assert (len(images), len(images.by_set())) == (24, 6)
+    assert {*images.attributes["race"]} == {"Black", "White"}
+    assert images.images[0].shape[2] == 3
+    # Prompts are those of the source, without a table.
+    assert texts["engineer"].neutral[1:3] == ("A photo of an engineer", "A picture of an engineer")
+    assert found.test.retrieval[0].image.tolist() == [0, 0, 1, 1]
+    for classes in found.test.zero_shot:
+        assert [*classes.prompts] == ["cat", "sea lion"]
+    cifar = found.test.zero_shot[0]
+    assert [*cifar.label] == ["sea lion", "cat"]
+    assert cifar.images[1][31, 0].tolist() == [1, 0, 9]
+
+
+def test_sets_that_an_audit_of_generation_wrote(project):
+    """A folder whose table names files inside it, and images that `where` leaves out."""
+    rows = list(csv.DictReader((project / "sets.csv").read_text().splitlines()))
+    folder = project / "kept"
+    folder.mkdir()
+    (folder / "pictures").symlink_to((project / "photos").resolve())
+    table = [{**row, "file": f"pictures/{row.pop('path')}"} for row in rows]
+    write(folder / "images.csv", table)
+    _, *others = sorted({row["subject"] for row in rows})
+    (project / "some.txt").write_text("\n".join(others))
+    changed = CONFIG.replace(
+        "{table: sets.csv, root: photos, attributes: [hue, frame]}",
+        "{table: kept/images.csv, path: file, attributes: [hue, frame],"
+        " where: {subject: {file: some.txt}}}",
+    )
+    (project / "c.yaml").write_text(changed)
+    found = load(load_as(project / "c.yaml", Config), base=project)
+    assert list(found.test.images.subjects) == others
+    rows = found.test.images.images.rows.tolist()
+    assert {table[row - 1]["subject"] for row in rows} == {*others}

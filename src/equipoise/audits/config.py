@@ -556,7 +556,7 @@ def load_config(path: str | Path) -> AuditConfig:
 def load_as(path: str | Path, schema: type[SchemaT]) -> SchemaT:
     """Read a configuration file and check it against a schema; errors as of `load_config`."""
     values, source, node = _read_values(path)
-    return _validated(values, schema, source, node)
+    return _validated(values, schema, source, node, base=Path(path).parent)
 
 
 def _read_values(path: str | Path) -> tuple[Any, str, Any]:

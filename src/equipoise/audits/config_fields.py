@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from equipoise.audits.config_yaml import keys, nearest
 from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
+from equipoise.data.files import read_text
 from equipoise.data.labels import Where
 
 if TYPE_CHECKING:
@@ -281,20 +282,33 @@ class RowsConfig(Section):
         Bounds of a number, both allowed values themselves.
     values : list of str
         The texts allowed; any by default. A row must fit all that is named.
+    file : path, optional
+        Text with an allowed value in each line, such as the subjects that `equipoise mitigate`
+        withheld; read where `values` is not given.
     """
 
     min: float | None = None
     max: float | None = None
     values: Labels = ()
+    file: FilePath | None = None
 
     def _check(self) -> None:
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
 
 
-def _rows(value: object) -> object:
-    """Take one text, or a list of them, for the values allowed."""
-    return value if isinstance(value, Mapping | RowsConfig) else {"values": several(value)}
+def _rows(value: object, info: ValidationInfo) -> object:
+    """Take one text, a list of them, or the lines of a file for the values allowed."""
+    if not isinstance(value, Mapping | RowsConfig):
+        return {"values": several(value)}
+    if isinstance(value, RowsConfig) or value.get("file") is None or value.get("values"):
+        return value
+    path = (info.context or {}).get("base", Path()) / file_path(value["file"])
+    text, _ = read_text(path, ".txt", "an allowed value in every line")
+    lines = [*dict.fromkeys(filter(None, map(str.strip, text.splitlines())))]
+    if not lines:
+        raise ValueError(f"no value is in {path}; expected one in every line")
+    return {**value, "values": lines}
 
 
 Filters = Mapping[Name, Annotated[RowsConfig, BeforeValidator(_rows)]]
@@ -303,7 +317,7 @@ Filters = Mapping[Name, Annotated[RowsConfig, BeforeValidator(_rows)]]
 
 def where_of(filters: Filters) -> dict[str, Where]:
     """Return filters as tables take them."""
-    return {name: Where(**dict(one)) for name, one in filters.items()}
+    return {name: Where(one.values, one.min, one.max) for name, one in filters.items()}
 
 
 class ItemsConfig(CsvConfig):

@@ -33,6 +33,7 @@ from equipoise.data.files import hash_file
 from equipoise.data.image_set import Gathered, image_set
 from equipoise.data.tables import NamedFrame, TableSource
 from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
+from equipoise.evidence.pictures import ByName, sorted_by_id
 
 Keys = Sequence[str | None]
 
@@ -55,6 +56,8 @@ class Known:
         Column of the table that names the image.
     labels : polars.DataFrame or None
         One row per image and label, with the columns `image_id` and `label`.
+    captions : polars.DataFrame or None
+        One row per image and caption, with the columns `image_id` and `caption`.
     inputs : mapping
         Per file of annotations: "sha256", "bytes", "rows"; none for a table without rules, which
         the kind reads itself.
@@ -70,6 +73,7 @@ class Known:
     table: NamedFrame | None = None
     id: str = ""
     labels: pl.DataFrame | None = None
+    captions: pl.DataFrame | None = None
     inputs: Mapping[str, FileFacts] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
@@ -165,7 +169,8 @@ def known(
         section=section,
         table=NamedFrame(images.table.rename({ID: id_}), name, left_out),
         id=id_,
-        labels=None if images.labels is None else images.label_table(),
+        labels=images.labels,
+        captions=images.captions,
         inputs={**images.inputs, **_rule_files(section, rules, base)},
         counts={
             "format": images.format,
@@ -309,6 +314,8 @@ def _in_rows(
     path: Path, rows: RowPictures, ids: Sequence[str], keys: Sequence[str], corners: Integers | None
 ) -> Pictures:
     """Return pictures that lie in the rows of tables, by the names of the rows."""
+    if rows.read is not None:
+        return sorted_by_id(str(path), [*ids], ByName(rows.read, tuple(keys)), corners)
     whole = pictures_on_disk(path, image=rows.image, id=rows.id)
     names = whole.ids.tolist()
     if rows.names is not None:

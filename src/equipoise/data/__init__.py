@@ -2,9 +2,11 @@
 
 from equipoise.data.captions import count_captions
 from equipoise.data.formats.celeba import read_celeba
+from equipoise.data.formats.cifar import read_cifar
 from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco_instances
 from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_street
 from equipoise.data.formats.fairface import read_fairface
+from equipoise.data.formats.flickr30k import read_flickr30k
 from equipoise.data.formats.huggingface import read_huggingface
 from equipoise.data.formats.pata import read_pata
 from equipoise.data.formats.reading import (
@@ -141,12 +143,14 @@ __all__ = [
     "load_predictions",
     "load_vectors",
     "read_celeba",
+    "read_cifar",
     "read_class_mapping",
     "read_coco",
     "read_coco_captions",
     "read_coco_instances",
     "read_dollar_street",
     "read_fairface",
+    "read_flickr30k",
     "read_huggingface",
     "read_pata",
     "read_plain",

@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
@@ -88,6 +88,26 @@ class Files:
         """Places whose file is not there; each file is looked for once, and none is opened."""
         there = {path: os.path.exists(path) for path in {*self.paths}}  # noqa: PTH110 - a million
         return tuple(place for place, path in enumerate(self.paths) if not there[path])
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Pictures whose bytes a function returns by their names."""
+
+    picture: Callable[[str], bytes]
+    names: tuple[str, ...]
+
+    def read(self, place: int) -> bytes:
+        """Return the bytes of one picture."""
+        return self.picture(self.names[place])
+
+    def where(self, place: int) -> str:
+        """Return the name of one picture."""
+        return self.names[place]
+
+    def take(self, places: Sequence[int]) -> ByName:
+        """Return some of the pictures."""
+        return replace(self, names=tuple(self.names[place] for place in places))
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,27 @@
 """The configuration of `equipoise mitigate`: one strict schema, the same in YAML and Python."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, field_validator
 
+from equipoise.audits.config import Mapped
 from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.counterfactuals.config import Prefixes
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.trained import Contrastive
 
+WITHHELD = "withheld.txt"
+"""File of the output with a withheld subject in each line, as `where` of an audit reads it."""
+
 
 def _folder(value: str) -> str:
     if value.startswith(".") or any(character in value for character in "/\\:\0"):
         raise ValueError("expected a name that a folder can have, without slashes and colons")
-    if value == "report":
+    if value in ("report", WITHHELD):
         raise ValueError("the report lies in a folder of this name; choose another")
     return value
 
@@ -23,13 +30,16 @@ FolderName = Annotated[Name, AfterValidator(_folder)]
 AnyRecipe = Annotated[Contrastive | PromptEnsemble | MatchedPrompts, Field(discriminator="recipe")]
 
 
-class ImagesConfig(Section):
-    """A table of images: where it is, its ids, and where the files lie."""
+class ImagesConfig(PicturesConfig):
+    """Images as an audit takes them; a table has `image_id` and `path`, and files beside it."""
 
-    table: Table
-    id: Name = "image_id"
-    path: Name = "path"
-    root: FilePath | None = None
+    def located(self) -> PicturesConfig:
+        """Return the section with the columns and the folder of a table."""
+        if self.table is None:
+            return self
+        beside = self.table.parent if isinstance(self.table, Path) else Path()
+        columns = {"id": self.id or "image_id", "path": self.path or "path"}
+        return self.model_copy(update={"root": self.root or beside, **columns})
 
 
 class SetsConfig(ImagesConfig):
@@ -42,23 +52,25 @@ class SetsConfig(ImagesConfig):
 
 
 class PromptsConfig(Section):
-    """Neutral prompts, which name a subject and no attribute."""
+    """Neutral prompts, which name a subject and no attribute: a table, or prefixes."""
 
-    table: Table
+    table: Table | None = None
+    prefixes: Prefixes = "howard_2024"
     prompt: Name = "prompt"
     subject: Name = "subject"
 
 
 class PairsConfig(ImagesConfig):
-    """Images with a caption each."""
+    """Images with a caption each, or a data set with captions."""
 
     caption: Name = "caption"
 
 
 class LabelsConfig(ImagesConfig):
-    """Images with a class each."""
+    """Images with a class each; `names` has what prompts call a class."""
 
     label: Name = "label"
+    names: Mapped | None = None
     templates: Literal[tuple(TEMPLATES)] | Names = "plain"  # type: ignore[valid-type]
 
 
@@ -89,7 +101,7 @@ class Config(LoadConfig):
     model: Name
     floor: Name | None = None
     images: SetsConfig
-    prompts: PromptsConfig
+    prompts: PromptsConfig = PromptsConfig()
     recipes: Annotated[dict[FolderName, AnyRecipe], Field(min_length=1)]
     withheld: Annotated[float, Field(gt=0, lt=1)] | Names = 0.2
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.2

@@ -5,13 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.audits.config_fields import located
+from equipoise.audits.counterfactuals.config import openings
+from equipoise.audits.images import ID, known
 from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress, record
 from equipoise.core.types import FileFacts
-from equipoise.data import ItemSource, load_items, read_table
-from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table, prompts
-from equipoise.mitigate.config import Config, ImagesConfig
+from equipoise.counterfactuals import neutral_prompts
+from equipoise.data import load_items, read_table
+from equipoise.data.problems import match
+from equipoise.evidence import ImageError, Pictures, decode, prompts
+from equipoise.mitigate.config import Config, ImagesConfig, PairsConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.recipe import refuse_occupied
 from equipoise.mitigate.sets import (
@@ -91,15 +96,15 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     zero_shot = []
     for name, labels in config.zero_shot.items():
         pictures, (label,) = read_images(labels, (labels.label,), base, name, inputs)
+        if labels.names is not None:
+            called = [labels.names.get(one, one) for one in label.tolist()]
+            label = np.array([*called, None], dtype=object)[:-1]
         made = prompts(sorted({*label.tolist()}), labels.templates)
         by_class: dict[str, list[str]] = {}
         for text, place in zip(made.texts, made.owner, strict=True):
             by_class.setdefault(made.names[place], []).append(text)
         zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
-    retrieval = []
-    for name, captions in config.retrieval.items():
-        pictures, (caption,) = read_images(captions, (captions.caption,), base, name, inputs)
-        retrieval.append(RetrievalSet(name, pictures, caption))
+    retrieval = [_pairs(name, one, base, inputs) for name, one in config.retrieval.items()]
     split = _split(config, images)
     counts = {
         "images": len(images),
@@ -117,10 +122,11 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
 def _texts(
     config: Config, images: ImageSets, base: Path, inputs: dict[str, FileFacts]
 ) -> dict[str, SubjectTexts]:
-    about = config.prompts
-    table = read_table(
-        located(about.table, base), texts=(about.prompt, about.subject), role="prompts"
-    )
+    about, given = config.prompts, located(config.prompts.table, base)
+    if given is None:
+        made = neutral_prompts(images.subjects, openings(about.prefixes))
+        given = made.rename_columns([about.prompt, about.subject])
+    table = read_table(given, texts=(about.prompt, about.subject), role="prompts")
     inputs[table.name] = table.digest
     neutral: dict[str, dict[str, None]] = {}
     rows = zip(table.texts[about.subject], table.texts[about.prompt], strict=True)
@@ -146,6 +152,19 @@ def _texts(
     }
 
 
+def _pairs(
+    name: str, config: PairsConfig, base: Path, inputs: dict[str, FileFacts]
+) -> RetrievalSet:
+    """Read images with captions: of a column, or those of a data set, of which one has several."""
+    own = config.format is not None and known(config.located(), base, place=name).captions
+    if not isinstance(own, pl.DataFrame):
+        pictures, (caption,) = read_images(config, (config.caption,), base, name, inputs)
+        return RetrievalSet(name, pictures, caption)
+    pictures, _ = read_images(config, (), base, name, inputs)
+    rows = match(own[ID], pl.Series(ID, pictures.pictures.ids, dtype=pl.String))
+    return RetrievalSet(name, pictures, own["caption"].to_numpy(), image=rows)
+
+
 def _split(config: Config, images: ImageSets) -> Split:
     subjects, withheld = images.subjects, config.withheld
     if isinstance(withheld, float):
@@ -164,31 +183,36 @@ class TableImages:
     pictures : Pictures
     rows : ndarray of int64, shape (n,)
         Row of each in its table, from 1.
-    column : str
+    column : str or None
         Column of the paths.
     """
 
     pictures: Pictures
     rows: Integers
-    column: str
+    column: str | None
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def __getitem__(self, place: int) -> Any:
+        crop = None if self.pictures.crops is None else self.pictures.crops[place]
         try:
-            return decode(self.content(place))
+            return decode(self._read(place), crop=crop)
         except ImageError as error:
             raise self._refused(place, f"cannot be decoded: {error.reason}") from error
 
     def content(self, place: int) -> bytes:
-        """Return the bytes of an image's file.
+        """Return the bytes of an image's file, and of its crop.
 
         Raises
         ------
         DataError
             When it cannot be read.
         """
+        crops = self.pictures.crops
+        return self._read(place) + (b"" if crops is None else crops[place].tobytes())
+
+    def _read(self, place: int) -> bytes:
         try:
             return self.pictures.read(place)
         except OSError as error:
@@ -229,31 +253,30 @@ def read_images(
     *,
     optional: Sequence[str] = (),
 ) -> tuple[TableImages, list[Objects]]:
-    """Read a table of images, sorted by id: images, and columns; only optional ones have gaps.
+    """Read images, sorted by id: images, and columns; only optional ones have gaps.
 
     Raises
     ------
+    ConfigError
+        When the configuration doesn't say where the files are.
     DataError
         When the table cannot be read, or a cell is missing.
     """
-    table = located(config.table, base)
-    wanted = tuple(dict.fromkeys((config.path, *columns)))
-    items = load_items(ItemSource(table, config.id, (*wanted, *optional)), what=what)
+    section = config.located()
+    every = (*columns, *optional)
+    about = known(section, base, columns=every, place=what)
+    paths = () if section.table is None else (str(section.path),)
+    wanted = tuple(dict.fromkeys((*paths, *columns)))
+    items = load_items(about.source(base, (*wanted, *optional)), what=what)
     for name in wanted:
         # "nan" is how a table of numbers writes nothing.
         missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]
         if any(missing):
-            row = missing.index(True) + 1
+            row = int(items.places[missing.index(True)]) + 1
             raise DataError("a cell is missing", file=items.name, column=name, row=row)
+    if about.pictures is None:
+        raise ConfigError(f"{what}.root: required, and missing: the folder of the images")
     order = np.argsort(items.ids.astype(str), kind="stable")
-    beside = table.parent if isinstance(table, Path) else base
-    pictures = pictures_of_table(
-        items.ids[order].tolist(),
-        items.columns[config.path][order].tolist(),
-        root=beside if config.root is None else base / config.root,
-        name=items.name,
-        column=config.path,
-    )
-    images = TableImages(pictures, order + 1, config.path)
-    inputs.update(items.inputs)
-    return images, [items.columns[name][order] for name in (*columns, *optional)]
+    images = TableImages(about.pictures, items.places[order] + 1, section.path)
+    inputs.update(about.inputs or items.inputs)
+    return images, [items.columns[name][order] for name in every]

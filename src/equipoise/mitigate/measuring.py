@@ -122,16 +122,19 @@ class RetrievalSet:
     ----------
     name : str
     images : sequence of n images
-    caption : ndarray of str objects, shape (n,)
-        Of each image; a text that stands there for several images belongs to each of them.
+    caption : ndarray of str objects, shape (m,)
+        A text that stands there for several images belongs to each of them.
     about : ndarray of str objects, shape (n,), optional
         Subject of each image, so that a model can be measured on some subjects alone.
+    image : ndarray of int64, shape (m,), optional
+        Row of each caption's image; each image has one caption, in order, unless given.
     """
 
     name: str
     images: Any
     caption: Objects
     about: Objects | None = None
+    image: Positions | None = None
 
 
 @record
@@ -276,7 +279,7 @@ def _recalls(
 ) -> Numbers:
     texts, own = np.unique(pairs.caption.astype(str), return_inverse=True)
     relevant = np.zeros((len(pairs.images), len(texts)), dtype=bool)
-    relevant[np.arange(len(own)), own] = True
+    relevant[np.arange(len(own)) if pairs.image is None else pairs.image, own] = True
     scores = _cosines(model, pairs.images, text_vectors(model, texts.tolist()), progress)
     rows = np.arange(len(scores)) if pairs.about is None else _rows(pairs.about, only)
     about = relevant[rows].any(axis=0)

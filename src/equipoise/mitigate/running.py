@@ -14,7 +14,7 @@ import pyarrow as pa
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError, Progress
 from equipoise.core.types import Json
-from equipoise.mitigate.config import Config
+from equipoise.mitigate.config import WITHHELD, Config
 from equipoise.mitigate.loading import Loaded, check_images, load
 from equipoise.mitigate.measuring import (
     ALPHA,
@@ -186,7 +186,11 @@ def run(
     if config.floor is not None:
         other = config.model_copy(update={"model": config.floor, "revision": None})
         floor = _opened(other, base)
-    job = _Job(loaded.split, loaded.training, base / config.output)
+    out = base / config.output
+    out.mkdir(parents=True, exist_ok=True)
+    subjects = "".join(f"{subject}\n" for subject in loaded.split.withheld)
+    (out / WITHHELD).write_text(subjects, encoding="utf-8")
+    job = _Job(loaded.split, loaded.training, out)
     test = loaded.test.of(loaded.split.withheld)
     return _assessed(encoder, floor, config.recipes, [job], test, config.seed, progress)
 

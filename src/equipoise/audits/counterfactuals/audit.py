@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from equipoise.audits.audit import audit_kind, runs_models
-from equipoise.audits.counterfactuals.config import Config
+from equipoise.audits.counterfactuals.config import Config, openings
 from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
 from equipoise.audits.engines.rankings.config import QueriesConfig
 from equipoise.audits.engines.rankings.scores import RankingData
@@ -98,7 +98,7 @@ def _neutral(config: Config, images: Items) -> QueriesConfig:
             f"data.subject: no image has a {column!r}; name the column of what images show"
         )
     try:
-        table = neutral_prompts(subjects, config.openings)
+        table = neutral_prompts(subjects, openings(config.prefixes))
     except InputError as error:
         raise ConfigError(f"prefixes: {error}") from None
     return QueriesConfig(table=table, id="prompt", subject="subject")

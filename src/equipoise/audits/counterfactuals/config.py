@@ -36,6 +36,14 @@ Prefixes = Annotated[
 """Name of the list of prefixes, or prefixes."""
 
 
+def openings(prefixes: str | tuple[str, ...]) -> Sequence[str]:
+    """Return prefixes, those of a list by its name."""
+    if isinstance(prefixes, str):
+        found: Sequence[str] = lexicon(prefixes).content["prefixes"]
+        return found
+    return prefixes
+
+
 class DataConfig(rankings.DataConfig):
     """The counterfactual sets.
 
@@ -77,14 +85,6 @@ class Config(RankingAudit):
     data: DataConfig
     prefixes: Prefixes = "howard_2024"
     ranking: ProtocolConfig = ProtocolConfig()
-
-    @property
-    def openings(self) -> Sequence[str]:
-        """The prefixes themselves."""
-        if isinstance(self.prefixes, str):
-            found: Sequence[str] = lexicon(self.prefixes).content["prefixes"]
-            return found
-        return self.prefixes
 
     def _check(self) -> None:
         super()._check()

@@ -39,7 +39,7 @@ R = TypeVar("R", bound=Callable[..., ImageSet])
 
 @dataclass(frozen=True)
 class RowPictures:
-    """Pictures that lie in the rows of Parquet or Arrow files.
+    """Pictures that lie in the rows of Parquet or Arrow files, or in files of a format's own.
 
     Attributes
     ----------
@@ -49,11 +49,14 @@ class RowPictures:
         Column of their ids.
     names : callable or None
         Returns the ids of the images by row, where no column has them.
+    read : callable or None
+        Returns the bytes of an image by its id, where they aren't in a column; raises OSError.
     """
 
     image: str = "image"
     id: str | None = None
     names: Callable[[], Sequence[str]] | None = None
+    read: Callable[[str], bytes] | None = None
 
 
 Files = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]]
