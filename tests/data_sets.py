@@ -108,11 +108,16 @@ def visual_genome(folder, each=110):
     write_json(folder / "visual_genome" / "objects.json", objects)
 
 
-def image_search(folder, each=10):
-    """Folders of queries and regions: `each` picture of every query and region."""
+def image_search(folder, each=16):
+    """Folders of queries and regions, and `faces.csv` as `equipoise faces` writes it."""
+    rows = [["image_id", "query", "region", "face", "faces", "left", "top", "right", "bottom"]]
     kinds = [*product(("CEO", "Nurse"), ("WANA", "NA", "EA"), range(each))]
     for number, (query, region, copy) in enumerate(kinds):
-        _put(folder / "images" / query / region / f"{copy}.jpg", number)
+        name = f"{query}/{region}/{copy}.jpg"
+        found = ["yes", 1, 2, 2, 14, 14] if copy else ["no", 0, "", "", "", ""]
+        rows.append([name, query, region, *found])
+        _put(folder / "images" / name, number)
+    write_csv(folder / "faces.csv", rows)
 
 
 def people_by_region(folder, each=4):

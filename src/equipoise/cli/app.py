@@ -31,6 +31,7 @@ _COMMANDS = {
     "review": "review",
     "causes": "causes",
     "label": "label",
+    "faces": "faces",
     "counterfactuals": "counterfactuals",
     "augment": "mitigate",
     "mitigate": "mitigate",

@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.core import Bytes, Integers, ModelError
+from equipoise.evidence.pictures import ImageError, Pictures, decode
 from equipoise.models import runtimes
 
 _CASCADE = "haarcascade_frontalface_default.xml"
+_CORNERS = ("left", "top", "right", "bottom")
+_NO_BOX = (None,) * len(_CORNERS)
 
 
 def find_faces(image: Bytes, *, hits: int = 5) -> Integers:
@@ -57,3 +61,39 @@ def _cascade() -> tuple[Any, Any]:
             "(pip install 'opencv-python-headless<5'), or name columns of boxes"
         )
     return cv2, cv2.CascadeClassifier(str(Path(cv2.data.haarcascades) / _CASCADE))
+
+
+def largest_faces(pictures: Pictures, *, margin: float = 0.0) -> pl.DataFrame:
+    """Return the largest face of each picture.
+
+    Parameters
+    ----------
+    pictures : Pictures
+    margin : float
+        Share of a face's width and height that is added on each side, within the picture.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per picture, in their order: `image_id`; `face`: "yes", "no", or "unreadable";
+        `faces`, how many there are; `left`, `top`, `right` and `bottom` of the largest, in pixels
+        of the picture turned upright, null where there is none.
+    """
+    rows = []
+    for place, name in enumerate(pictures.ids.tolist()):
+        try:
+            image = decode(pictures.read(place))
+        except (OSError, ImageError):
+            rows.append((name, "unreadable", 0, *_NO_BOX))
+            continue
+        boxes = find_faces(image)
+        sides = boxes[:, 2:] - boxes[:, :2]
+        box = _NO_BOX
+        if len(boxes):
+            largest = int(sides.prod(axis=1).argmax())
+            added = np.rint(margin * sides[largest]).astype(np.int64)
+            low = np.maximum(boxes[largest, :2] - added, 0)
+            box = (*low.tolist(), *np.minimum(boxes[largest, 2:] + added, image.shape[1::-1]))
+        rows.append((name, "yes" if len(boxes) else "no", len(boxes), *box))
+    schema = {"image_id": pl.String, "face": pl.String, "faces": pl.Int64}
+    return pl.DataFrame(rows, schema | dict.fromkeys(_CORNERS, pl.Int64), orient="row")

@@ -108,6 +108,8 @@ class Study(Section):
         and `${name}` for a list of words.
     words : mapping of str to WordsConfig
         Tables of words by file name.
+    files : mapping of str to str
+        Further files by name, such as a plan of what to collect.
     tables : list of SourceTable
         What the report shows beside the source.
     """
@@ -122,6 +124,7 @@ class Study(Section):
     reproduces: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
     configs: Annotated[Mapping[Name, Name], Field(min_length=1)]
     words: Mapping[Name, WordsConfig] = Field(default_factory=dict)
+    files: Mapping[Name, Name] = Field(default_factory=dict)
     tables: Annotated[tuple[SourceTable, ...], Field(strict=False)] = ()
 
 
@@ -139,7 +142,7 @@ def read_study(name: str) -> Study:
 
 
 def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
-    """Return the files that start a study: configurations, the main one first, and words.
+    """Return the files that start a study: configurations, the main one first, words and others.
 
     Parameters
     ----------
@@ -171,7 +174,7 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     for file, words in study.words.items():
         rows = [(word, name) for name, listed in words.by_list.items() for word in listed]
         written[path.with_name(file)] = _csv(rows)
-    return written
+    return written | {path.with_name(file): text for file, text in study.files.items()}
 
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"

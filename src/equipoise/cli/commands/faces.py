@@ -1,0 +1,86 @@
+"""`equipoise faces`: find the faces in a folder of images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from equipoise.cli.outputs import check_output, write_output
+from equipoise.cli.terminal import PATH, json_option, say_json, say_values
+from equipoise.core.types import Json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@click.command("faces", epilog="Example: equipoise faces images --level query --level region")
+@click.argument("folder", type=PATH)
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    metavar="NAME",
+    help="Column that the folders inside FOLDER make, the outermost first; can be repeated.",
+)
+@click.option(
+    "--ledger",
+    type=PATH,
+    metavar="FILE",
+    help="Table with the columns to add, such as query, country, rank and date.",
+)
+@click.option(
+    "--file",
+    default="file",
+    show_default=True,
+    metavar="COLUMN",
+    help="Of the ledger: path of the image inside FOLDER.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(min=0.0),
+    default=0.0,
+    show_default=True,
+    help="Share of a face that is added on each side.",
+)
+@click.option("--out", type=PATH, default=Path("faces.csv"), show_default=True, metavar="FILE")
+@json_option
+def faces_command(
+    folder: Path,
+    levels: tuple[str, ...],
+    ledger: Path | None,
+    file: str,
+    margin: float,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Find the largest face of each image of FOLDER, and write a table that audits read.
+
+    The table has image_id (the path inside FOLDER), face (yes, no, unreadable), faces, and the
+    corners of the largest face: left, top, right, bottom.
+    """
+    from equipoise.audits.config_images import PicturesConfig
+    from equipoise.audits.images import known
+    from equipoise.data.formats.reading import read_plain
+    from equipoise.data.tables import open_table
+    from equipoise.explain.faces import largest_faces
+
+    check_output(out)
+    images = known(PicturesConfig(folder=folder.absolute(), levels=levels), Path())
+    pictures = images.need_pictures("faces")
+    assert images.table is not None  # noqa: S101 - of a folder there is one
+    table: pl.DataFrame = images.table.frame
+    facts: dict[str, Json] = {"table": str(out), "images": len(pictures)}
+    if ledger is not None:
+        names = [name for name in open_table(ledger).names if name not in (file, *table.columns)]
+        rows = read_plain(ledger, id=file, columns=names).table
+        facts["images without a row of the ledger"] = table.join(rows, "image_id", "anti").height
+        facts["rows of the ledger without an image"] = rows.join(table, "image_id", "anti").height
+        table = table.join(rows, "image_id", "left", maintain_order="left")
+    found = largest_faces(pictures, margin=margin)
+    table = table.join(found, "image_id", "left", maintain_order="left")
+    write_output(out, table.write_csv())
+    shares = table.group_by([*levels, "face"], maintain_order=True).len("images")
+    facts["faces"] = shares.sort([*levels, "face"]).to_dicts()
+    (say_json if as_json else say_values)(facts)
