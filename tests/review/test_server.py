@@ -158,7 +158,7 @@ def test_thumbnails_stay_within_their_limit(run):
     made = Thumbnails(Examples.of(run), limit=5_000)
     first = made.get(0, 240)
     for place in range(60):
-        made.get(place, 240, blurred=bool(place % 2))
+        made.get(place, 240, hide="all" if place % 2 else None)
         assert made.size <= 5_000
     assert made.get(0, 240) == first
 

@@ -51,7 +51,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.types import FileFacts, Json
-from equipoise.evidence import with_every_column, write_examples
+from equipoise.evidence import Pictures, with_every_column, write_examples
 from equipoise.report.result import Result
 from equipoise.stats import Resampling
 
@@ -309,6 +309,17 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         A model without a table has all images behind each finding.
         """
         return {}
+
+    def pictured(
+        self, config: ConfigT, data: DataT, models: Models
+    ) -> tuple[Objects, Sequence[Groups], Sequence[Pictures]]:
+        """Return the ids of the images that `examples` count, their groups, and their pictures.
+
+        There are no pictures where the config doesn't say where they are.
+        """
+        known = models.sets.get(IMAGES)
+        pictures = None if known is None else known.pictures
+        return data.ids, self.groups(config, data), () if pictures is None else (pictures,)
 
     def compare(
         self,
@@ -755,8 +766,9 @@ def save(inputs: AnyInputs, folder: Path) -> None:
     config, data = inputs.config, inputs.data
     audit = audit_of(config.audit)
     audit.save(folder, data)
-    images = inputs.models.sets.get("images")
-    pictures = None if images is None else images.pictures
-    if pictures is not None:
-        groups, seed = audit.groups(config, data), config.resampling.seed
-        write_examples(folder, data.ids, groups, pictures, inputs.examples, seed)
+    known = inputs.models.sets.get(IMAGES)
+    boxes = None if known is None else known.boxes
+    ids, groups, pictures = audit.pictured(config, data, inputs.models)
+    if pictures:
+        seed = config.resampling.seed
+        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)

@@ -1,7 +1,7 @@
 """Pictures behind the leading findings: drawn from each group, small, blurred on request."""
 
 import io
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.evidence import Pictures
+from equipoise.evidence.examples import CAPTION, WRONG
 from equipoise.evidence.pictures import decode
 from equipoise.explain.faces import find_faces
 from equipoise.explain.overlays import WHOLE, blurred
@@ -58,10 +59,6 @@ class GroupExamples:
     what: str = "images"
 
 
-# Outcomes that explain a finding best, together; otherwise the first in alphabetical order.
-_WRONG = ("false alarm", "miss")
-
-
 def _examples_of(
     every: Mapping[str, pl.DataFrame], ids: Objects, finding: Finding, members: Collection[str]
 ) -> GroupExamples:
@@ -81,18 +78,12 @@ def _examples_of(
         return GroupExamples(dict.fromkeys(members, ""))
     whole = not (rows["subject"] == finding.subject).any()
     own = rows if whole else rows.filter(pl.col("subject") == finding.subject)
-    # Of all classes together, a wrong image is there as a miss already.
-    wrong = own.filter(pl.col("outcome").is_in(_WRONG[1:] if whole else _WRONG))
+    # Wrong images explain a finding best. Of all classes together, each is there as a miss already.
+    wrong = own.filter(pl.col("outcome").is_in(WRONG[1:] if whole else WRONG))
     outcome = own["outcome"].min()
     shown = wrong if wrong.height else own.filter(pl.col("outcome") == outcome)
-    missed = pl.format("{}, predicted {}", "subject", "label")
-    caption = (
-        pl.when(pl.col("outcome") == "false alarm")
-        .then(pl.format("{}, predicted {}", "label", "subject"))
-        .when(pl.col("outcome") == "miss")
-        .then(missed)
-        .otherwise(pl.col("subject") if whole else pl.lit(""))
-    )
+    plain = pl.col("subject") if whole else pl.lit("")
+    caption = pl.when(pl.col("outcome").is_in(WRONG)).then(CAPTION).otherwise(plain)
     named = zip(
         ids[shown["place"].to_numpy()].tolist(), shown.select(caption).to_series(), strict=True
     )
@@ -198,24 +189,56 @@ def _small(pictures: Pictures, place: int, blur: Literal["faces", "all"] | None)
         return None
 
 
-def small_jpeg(pixels: Bytes, side: int, blur: Literal["faces", "all"] | None = None) -> bytes:
+Hidden = Literal["faces", "outside", "all"]
+"""What of a picture is blurred; "outside": all but its boxes."""
+
+
+def small_jpeg(
+    pixels: Bytes,
+    side: int,
+    blur: Hidden | None = None,
+    boxes: Sequence[Sequence[float]] = (),
+) -> bytes:
     """Return a picture as a JPEG without metadata, its longer side at most `side` pixels.
 
     Parameters
     ----------
     pixels : ndarray of uint8, shape (height, width, 3)
     side : int
-    blur : "faces", "all" or None
+    blur : "faces", "outside", "all" or None
         What to hide. A picture in which no face is found is hidden whole.
+    boxes : sequence of four float each
+        Left, top, right and bottom in pixels of what is outlined; a smaller picture is enlarged.
     """
-    from PIL import Image
+    from PIL import Image, ImageDraw, ImageOps
 
     picture = Image.fromarray(pixels)
+    width, height = picture.size
     picture.thumbnail((max(side, SEARCHED), max(side, SEARCHED)))
-    boxes = [WHOLE] if blur == "all" else _faces(np.asarray(picture)) if blur else []
+    hidden = _faces(np.asarray(picture)) if blur == "faces" else [WHOLE] if blur else []
+    if boxes:
+        picture = ImageOps.contain(picture, (side, side))
     picture.thumbnail((side, side))
+    clear = np.asarray(picture)
+    shown = blurred(clear, hidden)
+    across, down = picture.width / width, picture.height / height
+    edges = [
+        (round(left * across), round(top * down), round(right * across), round(bottom * down))
+        for left, top, right, bottom in boxes
+    ]
+    if blur == "outside":
+        for left, top, right, bottom in edges:
+            shown[max(top, 0) : bottom, max(left, 0) : right] = clear[
+                max(top, 0) : bottom, max(left, 0) : right
+            ]
+    picture = Image.fromarray(shown)
+    pen = ImageDraw.Draw(picture)
+    for left, top, right, bottom in edges:
+        # Dark and bright side by side stand out from any picture.
+        pen.rectangle((left - 2, top - 2, right + 1, bottom + 1), outline=(0, 0, 0), width=2)
+        pen.rectangle((left - 1, top - 1, right, bottom), outline=(255, 214, 10), width=1)
     data = io.BytesIO()
-    Image.fromarray(blurred(np.asarray(picture), boxes)).save(data, "JPEG", quality=QUALITY)
+    picture.save(data, "JPEG", quality=QUALITY)
     return data.getvalue()
 
 

@@ -58,6 +58,8 @@ class Known:
         One row per image and label, with the columns `image_id` and `label`.
     captions : polars.DataFrame or None
         One row per image and caption, with the columns `image_id` and `caption`.
+    boxes : polars.DataFrame or None
+        Boxes of labels, see `ImageSet`.
     inputs : mapping
         Per file of annotations: "sha256", "bytes", "rows"; none for a table without rules, which
         the kind reads itself.
@@ -74,6 +76,7 @@ class Known:
     id: str = ""
     labels: pl.DataFrame | None = None
     captions: pl.DataFrame | None = None
+    boxes: pl.DataFrame | None = None
     inputs: Mapping[str, FileFacts] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
@@ -171,6 +174,7 @@ def known(
         id=id_,
         labels=images.labels,
         captions=images.captions,
+        boxes=images.boxes,
         inputs={**images.inputs, **_rule_files(section, rules, base)},
         counts={
             "format": images.format,

@@ -1,6 +1,6 @@
 """Run directories: evidence on disk, whole or not there at all."""
 
-from equipoise.evidence.examples import with_every_column, write_examples
+from equipoise.evidence.examples import read_pictures, with_every_column, write_examples
 from equipoise.evidence.extraction import (
     Extraction,
     Pending,
@@ -65,6 +65,7 @@ __all__ = [
     "pictures_of_table",
     "pictures_on_disk",
     "prompts",
+    "read_pictures",
     "read_predictions",
     "relist",
     "with_every_column",

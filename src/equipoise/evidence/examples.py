@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from equipoise.core import Groups, Objects
-from equipoise.core.files import write_table
-from equipoise.evidence.pictures import Files, Pictures
+from equipoise.core.files import read_regular, write_table
+from equipoise.evidence.pictures import Files, Pictures, Rows, rows_of
 from equipoise.evidence.predictions import file_name
 from equipoise.stats.streams import stream
 
 FOLDER = "examples"
 """Folder of a run with its examples."""
 IMAGES = "images.parquet"
+BOXES = "boxes.parquet"
 GROUPS = "groups: "
 """What the columns of groups begin with; the name of the attributes follows."""
 COLUMNS = {
@@ -27,17 +29,34 @@ COLUMNS = {
     "label": pl.String(),
     "score": pl.Float32(),
 }
+LABELLED = ("true positive", "miss", "no answer")
+"""Outcomes of images that have the label, whatever the model says of them."""
+WRONG = ("false alarm", "miss")
+_WRONG_AS = (
+    pl.when(pl.col("outcome") == "false alarm")
+    .then(pl.format("{}, predicted {}", "label", "subject"))
+    .when(pl.col("outcome") == "miss")
+    .then(pl.format("{}, predicted {}", "subject", "label"))
+)
+_WRONG_ONLY = pl.when(pl.col("outcome").is_in(WRONG)).then("outcome")
+CAPTION = pl.coalesce(_WRONG_AS, _WRONG_ONLY, "label", "subject", "outcome")
+"""What an image is and was taken for; its outcome where the model names no other label."""
+CORNERS = ("left", "top", "right", "bottom")
 # Texts repeat: a file has each once.
 _SMALL = pl.col("subject", "outcome", "label").cast(pl.Categorical())
+# Where a picture is: its file, relative to the run, and its row and column in a file of several.
+_PLACE = {"file": pl.String(), "row": pl.UInt32(), "column": pl.String()}
+_CROP = dict.fromkeys(CORNERS, pl.Int32())
 
 
 def write_examples(
     run: Path,
     ids: Objects,
     groups: Sequence[Groups],
-    pictures: Pictures,
+    pictures: Sequence[Pictures],
     rows: Mapping[str, pl.DataFrame],
     seed: int,
+    boxes: pl.DataFrame | None = None,
 ) -> None:
     """Write the images of a run, and a table of examples for each model.
 
@@ -48,19 +67,24 @@ def write_examples(
     ids : ndarray of str objects, shape (n,)
     groups : sequence of Groups
         Groups of the n images, for each choice of attributes.
-    pictures : Pictures
+    pictures : sequence of Pictures
         Where the files are; paths are kept relative to the run.
     rows : mapping of str to polars.DataFrame
         By model, see `with_every_column`: `place` among `ids`, `subject`, `outcome`, `label` and
         `score`.
     seed : int
         Of the random order in which images are shown.
+    boxes : polars.DataFrame, optional
+        Boxes of labels, see `ImageSet`.
     """
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
     table = pl.DataFrame({"image_id": pl.Series(ids.tolist(), dtype=pl.String)})
+    located = pl.concat(_located(one, run) for one in pictures)
     order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
-    table = table.with_columns(pl.Series("order", order), _files(table["image_id"], pictures, run))
+    table = table.with_columns(pl.Series("order", order)).join(
+        located, on="image_id", how="left", maintain_order="left"
+    )
     for one in groups:
         names = np.array([*one.names, None], dtype=object)[one.codes]
         table = table.with_columns(
@@ -69,20 +93,23 @@ def write_examples(
     write_table(table.to_arrow(), folder / IMAGES)
     for model, own in rows.items():
         write_table(own.with_columns(_SMALL).to_arrow(), folder / file_name(model))
+    if boxes is not None:
+        places = table.select("image_id", place=pl.int_range(pl.len(), dtype=pl.UInt32))
+        right, bottom = pl.col("left") + pl.col("width"), pl.col("top") + pl.col("height")
+        own = boxes.with_columns(pl.col("label").cast(pl.Categorical), right=right, bottom=bottom)
+        own = own.join(places, on="image_id").select("place", "label", *CORNERS)
+        write_table(own.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
 
 
 def with_every_column(rows: pl.DataFrame) -> pl.DataFrame:
     """Return examples with nulls in the columns that they lack."""
     missing = [pl.lit(None).alias(name) for name in COLUMNS if name not in rows.columns]
     kinds = [pl.col(name).cast(kind) for name, kind in COLUMNS.items()]
-    return rows.with_columns(missing).select(kinds)
+    return rows.with_columns(missing).select(kinds).with_columns(pl.col("score").fill_nan(None))
 
 
-def _files(ids: pl.Series, pictures: Pictures, run: Path) -> pl.Series:
-    """Return the file of each image relative to the run; null where it is no file of its own."""
-    none = pl.Series("file", [None] * len(ids), pl.String)
-    if not isinstance(pictures.source, Files):
-        return none
+def _located(pictures: Pictures, run: Path) -> pl.DataFrame:
+    """Return where each picture is, and what is cut out of it."""
     folders: dict[str, str] = {}
 
     def near(path: str) -> str:
@@ -91,11 +118,71 @@ def _files(ids: pl.Series, pictures: Pictures, run: Path) -> pl.Series:
             folders[folder] = os.path.relpath(folder or ".", run)
         return f"{folders[folder]}/{name}"
 
-    files = pl.DataFrame(
-        {
-            "image_id": pl.Series(pictures.ids.tolist(), dtype=pl.String),
-            "file": pl.Series([*map(near, pictures.source.paths)], dtype=pl.String),
-        }
-    )
-    return ids.to_frame("image_id").join(files, on="image_id", how="left",
-                                         maintain_order="left")["file"]  # fmt: skip
+    source, n = pictures.source, len(pictures)
+    files: Sequence[str | None] = [None] * n
+    rows: Sequence[int | None] = [None] * n
+    column = None
+    if isinstance(source, Files):
+        files = [*map(near, source.paths)]
+    elif isinstance(source, Rows):
+        found = [*map(source.address, range(n))]
+        files, rows = [near(path) for path, _ in found], [row for _, row in found]
+        column = source.column
+    cells = {"image_id": pictures.ids.tolist(), "file": files, "row": rows, "column": [column] * n}
+    table = pl.DataFrame(cells, {"image_id": pl.String(), **_PLACE})
+    if pictures.crops is None:
+        return table.with_columns(pl.lit(None, kind).alias(name) for name, kind in _CROP.items())
+    return table.hstack(pl.DataFrame(pictures.crops, [*CORNERS]).cast(_CROP))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Pictures where a run says they are: `file`, `row` and `column` of each."""
+
+    run: Path
+    table: pl.DataFrame
+
+    def read(self, place: int) -> bytes:
+        """Return the bytes of one picture."""
+        file, row, column = self.table.row(place)
+        if file is None:
+            raise OSError("nothing says where the image is")
+        if row is None:
+            return read_regular(str(self.run / file))
+        return rows_of([self.run / file], column).take([row]).read(0)
+
+    def where(self, place: int) -> str:
+        """Return the file and row of one picture."""
+        file, row, _ = self.table.row(place)
+        return f"{self.run / (file or '')}" + ("" if row is None else f", row {row}")
+
+    def take(self, places: Sequence[int]) -> _Kept:
+        """Return some of the pictures."""
+        return _Kept(self.run, self.table[[*places]])
+
+
+def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:
+    """Return where the pictures of a run are: those of some places, or all.
+
+    Parameters
+    ----------
+    run : Path
+        With the images that `write_examples` wrote.
+    places : sequence of int, optional
+        Sorted rows of the images.
+
+    Raises
+    ------
+    OSError
+        If the run lists no images.
+    """
+    table = pl.scan_parquet(run / FOLDER / IMAGES, row_index_name="place")
+    if places is not None:
+        table = table.filter(pl.col("place").is_in([*places]))
+    own = table.select("image_id", *_PLACE, *_CROP).collect()
+    cut = own.select(CORNERS)
+    known = cut["left"].count()
+    # An image without a file has no crop, either, and can't be read.
+    crops = cut.fill_null(0).cast(pl.Int64).to_numpy() if known else None
+    ids = np.array([*own["image_id"], None], dtype=object)[:-1]
+    return Pictures(str(run), ids, _Kept(run, own.select(*_PLACE)), crops)

@@ -347,6 +347,16 @@ class Rows:
         file, _, row = self._found(place)
         return f"row {row} of {file.path}"
 
+    @cached_property
+    def _starts(self) -> dict[TableFile, int]:
+        """The number of the first row of each file."""
+        return {file: first for first, file, _ in reversed(self.stretches)}
+
+    def address(self, place: int) -> tuple[str, int]:
+        """Return the file of one picture, and its row there."""
+        file, _, _ = self._found(place)
+        return file.path, self.places[place] - self._starts[file]
+
     def take(self, places: Sequence[int]) -> Rows:
         """Return some of the pictures."""
         return replace(self, places=tuple(self.places[place] for place in places))

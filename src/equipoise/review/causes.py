@@ -32,6 +32,7 @@ from equipoise.data import ArraySource, Items, load_vectors
 from equipoise.data.problems import listed
 from equipoise.data.tables import as_numbers, as_text, is_numbers, open_table, spells_numbers
 from equipoise.evidence import LABELS, Pictures, decode, keep_labels
+from equipoise.evidence.examples import LABELLED
 from equipoise.evidence.pictures import picture_facts
 from equipoise.metrics import correlation, cramers_v, rank_causes
 from equipoise.metrics.counts.causes import How
@@ -219,7 +220,8 @@ def _of_predictions(run: Path, _: AuditResult, finding: Finding) -> Disparity:
 
 def _of_concept(run: Path, result: AuditResult, finding: Finding) -> Disparity:
     examples = Examples.of(run)
-    rows = examples.rows(finding.model, finding.subject).filter(outcome="labelled")
+    rows = examples.rows(finding.model, finding.subject)
+    rows = rows.filter(pl.col("outcome").is_in(LABELLED))
     outcome = np.full(len(examples), np.nan)
     outcome[rows["place"].to_numpy()] = rows["score"].to_numpy()
     section = result.manifest.resolved.get("data")
@@ -321,7 +323,7 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
         if name in columns:
             found.values[name] = columns[name]()
         elif name in (*_OF_PICTURES, *_OF_BOXES):
-            found.values[name] = _of_picture(name, config, run, disparity.ids, sources.folder)
+            found.values[name] = _of_picture(name, run, disparity.ids, sources.folder)
         else:
             expected = (*columns, *_OF_PICTURES, *_OF_BOXES)
             raise ConfigError(f"--cause {name}: expected one of {', '.join(expected)}")
@@ -430,11 +432,9 @@ def _weights(run: Path, disparity: Disparity, question: str, values: _Values) ->
     return weights
 
 
-def _of_picture(
-    name: str, config: AuditConfig, run: Path, ids: Objects, folder: Path | None
-) -> Floats:
+def _of_picture(name: str, run: Path, ids: Objects, folder: Path | None) -> Floats:
     """Return a number of each picture, NaN where it can't be read."""
-    pictures = find_pictures(config, run, folder)
+    pictures = find_pictures(run, folder)
     places = places_of(pictures)
     row = np.array([places.get(one, -1) for one in ids.tolist()])
     own = pictures.take(row[row >= 0].tolist())

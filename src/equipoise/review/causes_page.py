@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlencode
 import polars as pl
 
 from equipoise.core import Finding, record
+from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.causes import Cell
 from equipoise.review.causes import read_rankings
 from equipoise.review.coding import (
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 MEDIUM = "medium"
 # Bytes of an answer, and characters of a coder's name, beyond which it's no answer of the form.
 _MOST_BYTES, _LONGEST = 20_000, 80
-# What an image is where the model's prediction is left aside: it has the label.
-_LABELLED = ("true positive", "miss", "no answer", "labelled")
 
 
 @record
@@ -171,9 +170,7 @@ class CausesPages:
     def _places(self, finding: Finding) -> list[int]:
         """Return the images with the label of a finding, in the run's random order."""
         rows = self.examples.rows(finding.model, finding.subject)
-        places = rows.filter(pl.col("outcome").is_in(_LABELLED))["place"].unique(
-            maintain_order=True
-        )
+        places = rows.filter(pl.col("outcome").is_in(LABELLED))["place"].unique(maintain_order=True)
         order = self.examples.images["order"][places]
         found: list[int] = places.gather(order.arg_sort()).to_list()
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import AuditResult, Finding, Objects, RunError, record
-from equipoise.evidence import LABELS
-from equipoise.evidence.examples import FOLDER, GROUPS, IMAGES
+from equipoise.evidence import LABELS, read_pictures
+from equipoise.evidence.examples import BOXES, CAPTION, CORNERS, FOLDER, GROUPS, IMAGES, WRONG
 from equipoise.evidence.predictions import file_name
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
@@ -29,14 +29,15 @@ class Shown:
     ----------
     place : int
         Row of the image in the run.
-    image_id, label, outcome : str
+    image_id : str
+    caption : str
+        What it is and was taken for.
     score : float or None
     """
 
     place: int
     image_id: str
-    label: str
-    outcome: str
+    caption: str
     score: float | None
 
 
@@ -63,28 +64,44 @@ class Selection:
         Group to show alone; "" for every group.
     cause : str
         Value of a cause to show alone, such as "medium: painting"; "" for every value.
+    low, high : float or None
+        Least and largest score to show; images without a score have neither.
     order : str
         "random", "highest score" or "lowest score".
-    page, size : int
-        From 0, and images per group.
+    hide : str
+        What is blurred: "faces", "outside" (all but the boxes), "all", or nothing.
+    view : str
+        "crop" to show what is cut out of the image alone.
+    page : int
+        From 0.
+    size : int
+        Images per group; as many as fit beside those of other groups unless given.
     """
 
     outcome: str = ""
     label: str = ""
     group: str = ""
     cause: str = ""
+    low: float | None = None
+    high: float | None = None
     order: str = "random"
+    hide: str = ""
+    view: str = ""
     page: int = 0
-    size: int = 12
+    size: int = 0
 
 
 VALUES = "cause_values.parquet"
 """File of the labels with the value of each cause that was tried, by image."""
 # Values of a cause beyond which nobody chooses one.
 _MOST_VALUES = 30
+# Images on a page, and the fewest and other labels of a group that it offers.
+_ON_A_PAGE, _FEWEST, _MOST_LABELS = 48, 8, 300
 # Beginnings of the names of metrics that false alarms decide.
 _OF_FALSE_ALARMS = ("false_positive", "true_negative", "precision", "false_discovery")
 ORDERS = ("random", "highest score", "lowest score")
+HIDE = {"": "nothing", "faces": "faces", "outside": "all outside the box", "all": "all"}
+"""What can be blurred, with its name on the page."""
 
 
 @record
@@ -120,7 +137,7 @@ class Examples:
     @cached_property
     def images(self) -> pl.DataFrame:
         """The order and groups of every image; row numbers are places."""
-        table = pl.scan_parquet(self.run / FOLDER / IMAGES)
+        table = self._table
         names = [name for name in table.collect_schema() if name.startswith(GROUPS)]
         return table.select("order", *names).collect()
 
@@ -131,7 +148,29 @@ class Examples:
     @cached_property
     def image_ids(self) -> pl.Series:
         """Ids of the images by place."""
-        return pl.read_parquet(self.run / FOLDER / IMAGES, columns=["image_id"])["image_id"]
+        return self._table.select("image_id").collect()["image_id"]
+
+    @property
+    def _table(self) -> pl.LazyFrame:
+        return pl.scan_parquet(self.run / FOLDER / IMAGES)
+
+    @cached_property
+    def has_crops(self) -> bool:
+        """Whether the model sees what is cut out of each image."""
+        return bool(self._table.select(pl.col("left").is_not_null().any()).collect().item())
+
+    @cached_property
+    def has_boxes(self) -> bool:
+        """Whether the data have boxes of labels."""
+        return (self.run / FOLDER / BOXES).is_file()
+
+    def boxes(self, place: int, label: str) -> list[tuple[float, ...]]:
+        """Return the boxes of a label in an image: left, top, right and bottom in pixels."""
+        if not self.has_boxes:
+            return []
+        mine = (pl.col("place") == place) & (pl.col("label").cast(pl.String) == label)
+        table = pl.scan_parquet(self.run / FOLDER / BOXES).filter(mine).select(CORNERS)
+        return table.collect().rows()
 
     @property
     def ids(self) -> Objects:
@@ -166,18 +205,19 @@ class Examples:
     def outcomes(self, finding: Finding) -> dict[str, int]:
         """Return the outcomes of a finding's images with their numbers, the most telling first."""
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
-        first = ("miss", "false alarm", "labelled")
-        if finding.metric.startswith(_OF_FALSE_ALARMS):
-            first = ("false alarm", "miss", "labelled")
-        order = {name: place for place, name in enumerate(first)}
+        alarms = finding.metric.startswith(_OF_FALSE_ALARMS)
+        # A strength of guidance is named by the version of its findings.
+        first = [*finding.version.split(", "), *(WRONG if alarms else WRONG[::-1]), "rejected"]
         found = {str(name): int(many) for name, many in counts.iter_rows()}
-        return dict(sorted(found.items(), key=lambda one: (order.get(one[0], 9), one[0])))
+        order = {name: place for place, name in enumerate([*first, *sorted(found)][::-1])}
+        return dict(sorted(found.items(), key=lambda one: -order[one[0]]))
 
     def labels(self, finding: Finding, outcome: str) -> list[str]:
         """Return the other labels of images with an outcome, the most frequent first."""
         rows = self.rows(finding.model, finding.subject).filter(pl.col("outcome") == outcome)
         counts = rows["label"].drop_nulls().value_counts(sort=True)
-        return [name for name in counts["label"].to_list() if name != finding.subject]
+        names = counts["label"].head(_MOST_LABELS).to_list()
+        return [name for name in names if name != finding.subject]
 
     def causes(self) -> list[str]:
         """Return the causes that were tried with their values, such as "medium: painting"."""
@@ -219,6 +259,10 @@ class Examples:
         rows = rows.filter(pl.col("outcome") == selection.outcome)
         if selection.label:
             rows = rows.filter(pl.col("label") == selection.label)
+        if selection.low is not None:
+            rows = rows.filter(pl.col("score") >= selection.low)
+        if selection.high is not None:
+            rows = rows.filter(pl.col("score") <= selection.high)
         if selection.cause:
             rows = rows.filter(self._having(selection.cause)[rows["place"]])
         groups = self.groups(finding)
@@ -230,28 +274,28 @@ class Examples:
             by[selection.order], "order", descending=[selection.order == "highest score", False],
             nulls_last=True,
         )  # fmt: skip
+        start = selection.page * self.size(finding, selection)
         for name in groups:
             if selection.group not in ("", name):
                 continue
             mine = pl.col("group") != finding.group if name == OTHERS else pl.col("group") == name
             own = rows.filter(mine)
-            start = selection.page * selection.size
-            yield GroupOfImages(name, own.height, self._shown(own[start : start + selection.size]))
+            shown = own.slice(start, self.size(finding, selection))
+            yield GroupOfImages(name, own.height, self._shown(shown))
+
+    def size(self, finding: Finding, selection: Selection) -> int:
+        """Return how many images of each group a page has."""
+        columns = 1 if selection.group else len(self.groups(finding))
+        return selection.size or max(_FEWEST, _ON_A_PAGE // columns)
 
     def _shown(self, rows: pl.DataFrame) -> tuple[Shown, ...]:
-        ids = self.facts(rows["place"].to_list())
+        # Ids of a million images stay where they are.
+        places = rows["place"].unique().sort().to_list()
+        ids = dict(zip(places, read_pictures(self.run, places).ids, strict=True))
         return tuple(
-            Shown(place, ids[place][0], label or "", outcome, score)
-            for place, label, outcome, score in rows.select(
-                "place", "label", "outcome", "score"
-            ).iter_rows()
+            Shown(place, ids[place], caption, score)
+            for place, caption, score in rows.select("place", CAPTION, "score").iter_rows()
         )
-
-    def facts(self, places: Sequence[int]) -> dict[int, tuple[str, str | None]]:
-        """Return the id and the file of some images, by place."""
-        table = pl.scan_parquet(self.run / FOLDER / IMAGES, row_index_name="place")
-        chosen = table.filter(pl.col("place").is_in([*places])).select("place", "image_id", "file")
-        return {place: (name, file) for place, name, file in chosen.collect().iter_rows()}
 
 
 def _is(table: pl.DataFrame, cause: str) -> pl.Expr:

@@ -7,24 +7,22 @@ import socket
 from collections import OrderedDict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlencode
 
-from equipoise.audits.config import parse_config
-from equipoise.audits.gallery import small_jpeg
-from equipoise.core import ConfigError, Finding, MissingExtraError, record
-from equipoise.core.files import read_regular
-from equipoise.evidence import ImageError, Pictures, decode
+from equipoise.audits.gallery import Hidden, small_jpeg
+from equipoise.core import ConfigError, Fields, Finding, Integers, MissingExtraError, record
+from equipoise.evidence import ImageError, Pictures, decode, read_pictures
 from equipoise.report.text import verdict_title, visible
 from equipoise.report.words import heading, ranked, sentence
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
-from equipoise.review.examples import ORDERS, Examples, Selection
+from equipoise.review.examples import HIDE, ORDERS, Examples, Selection
 from equipoise.review.thumbnails import find_pictures, places_of
 
 if TYPE_CHECKING:
@@ -132,23 +130,44 @@ class Thumbnails:
         self.folder = folder
         self.limit = limit
         self.size = 0
-        self._kept: OrderedDict[tuple[int, int, bool], bytes] = OrderedDict()
+        self._kept: OrderedDict[tuple[int | str | None, ...], bytes] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, place: int, side: int, *, blurred: bool = False) -> bytes:
+    def get(
+        self, place: int, side: int, *, hide: Hidden | None = None, view: str = "", label: str = ""
+    ) -> bytes:
         """Return a JPEG without metadata.
+
+        Parameters
+        ----------
+        place : int
+            Row of the image in the run.
+        side : int
+            Longer side in pixels.
+        hide : "faces", "outside", "all" or None
+            What is blurred.
+        view : str
+            "crop" for what the model sees of the image; otherwise all of it with its box.
+        label : str
+            Whose boxes are drawn, where the data have boxes and the model sees the whole image.
 
         Raises
         ------
         OSError, ImageError
             If the file can't be read.
         """
-        key = place, side, blurred
+        key = place, side, hide, view, label if self.examples.has_boxes else ""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        made = small_jpeg(decode(self._read(place)), side, "all" if blurred else None)
+        data, crop = self._read(place)
+        if crop is not None and view == "crop":
+            blur = None if hide == "outside" else hide
+            made = small_jpeg(decode(data, crop=crop), side, blur)
+        else:
+            boxes = self.examples.boxes(place, label) if crop is None else [tuple(crop.tolist())]
+            made = small_jpeg(decode(data), side, hide, boxes)
         with self._lock:
             self._kept[key] = made
             self.size += len(made)
@@ -156,18 +175,18 @@ class Thumbnails:
                 self.size -= len(self._kept.popitem(last=False)[1])
         return made
 
-    def _read(self, place: int) -> bytes:
-        name, file = self.examples.facts([place])[place]
-        if file is not None and self.folder is None:
-            return read_regular(str(self.examples.run / file))
-        if name not in self._places:
-            raise OSError(f"there is no file for {name!r}")
-        return self._pictures.read(self._places[name])
+    def _read(self, place: int) -> tuple[bytes, Integers | None]:
+        one = read_pictures(self.examples.run, [place])
+        crop = None if one.crops is None else one.crops[0]
+        if self.folder is None:
+            return one.read(0), crop
+        if one.ids[0] not in self._places:
+            raise OSError(f"there is no file for {one.ids[0]!r}")
+        return self._pictures.read(self._places[one.ids[0]]), crop
 
     @cached_property
     def _pictures(self) -> Pictures:
-        resolved = self.examples.result.manifest.resolved
-        return find_pictures(parse_config(resolved), self.examples.run, self.folder)
+        return find_pictures(self.examples.run, self.folder)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -218,54 +237,89 @@ class ReviewPage:
     def finding(self, request: Request) -> Response:
         """Show the images behind a finding, side by side by group."""
         place = request.path_params["place"]
-        if place >= len(self.findings):
+        chosen = self._chosen(place, request)
+        if chosen is None:
             return _forbidden()
-        finding = self.findings[place]
-        outcomes = self.examples.outcomes(finding)
-        asked = request.query_params
-        outcome = asked.get("outcome", "") or next(iter(outcomes), "")
-        labels, groups = self.examples.labels(finding, outcome), self.examples.groups(finding)
-        causes = self.examples.causes()
-        try:
-            chosen = Selection(
-                outcome=_one_of(outcome, outcomes),
-                label=_one_of(asked.get("label", ""), labels),
-                group=_one_of(asked.get("group", ""), groups),
-                cause=_one_of(asked.get("cause", ""), causes),
-                order=_one_of(asked.get("order", "") or ORDERS[0], ORDERS),
-                page=max(0, int(asked.get("page", "0"))),
-            )
-        except ValueError:
-            return _forbidden()
-        columns = [*self.examples.select(finding, chosen)]
-        blurred = asked.get("blur", "") == "yes"
-
-        def address(**changes: str | int) -> str:
-            values = asdict(replace(chosen, **{"page": 0, **changes}))  # type: ignore[arg-type]
-            values.pop("size")
-            given = {name: value for name, value in values.items() if value}
-            return "?" + urlencode(given | ({"blur": "yes"} if blurred else {}))
-
-        more = any(one.total > (chosen.page + 1) * chosen.size for one in columns)
+        finding, examples = self.findings[place], self.examples
+        columns, size = [*examples.select(finding, chosen)], examples.size(finding, chosen)
         return self.render(
             "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
-            verdict=verdict_title(finding.verdict), outcomes=outcomes, labels=labels,
-            groups=groups, orders=ORDERS, causes=causes, chosen=chosen, columns=columns,
-            blurred=blurred, address=address, more=more,
-            seed=self.examples.result.manifest.seed, place=place,
-            side=_SMALL, before=place - 1, after=place + 1, last=len(self.findings) - 1,
+            verdict=verdict_title(finding.verdict), outcomes=examples.outcomes(finding),
+            labels=examples.labels(finding, chosen.outcome), groups=examples.groups(finding),
+            orders=ORDERS, causes=examples.causes(), hidden=HIDE, chosen=chosen, columns=columns,
+            size=size, address=partial(_address, chosen), crops=examples.has_crops,
+            boxes=examples.has_crops or examples.has_boxes, picture=partial(_picture, chosen),
+            more=any(one.total > (chosen.page + 1) * size for one in columns),
+            scored=examples.rows(finding.model, finding.subject)["score"].count() > 0,
+            seed=examples.result.manifest.seed, place=place, side=_SMALL, before=place - 1,
+            after=place + 1, last=len(self.findings) - 1,
+            concepts=examples.result.manifest.resolved.get("audit") == "concepts",
         )  # fmt: skip
+
+    def one(self, request: Request) -> Response:
+        """Show one image of a finding, with those before and after it on the page."""
+        place, image = request.path_params["place"], request.path_params["image"]
+        chosen = self._chosen(place, request)
+        if chosen is None:
+            return _forbidden()
+        finding = self.findings[place]
+        shown = [
+            (group.name, one)
+            for group in self.examples.select(finding, chosen)
+            for one in group.images
+        ]
+        at = next((at for at, (_, one) in enumerate(shown) if one.place == image), None)
+        if at is None:
+            return _forbidden()
+        around = [None, *(one.place for _, one in shown), None]
+        return self.render(
+            "image", heading=heading(finding), group=shown[at][0], one=shown[at][1], place=place,
+            chosen=chosen, address=_address(chosen), before=around[at], after=around[at + 2],
+            picture=partial(_picture, chosen),
+        )  # fmt: skip
+
+    def _chosen(self, place: int, request: Request) -> Selection | None:
+        """Return which images an address asks for; None where it asks for what isn't there."""
+        if place >= len(self.findings):
+            return None
+        finding, examples, asked = self.findings[place], self.examples, request.query_params
+        outcomes = examples.outcomes(finding)
+        outcome = asked.get("outcome", "") or next(iter(outcomes), "")
+        known: dict[str, Container[str]] = {
+            "outcome": outcomes, "label": examples.labels(finding, outcome),
+            "group": examples.groups(finding), "cause": examples.causes(), "order": ORDERS,
+            "hide": HIDE, "view": ("crop",),
+        }  # fmt: skip
+        given = {"order": ORDERS[0], **asked, "outcome": outcome}
+        if any((one := given.get(name)) and one not in values for name, values in known.items()):
+            return None
+        try:
+            low, high = (float(one) if (one := asked.get(end)) else None for end in ("low", "high"))
+            page = max(0, int(asked.get("page", "0")))
+        except ValueError:
+            return None
+        texts: Fields = {name: given[name] for name in known if given.get(name)}
+        return Selection(low=low, high=high, page=page, **texts)
 
     def image(self, request: Request) -> Response:
         """Return a picture of the run by its place."""
         from starlette.responses import Response
 
         place, size = request.path_params["place"], request.path_params["size"]
+        asked = request.query_params
+        of = asked.get("finding", "")
+        hide: Hidden | None = {name: name for name in get_args(Hidden)}.get(asked.get("hide", ""))
         if place >= len(self.examples) or size not in _SIDES:
             return _forbidden()
-        blurred = request.query_params.get("blur", "") == "yes"
+        label = ""
+        if of:
+            if not of.isdecimal() or int(of) >= len(self.findings):
+                return _forbidden()
+            label = self.findings[int(of)].subject
         try:
-            content = self.thumbnails.get(place, _SIDES[size], blurred=blurred)
+            content = self.thumbnails.get(
+                place, _SIDES[size], hide=hide, view=asked.get("view", ""), label=label
+            )
         except (ImageError, OSError):
             return Response(status_code=HTTPStatus.NOT_FOUND)
         return Response(content, media_type="image/jpeg")
@@ -284,10 +338,16 @@ _MOST = 300
 _SIDES = {"small": _SMALL, "large": _LARGE}
 
 
-def _one_of(value: str, known: Container[str]) -> str:
-    if value and value not in known:
-        raise ValueError(value)
-    return value
+def _address(chosen: Selection, **changes: str | float | None) -> str:
+    """Return the query of a selection with some changes."""
+    values, usual = asdict(replace(chosen, **changes)), asdict(Selection())  # type: ignore[arg-type]
+    return "?" + urlencode({name: one for name, one in values.items() if one != usual[name]})
+
+
+def _picture(chosen: Selection, size: str, image: int, place: int) -> str:
+    """Return the address of a picture of a finding."""
+    asked = {"hide": chosen.hide, "view": chosen.view, "finding": str(place)}
+    return f"/image/{size}/{image}?" + urlencode({name: one for name, one in asked.items() if one})
 
 
 def _forbidden() -> Response:
@@ -363,6 +423,7 @@ def application(
         Route("/code/{place:int}", causes.save, methods=["POST"]),
         Route("/", page.index),
         Route("/finding/{place:int}", page.finding),
+        Route("/finding/{place:int}/{image:int}", page.one),
         Route("/image/{size}/{place:int}", page.image),
         Route("/assets/{name}", _asset),
         Route("/{rest:path}", lambda _: _forbidden()),

@@ -9,9 +9,9 @@ from pathlib import Path
 from equipoise.audits.config import AuditConfig, LabelledImagesConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.gallery import small_jpeg
-from equipoise.audits.images import known
 from equipoise.core import DataError, RunError
-from equipoise.evidence import ImageError, Pictures, decode, pictures_in_folder
+from equipoise.evidence import ImageError, Pictures, decode, pictures_in_folder, read_pictures
+from equipoise.evidence.examples import FOLDER, IMAGES
 
 _SIDE = 360
 
@@ -25,18 +25,15 @@ def images_of(config: AuditConfig) -> PicturesConfig | None:
     return found if isinstance(found, PicturesConfig) else None
 
 
-def find_pictures(config: AuditConfig, run: Path, folder: Path | None = None) -> Pictures:
+def find_pictures(run: Path, folder: Path | None = None) -> Pictures:
     """Return the pictures of a run.
 
     Parameters
     ----------
-    config : AuditConfig
-        Of the run; its paths are relative to the working directory.
     run : Path
-        For errors.
     folder : Path, optional
-        Folder whose files are named by the ids, with or without their endings; where the
-        configuration says unless given.
+        Folder whose files are named by the ids, with or without their endings; where the run says
+        unless given.
 
     Raises
     ------
@@ -47,13 +44,11 @@ def find_pictures(config: AuditConfig, run: Path, folder: Path | None = None) ->
     """
     if folder is not None:
         return pictures_in_folder(folder)
-    section = images_of(config)
-    pictures = None if section is None else known(section, Path()).pictures
-    if pictures is None:
+    if not (run / FOLDER / IMAGES).is_file():
         raise RunError(
             f"{run}: nothing says where its images are. To do: give their folder with --images"
         )
-    return pictures
+    return read_pictures(run)
 
 
 def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:

@@ -238,7 +238,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         return [_groups(config, data, group, baseline) for group in config.data.groups]
 
     def examples(self, config: Config, data: ConceptData) -> dict[str, pl.DataFrame]:
-        """Return the labelled images of each concept, and others with the highest scores."""
+        """Return the hits, misses and false alarms of each concept."""
         mapping = config.every_version[0].choices.map
         return {name: _examples(data, one, mapping) for name, one in data.models.items()}
 
@@ -667,23 +667,31 @@ def _group_rows(run: Run) -> Iterator[Row]:
             }  # fmt: skip
 
 
-# Images without the label that a person may look at, per concept.
-_FALSE_ALARMS = 300
-
-
 def _examples(data: ConceptData, model: Scores, mapping: str | None) -> pl.DataFrame:
+    """Return the labelled images of each concept, and the others that the model takes for it.
+
+    A model recognises the images with the highest scores, as many as have the label; ties are
+    on one side.
+    """
     labels = data.labels.by_image(model.concepts, mapping)
     scores = model.by_image(mapping)
     parts = []
     for column, concept in enumerate(model.concepts):
+        score = scores[:, column].astype(np.float32)
         own = pl.DataFrame(
             {
                 "place": np.arange(len(labels), dtype=np.uint32),
-                "outcome": np.where(labels[:, column], "labelled", "not labelled"),
-                "score": scores[:, column].astype(np.float32),
+                "has": labels[:, column],
+                "score": score,
             }
         ).filter(pl.col("score").is_finite())
-        has = pl.col("outcome") == "labelled"
-        shown = pl.concat([own.filter(has), own.filter(~has).top_k(_FALSE_ALARMS, by="score")])
-        parts.append(shown.with_columns(subject=pl.lit(concept)))
+        high = pl.col("score").rank("average", descending=True) <= pl.col("has").sum()
+        outcome = pl.when("has").then(
+            pl.when(high).then(pl.lit("true positive")).otherwise(pl.lit("miss"))
+        )
+        shown = own.with_columns(
+            subject=pl.lit(concept),
+            outcome=outcome.otherwise(pl.when(high).then(pl.lit("false alarm"))),
+        )
+        parts.append(shown.drop_nulls("outcome"))
     return pl.concat(parts)

@@ -162,6 +162,36 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         """Return the ids of the images of every group."""
         return members_of(data.ids, data.filtered.candidates.columns, config.compared)
 
+    def examples(self, config: Config, data: GenerationData) -> dict[str, pl.DataFrame]:
+        """Return the images that each check saw, with its value as score and their caption."""
+        candidates, parts = data.filtered.candidates, list[pl.DataFrame]()
+        columns = candidates.columns
+        for position, stage in enumerate(data.filtered.stages):
+            for check in stage.checks:
+                rows = np.flatnonzero(data.filtered.rows(position, check) & candidates.made)
+                rejected = pl.Series(check.rejected[rows] > 0)
+                own = pl.DataFrame(
+                    {
+                        "place": rows,
+                        "label": columns["caption"][rows].tolist(),
+                        "score": check.value[rows],
+                    }
+                ).with_columns(
+                    subject=pl.lit(check.name),
+                    outcome=pl.when(rejected).then(pl.lit("rejected")).otherwise(pl.lit("passed")),
+                )
+                names = pl.Series(columns["attributes"][rows].tolist(), dtype=pl.String)
+                parts += [own, own.with_columns(subject=pl.lit(f"{check.name}, sets of ") + names)]
+        return {config.called: pl.concat(parts)}
+
+    def pictured(
+        self, config: Config, data: GenerationData, models: Models
+    ) -> tuple[Objects, list[Groups], list[Pictures]]:
+        """Return the images with the groups of those that have the attributes."""
+        every = np.arange(len(data.ids))
+        groups = [data.grouped(names, every, config.min_group_size) for names in config.compared]
+        return data.ids, groups, [] if data.pictures is None else [data.pictures]
+
     def designs(self, config: Config, data: GenerationData) -> list[GenerationDesign]:
         """Return every check with every choice of groups that some image reached.
 

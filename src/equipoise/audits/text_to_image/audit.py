@@ -1,10 +1,12 @@
 """The audit of text-to-image models: leaning of targets, and groups that images show."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import tables_of
@@ -16,7 +18,9 @@ from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
+from equipoise.core import Groups, Objects
 from equipoise.core.types import Json
+from equipoise.evidence import Pictures
 from equipoise.stats import Resampling
 
 Design = SpaceDesign | ShareDesign
@@ -53,6 +57,48 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             if on in names or on.startswith(tuple(f"{name}, " for name in names)):
                 return members_of(images.items.ids, images.items.columns, [("prompt",)])
         return {}
+
+    def examples(self, config: Config, data: TextToImageData) -> dict[str, pl.DataFrame]:
+        """Return the images of each target and attribute; their cosine with the prompt as score.
+
+        The outcome is the strength of guidance.
+        """
+        owners = pl.DataFrame(config.prompts.owners, ("label", "subject"), orient="row")
+        found, start = dict[str, pl.DataFrame](), 0
+        for name, made in data.made.items():
+            strengths = [math.nan if one is None else one for one in made.table["guidance"]]
+            named = ["generated image" if math.isnan(g) else f"guidance {g:g}" for g in strengths]
+            rows = made.table.select(
+                pl.int_range(start, start + pl.len()).alias("place"),
+                "state",
+                label="prompt",
+                outcome=pl.Series(named),
+                score=pl.Series(loading.likeness(config, data, name)),
+            )
+            start += made.table.height
+            kept = rows.filter(state=IMAGE).drop("state")
+            found[name] = kept.join(owners, on="label", maintain_order="left")
+        return found
+
+    def pictured(
+        self, config: Config, data: TextToImageData, models: Models
+    ) -> tuple[Objects, list[Groups], list[Pictures]]:
+        """Return the images of all generators; groups are classes, and sets of attributes."""
+        ids: list[str] = []
+        pictures: list[Pictures] = []
+        for name, made in data.made.items():
+            # Images of two generators may have one id.
+            prefix = f"{name}: " if len(data.made) > 1 else ""
+            ids += [prefix + one for one in made.items.ids]
+            parts = [batch.pictures for batch in made.batches if batch.pictures is not None]
+            pictures += [replace(one, ids=prefix + one.ids) for one in parts]
+        classes = {of: judged.outcomes for of, judged in data.judged.items()}
+        classes |= loading.leaning(config, data)
+        groups = [
+            Groups.of({of: np.concatenate([own[name] for name in data.made])})
+            for of, own in classes.items()
+        ]
+        return np.array([*ids, None], dtype=object)[:-1], groups, pictures
 
     def designs(self, config: Config, data: TextToImageData) -> list[Design]:
         """Return every generator and guidance in each space, then with each share."""

@@ -139,6 +139,12 @@ class PromptsConfig(Section):
         )
 
     @property
+    def owners(self) -> list[tuple[str, str]]:
+        """Every prompt with each target and set of attributes that it is of."""
+        named = [self.attribute_texts, *self.target_texts.values()]
+        return [(text, name) for own in named for name, texts in own.items() for text in texts]
+
+    @property
     def texts(self) -> Mapping[str, str]:
         """Every prompt, with "attributes" or "targets": what it is asked for as first."""
         roles = {text: "attributes" for own in self.attribute_texts.values() for text in own}

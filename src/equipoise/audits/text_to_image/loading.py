@@ -512,9 +512,10 @@ class _Classifier:
         """Return the outcome of each image of a generator."""
         share, said = self.share, self.share.said.get(name)
         if self.encoder is not None:
-            return _classified(
-                share, self.encoder, self.encoder.images.get(name), len(images.items)
-            )
+            vectors = self.encoder.images.get(name)
+            if vectors is None:
+                return np.full(len(images.items), None, dtype=object)
+            return self._classified(self.encoder, vectors)
         answers = dict[str, str | None]()
         if share.model is not None:
             for batch in images.batches:
@@ -549,12 +550,16 @@ class _Classifier:
             what = f"embeddings of labelled images by {share.model}"
             vectors = load_vectors(source, labelled, what=what, max_unmatched=1.0)
             self.inputs |= vectors.inputs
-            return _classified(share, self.encoder, vectors, len(labelled))
+            return self._classified(self.encoder, vectors)
         if share.model is not None:
             pictures = _labelled_pictures(share, labelled, self.models.base)
             return _outcomes(share, labelled, self._ask(pictures, f"{share.of}, labelled"))
         texts = zip(labelled.ids, labelled.columns[section.said or ""], strict=True)
         return _outcomes(share, labelled, dict(texts))
+
+    def _classified(self, encoder: Encoder, vectors: Vectors) -> Objects:
+        share = self.share
+        return _classified(share.classes, share.templates, share.least, encoder, vectors)
 
     def _ask(self, pictures: Pictures, on: str) -> dict[str, str | None]:
         """Ask a model about every picture; None of one without an answer."""
@@ -589,18 +594,49 @@ def _plain(answer: str) -> str:
     return " ".join(answer.casefold().split()).rstrip(".!").strip()
 
 
-def _classified(share: SharesConfig, encoder: Encoder, vectors: Vectors | None, n: int) -> Objects:
+def leaning(config: Config, data: TextToImageData) -> dict[str, dict[str, Objects]]:
+    """Return the set of attributes of each pair that images lie closer to, in the first encoder."""
+    texts = config.prompts.attribute_texts
+    return {
+        " against ".join(pair): {
+            name: _classified({one: texts[one] for one in pair}, ("{}",), 0.0, encoder, vectors)
+            for name, vectors in encoder.images.items()
+        }
+        for pair in config.pairs
+        for encoder in [data.encoders[config.encoders[0]]]
+    }
+
+
+def likeness(config: Config, data: TextToImageData, generator: str) -> Floats:
+    """Return the cosine of each image with its prompt, in the first encoder; NaN without one."""
+    asked = data.made[generator].table["prompt"].to_numpy()
+    found = np.full(len(asked), np.nan)
+    for name in config.encoders[:1]:
+        encoder = data.encoders[name]
+        images = encoder.images[generator]
+        kept = np.flatnonzero(images.usable & np.isin(asked.astype(str), [*encoder.places]))
+        rows = np.array([encoder.places[text] for text in asked[kept]], dtype=np.int64)
+        seen = images.take(kept), encoder.texts.take(rows)
+        units = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in seen]
+        found[kept] = np.einsum("nd,nd->n", *units)
+    return found
+
+
+def _classified(
+    named: Mapping[str, Sequence[str]], templates: Sequence[str], least: float, encoder: Encoder,
+    vectors: Vectors,
+) -> Objects:  # fmt: skip
     """Return the likeliest class of each image; None of an image without a vector."""
-    labels = np.full(n, None, dtype=object)
-    if vectors is not None:
-        words = prompts(share.classes, share.templates)
+    labels = np.full(len(vectors.usable), None, dtype=object)
+    kept = np.flatnonzero(vectors.usable)
+    if len(kept):
+        words = prompts(named, templates)
         rows = [encoder.places[text] for text in words.texts]
         classes = class_vectors(encoder.texts.take(rows), words.owner)
-        kept = np.flatnonzero(vectors.usable)
         scale = 100.0 if encoder.scale is None else encoder.scale
         scores = zero_shot(vectors.take(kept), classes, scale=scale)
-        likeliest = np.array([*share.classes], dtype=object)[scores.top[:, 0]]
-        likeliest[scores.scores[:, 0] < share.least] = UNKNOWN
+        likeliest = np.array([*named], dtype=object)[scores.top[:, 0]]
+        likeliest[scores.scores[:, 0] < least] = UNKNOWN
         labels[kept] = likeliest
     return labels
 

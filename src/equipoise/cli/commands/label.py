@@ -135,7 +135,7 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
         rows, draw = review.draw_sample(run, images, draw, review.consensus(labels), labels)
         chosen = rows.tolist()
     ids = images.ids[chosen].tolist()
-    pictures = review.find_pictures(images.config, run, options["folder"])
+    pictures = review.find_pictures(run, options["folder"])
     shown = [images.table["target"][row] or "" for row in chosen] if question.names_label else []
     page = review.label_page(
         question,

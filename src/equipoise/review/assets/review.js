@@ -21,6 +21,6 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-for (const select of document.querySelectorAll(".filters select, .filters input[type=checkbox]")) {
+for (const select of document.querySelectorAll(".filters select")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
