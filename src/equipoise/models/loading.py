@@ -7,7 +7,7 @@ from equipoise.models.generators import ImageGenerator
 from equipoise.models.registry import Options, find_adapter
 
 # Each registers its prefix; the libraries themselves are imported when a model is loaded.
-for _module in ("hf", "open_clip", "timm", "onnx", "python", "edits", "wrapped", "diffusers"):
+for _module in ("hf", "open_clip", "authors", "timm", "onnx", "python", "edits", "wrapped", "diffusers"):
     import_module(f"equipoise.models.{_module}")
 
 

@@ -18,7 +18,7 @@ from equipoise.models.hub import (
 )
 from equipoise.models.preprocessing import of_open_clip, preparation, stacked
 from equipoise.models.registry import Options, Preview, adapter
-from equipoise.models.runtimes import open_clip, place
+from equipoise.models.runtimes import Placement, open_clip, place
 from equipoise.models.towers import (
     TowerEncoder,
     build_tower,
@@ -105,7 +105,36 @@ def load(target: str, options: Options) -> OpenClipEncoder:
         tokenizer = library.get_tokenizer(found.architecture)
     except Exception as error:
         raise ModelError(f"{target} cannot be loaded: {error}") from error
+    more: dict[str, Json] = {}
+    if not found.settings:
+        more["configuration"] = library.get_model_config(found.architecture)
     settings = dict(model.eval().visual.preprocess_cfg)
+    return encoder(options, found, placement, model, transform, tokenizer, settings, more)
+
+
+def encoder(
+    options: Options,
+    found: LibraryWeights,
+    placement: Placement,
+    model: Any,
+    transform: Any,
+    tokenizer: Any,
+    settings: Mapping[str, Any],
+    more: Mapping[str, Json],
+) -> OpenClipEncoder:
+    """Return a module of open_clip with its tokenizer as a dual encoder.
+
+    Parameters
+    ----------
+    options, found, placement
+        As it was loaded.
+    model, transform, tokenizer
+        The library's.
+    settings : mapping
+        What the transform does: a `preprocess_cfg`.
+    more : mapping
+        Further facts that change an output.
+    """
     images = stacked(transform, placement.torch)
     prepare = preparation(options.name, images, of_open_clip(settings), placement.torch)
     tower = build_tower(
@@ -124,15 +153,14 @@ def load(target: str, options: Options) -> OpenClipEncoder:
         "image_settings": json.loads(json.dumps(settings)),
         "tokenizer": type(tokenizer).__name__,
         "text": {"max_length": tokenizer.context_length},
+        **more,
     }
-    if not found.settings:
-        facts["configuration"] = library.get_model_config(found.architecture)
     # An architecture may name any tokenizer of transformers.
     inner = getattr(getattr(tokenizer, "tokenizer", None), "backend_tokenizer", None)
     if inner is not None:
         facts["tokens"] = hashlib.sha256(inner.to_str().encode()).hexdigest()
     info = tower_info(
-        options, "open_clip", found.files, found.digest, tower.placement, library,
+        options, "open_clip", found.files, found.digest, tower.placement, open_clip(),
         revision=found.revision,
         dimension=int(some.shape[1]),
         preprocessing=facts | prepare.facts,

@@ -1,0 +1,238 @@
+"""The prefixes ``slip:``, ``laclip:`` and ``alip:``: CLIPs in files of their authors' own form."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from equipoise.core import ModelError
+from equipoise.core.types import Json
+from equipoise.models.hub import LibraryWeights, checked, without_revision
+from equipoise.models.open_clip import OpenClipEncoder, encoder
+from equipoise.models.registry import Options, Preview, adapter
+from equipoise.models.runtimes import open_clip, place, timm
+from equipoise.models.towers import with_backend
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Weights = dict[str, "Tensor"]
+HEAD = 64
+"""Numbers of a head of attention, where no weight says it."""
+OPENAI = {
+    "mean": (0.48145466, 0.4578275, 0.40821073),
+    "std": (0.26862954, 0.26130258, 0.27577711),
+    "interpolation": "bicubic",
+}
+IMAGENET = {
+    "mean": (0.485, 0.456, 0.406),
+    "std": (0.229, 0.224, 0.225),
+    "interpolation": "bilinear",
+}
+
+
+class Layout(NamedTuple):
+    """How a file names its weights, and what its authors' code does beside them.
+
+    Attributes
+    ----------
+    renames : mapping of str to str
+        Beginnings of names to those of our module; "" drops a weight of training alone.
+    images : mapping
+        How images are prepared.
+    quick_gelu : bool
+        The activation of the text tower.
+    """
+
+    renames: Mapping[str, str]
+    images: Mapping[str, Any]
+    quick_gelu: bool
+
+
+# By a weight that a file of the layout has.
+LAYOUTS = {
+    # SLIP, its CLIP and LaCLIP of CC3M, CC12M and RedCaps: a vision transformer of timm.
+    "visual.cls_token": Layout(
+        {"visual.": "visual.trunk.", "image_projection": "visual.head.weight", "image_mlp.": ""},
+        IMAGENET,
+        quick_gelu=True,
+    ),
+    # ALIP, and LaCLIP of LAION-400M: open_clip's own.
+    "visual.class_embedding": Layout({}, OPENAI, quick_gelu=False),
+}
+
+
+def read_weights(path: Path, torch: Any) -> Weights:
+    """Read a file of weights, as a checkpoint of training holds them or alone.
+
+    Nothing of a pickle is run: what is no tensor becomes an empty object.
+
+    Raises
+    ------
+    ModelError
+        When it can't be read, or holds no weights.
+    """
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            held: Any = load_file(path)
+        else:
+            names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+            with torch.serialization.safe_globals([(_empty(name), name) for name in names]):
+                held = torch.load(path, map_location="cpu", weights_only=True)
+        held = held.get("state_dict", held)
+        # Of a model that was trained on several GPUs.
+        return {
+            name.removeprefix("module."): value
+            for name, value in held.items()
+            if isinstance(value, torch.Tensor)
+        }
+    except Exception as error:
+        raise ModelError(f"{path} holds no weights that can be read: {error}") from error
+
+
+def _empty(name: str) -> type:
+    """Return a class of a name that takes what a pickle gives it, and does nothing."""
+
+    def nothing(_self: Any, *_: Any, **__: Any) -> None:
+        return None
+
+    return type(name.rpartition(".")[2], (), {"__init__": nothing, "__setstate__": nothing})
+
+
+def renamed(weights: Weights, renames: Mapping[str, str]) -> Weights:
+    """Return weights with the beginnings of their names changed; "" drops one."""
+    found = {}
+    for name, value in weights.items():
+        begins = next((one for one in renames if name.startswith(one)), None)
+        if begins is None:
+            found[name] = value
+        elif renames[begins]:
+            found[renames[begins] + name.removeprefix(begins)] = value
+    return found
+
+
+def fill(module: Any, weights: Weights, name: str) -> None:
+    """Give a module its weights.
+
+    Raises
+    ------
+    ModelError
+        When one is missing, left over, or of another shape.
+    """
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        first = " ".join(str(error).split())[:300]
+        raise ModelError(
+            f"{name} holds other weights than its layout has: {first}. To do: name a file that "
+            "its authors' code wrote."
+        ) from error
+
+
+def depth(weights: Weights, name: str) -> int:
+    """Return how many blocks there are whose weights begin with a name."""
+    numbers = (re.match(rf"{re.escape(name)}\.(\d+)\.", each) for each in weights)
+    return 1 + max((int(one[1]) for one in numbers if one), default=-1)
+
+
+def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tuple[Any, int]:
+    """Return an empty module of the sizes of some weights, and the side of its images."""
+    context, width = weights["positional_embedding"].shape
+    text = {
+        "context_length": context, "vocab_size": len(weights["token_embedding.weight"]),
+        "width": width, "heads": max(1, width // HEAD),
+        "layers": depth(weights, "transformer.resblocks"),
+    }  # fmt: skip
+    dimension, trunk = weights["text_projection"].shape[1], "visual.trunk.cls_token" in weights
+    start = "visual.trunk.patch_embed.proj" if trunk else "visual.conv1"
+    wide, _, patch, _ = weights[f"{start}.weight"].shape
+    table = "visual.trunk.pos_embed" if trunk else "visual.positional_embedding"
+    side = patch * round((weights[table].shape[-2] - 1) ** 0.5)
+    vision = {"image_size": side, "patch_size": patch, "width": wide, "head_width": min(HEAD, wide)}
+    layers = 1 if trunk else depth(weights, "visual.transformer.resblocks")
+    model = library.CLIP(dimension, vision | {"layers": layers}, text, quick_gelu)
+    if trunk:
+        norm = weights.get("visual.trunk.blocks.0.attn.q_norm.weight")
+        # MoCo v3's small transformer has twelve heads.
+        heads = wide // len(norm) if norm is not None else 12 if wide == 384 else wide // HEAD
+        body = timm().models.VisionTransformer(
+            img_size=side, patch_size=patch, embed_dim=wide, num_heads=heads, num_classes=0,
+            depth=depth(weights, "visual.trunk.blocks"), qk_norm=norm is not None,
+        )  # fmt: skip
+        last = torch.nn.Linear(wide, dimension, bias=False)
+        model.visual = torch.nn.Sequential(OrderedDict(trunk=body, head=last))
+    return model, side
+
+
+def _find(prefix: str, target: str, options: Options) -> LibraryWeights:
+    path = Path(target).expanduser()
+    if not path.is_file():
+        raise ModelError(f"There is no file of weights {target}. To do: correct {prefix}:path.")
+    without_revision(target, options)
+    return LibraryWeights(prefix, checked(path, target, options))
+
+
+def _identify(prefix: str, target: str, options: Options) -> Mapping[str, Json]:
+    return _find(prefix, target, options).identity("open_clip", options)
+
+
+def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
+    """Load a CLIP from a file that its authors published.
+
+    Parameters
+    ----------
+    prefix : str
+        ``slip``, ``laclip`` or ``alip``.
+    target : str
+        The file. Its names of weights tell its layout, and their shapes the sizes.
+    options : Options
+        What was asked.
+
+    Raises
+    ------
+    MissingExtraError
+        If open_clip is not installed.
+    ModelError
+        If there is no such file, it is a pickle, or of another layout.
+    """
+    library = open_clip()
+    found = _find(prefix, target, options)
+    placement = place(options.device, options.dtype, "open_clip", options.backend)
+    placement = with_backend(placement, options, [found.weights])
+    weights = read_weights(found.weights, placement.torch)
+    layout = next((LAYOUTS[name] for name in LAYOUTS if name in weights), None)
+    if layout is None:
+        raise ModelError(
+            f"{options.name} has none of the weights {', '.join(LAYOUTS)}, so it is no checkpoint "
+            "of SLIP, LaCLIP or ALIP. To do: name the file that its authors published."
+        )
+    weights = renamed(weights, layout.renames)
+    if "visual.head.weight" in weights:
+        weights["visual.head.weight"] = weights["visual.head.weight"].T
+    try:
+        model, side = _module(library, placement.torch, weights, layout.quick_gelu)
+    except KeyError as error:
+        raise ModelError(f"{options.name} lacks weights that it needs ({error.args[0]}).") from None
+    fill(model, weights, options.name)
+    model = model.to(placement.device, placement.torch_dtype).eval()
+    settings = library.transform.PreprocessCfg(size=side, **layout.images)
+    transform = library.transform.image_transform_v2(settings, is_train=False)
+    tokenizer = library.SimpleTokenizer(context_length=model.context_length)
+    more = {"quick_gelu": layout.quick_gelu}
+    return encoder(
+        options, found, placement, model, transform, tokenizer, asdict(settings), more
+    )
+
+
+for _prefix in ("slip", "laclip", "alip"):
+    adapter(
+        _prefix,
+        preview=lambda _: Preview("encoder"),
+        identify=partial(_identify, _prefix),
+        backends=True,
+    )(partial(load, _prefix))
