@@ -215,18 +215,23 @@ def blip_caption(folder):
     return _blip(folder, "BlipForConditionalGeneration")
 
 
+def roberta_tokenizer():
+    from transformers import RobertaTokenizer
+
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "\u0120"]
+    vocabulary = {token: i for i, token in enumerate([*special, *string.ascii_lowercase])}
+    return RobertaTokenizer(vocab=vocabulary, merges=[], model_max_length=60)
+
+
 def bridgetower(folder):
     from transformers import (
         BridgeTowerConfig,
         BridgeTowerForImageAndTextRetrieval,
         BridgeTowerImageProcessorPil,
         BridgeTowerProcessor,
-        RobertaTokenizer,
     )
 
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "\u0120"]
-    vocabulary = {token: i for i, token in enumerate([*special, *string.ascii_lowercase])}
-    tokenizer = RobertaTokenizer(vocab=vocabulary, merges=[], model_max_length=60)
+    tokenizer = roberta_tokenizer()
     config = BridgeTowerConfig(
         hidden_size=32,
         num_attention_heads=2,

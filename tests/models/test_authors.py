@@ -143,16 +143,18 @@ def _attend(held, name, states, mask, *, timm):
     parts = (states @ rows.T + bias).reshape(*states.shape[:2], 3, HEADS, -1)
     query, key, value = parts.permute(2, 0, 3, 1, 4)
     if f"{name}.attn.q_norm.weight" in held:
-        query, key = (
-            functional.layer_norm(one, one.shape[-1:], held[f"{name}.attn.{of}_norm.weight"],
-                                  held[f"{name}.attn.{of}_norm.bias"], 1e-6)
-            for one, of in ((query, "q"), (key, "k"))
-        )  # fmt: skip
+        query, key = (_normal(held, f"{name}.attn.{of}_norm", one, 1e-6)
+                      for one, of in ((query, "q"), (key, "k")))  # fmt: skip
     scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
     seen = (scores + mask).softmax(dim=-1) @ value
     last = "proj" if timm else "out_proj"
     joined = seen.transpose(1, 2).reshape(states.shape)
     return joined @ held[f"{name}.attn.{last}.weight"].T + held[f"{name}.attn.{last}.bias"]
+
+
+def _normal(held, name, values, eps):
+    scale = held[f"{name}.weight"], held[f"{name}.bias"]
+    return functional.layer_norm(values, values.shape[-1:], *scale, eps)
 
 
 def _run(held, name, states, act, mask=0.0, *, timm=False):
@@ -161,14 +163,9 @@ def _run(held, name, states, act, mask=0.0, *, timm=False):
         ("ln_1", "ln_2"), ("c_fc", "c_proj"))  # fmt: skip
     for layer in range(LAYERS):
         at, eps = f"{name}.{layer}", 1e-6 if timm else 1e-5
-        first, second = (
-            lambda x, one=one: functional.layer_norm(
-                x, (WIDTH,), held[f"{at}.{one}.weight"], held[f"{at}.{one}.bias"], eps
-            )
-            for one in norms
-        )
-        states = states + _attend(held, at, first(states), mask, timm=timm)
-        inner = second(states)
+        first = _normal(held, f"{at}.{norms[0]}", states, eps)
+        states = states + _attend(held, at, first, mask, timm=timm)
+        inner = _normal(held, f"{at}.{norms[1]}", states, eps)
         for part in parts:
             inner = inner @ held[f"{at}.mlp.{part}.weight"].T + held[f"{at}.mlp.{part}.bias"]
             inner = act(inner) if part == parts[0] else inner
@@ -187,18 +184,12 @@ def reference_images(kind, held, pixels):
     start = held["visual.cls_token" if timm else "visual.class_embedding"].reshape(1, 1, -1)
     states = torch.cat([start.expand(len(pixels), -1, -1), places.flatten(2).transpose(1, 2)], 1)
     states = states + held["visual.pos_embed" if timm else "visual.positional_embedding"]
-
-    def norm(name, values, eps):
-        return functional.layer_norm(
-            values, (WIDTH,), held[f"{name}.weight"], held[f"{name}.bias"], eps
-        )
-
     if timm:
         states = _run(held, "visual.blocks", states, functional.gelu, timm=True)
-        return norm("visual.norm", states[:, 0], 1e-6) @ held["image_projection"]
-    states = norm("visual.ln_pre", states, 1e-5)
+        return _normal(held, "visual.norm", states[:, 0], 1e-6) @ held["image_projection"]
+    states = _normal(held, "visual.ln_pre", states, 1e-5)
     states = _run(held, "visual.transformer.resblocks", states, functional.gelu)
-    return norm("visual.ln_post", states[:, 0], 1e-5) @ held["visual.proj"]
+    return _normal(held, "visual.ln_post", states[:, 0], 1e-5) @ held["visual.proj"]
 
 
 def reference_texts(kind, held, tokens):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from equipoise.core import ModelError
@@ -18,6 +19,7 @@ from equipoise.models.towers import with_backend
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Module
 
 Weights = dict[str, "Tensor"]
 HEAD = 64
@@ -65,7 +67,7 @@ LAYOUTS = {
 }
 
 
-def read_weights(path: Path, torch: Any) -> Weights:
+def read_weights(path: Path, torch: ModuleType) -> Weights:
     """Read a file of weights, as a checkpoint of training holds them or alone.
 
     Nothing of a pickle is run: what is no tensor becomes an empty object.
@@ -116,7 +118,7 @@ def renamed(weights: Weights, renames: Mapping[str, str]) -> Weights:
     return found
 
 
-def fill(module: Any, weights: Weights, name: str) -> None:
+def fill(module: "Module", weights: Weights, name: str) -> None:
     """Give a module its weights.
 
     Raises
@@ -169,7 +171,8 @@ def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tup
     return model, side
 
 
-def _find(prefix: str, target: str, options: Options) -> LibraryWeights:
+def find_file(prefix: str, target: str, options: Options) -> LibraryWeights:
+    """Return a file of weights, which a prefix is followed by; see `load`."""
     path = Path(target).expanduser()
     if not path.is_file():
         raise ModelError(f"There is no file of weights {target}. To do: correct {prefix}:path.")
@@ -178,7 +181,7 @@ def _find(prefix: str, target: str, options: Options) -> LibraryWeights:
 
 
 def _identify(prefix: str, target: str, options: Options) -> Mapping[str, Json]:
-    return _find(prefix, target, options).identity("open_clip", options)
+    return find_file(prefix, target, options).identity("open_clip", options)
 
 
 def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
@@ -201,7 +204,7 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
         If there is no such file, it is a pickle, or of another layout.
     """
     library = open_clip()
-    found = _find(prefix, target, options)
+    found = find_file(prefix, target, options)
     placement = place(options.device, options.dtype, "open_clip", options.backend)
     placement = with_backend(placement, options, [found.weights])
     weights = read_weights(found.weights, placement.torch)
@@ -224,9 +227,7 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
     transform = library.transform.image_transform_v2(settings, is_train=False)
     tokenizer = library.SimpleTokenizer(context_length=model.context_length)
     more = {"quick_gelu": layout.quick_gelu}
-    return encoder(
-        options, found, placement, model, transform, tokenizer, asdict(settings), more
-    )
+    return encoder(options, found, placement, model, transform, tokenizer, asdict(settings), more)
 
 
 for _prefix in ("slip", "laclip", "alip"):

@@ -139,18 +139,6 @@ class Checkpoint:
                 self.folder, local_files_only=True, trust_remote_code=code, **settings
             )
 
-    def preparation(self, processor: "Part") -> Preparation:
-        """Choose how images are prepared: as an image processor of transformers does."""
-        settings = json.loads(processor.to_json_string())
-        # Code that came with a checkpoint may do what no setting says.
-        own = type(processor).__module__.partition(".")[0] == "transformers"
-        return preparation(
-            self.options.name,
-            lambda images: processor(images=[*images], return_tensors="pt"),
-            of_transformers(settings, getattr(processor, "backend", "")) if own else None,
-            self.placement.torch,
-        )
-
     def info(self, family: str, placement: Placement | None = None, **facts: Any) -> ModelInfo:
         """Gather what is known of the model; `placement` is that of its tower."""
         files = self.digests
@@ -159,6 +147,19 @@ class Checkpoint:
             self.options, family, files, weights, placement or self.placement, transformers(),
             revision=commit(self.folder), **facts,
         )  # fmt: skip
+
+
+def prepared_by(processor: "Part", options: Options, placement: Placement) -> Preparation:
+    """Choose how images are prepared: as an image processor of transformers does."""
+    settings = json.loads(processor.to_json_string())
+    # Code that came with a checkpoint may do what no setting says.
+    own = type(processor).__module__.partition(".")[0] == "transformers"
+    return preparation(
+        options.name,
+        lambda images: processor(images=[*images], return_tensors="pt"),
+        of_transformers(settings, getattr(processor, "backend", "")) if own else None,
+        placement.torch,
+    )
 
 
 def find_checkpoint(asked: str, options: Options, placement: Placement) -> Checkpoint:
@@ -231,7 +232,9 @@ def _weights(folder: Path, options: Options) -> tuple[Path, ...]:
     raise ModelError(f"{folder} holds no weights ({SAFE}).")
 
 
-def _facts(processor: Any, tokenizer: Any = None, settings: Any = ()) -> dict[str, Any]:
+def processor_facts(
+    processor: "Part", tokenizer: "Part | None" = None, settings: Mapping[str, Json] = {}
+) -> dict[str, Json]:
     """Return which image processor and tokenizer run, and their settings."""
     facts = {
         "image_processor": type(processor).__name__,
@@ -257,9 +260,12 @@ def load_classifier(checkpoint: Checkpoint) -> TowerClassifier:
     images = checkpoint.part("AutoImageProcessor")
     head = last_linear(checkpoint.placement.torch, getattr(model, "classifier", None))
     multi_label = model.config.problem_type == "multi_label_classification"
-    prepare, placement = checkpoint.preparation(images), checkpoint.placement
+    prepare, placement = (
+        prepared_by(images, checkpoint.options, checkpoint.placement),
+        checkpoint.placement,
+    )
     tower = build_tower(placement, checkpoint.options, model, partial(_outputs, head), prepare)
-    facts = _facts(images) | prepare.facts
+    facts = processor_facts(images) | prepare.facts
     facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
     info = checkpoint.info(
         model.config.model_type,
@@ -348,7 +354,7 @@ def load_dual_encoder(checkpoint: Checkpoint) -> HfDualEncoder:
         tokenizer(["a", "a photo"], return_tensors="pt", **settings)
     except Exception as error:
         raise ModelError(f"{checkpoint.options.name} has no usable tokenizer: {error}") from error
-    prepare = checkpoint.preparation(images)
+    prepare = prepared_by(images, checkpoint.options, checkpoint.placement)
     tower = build_tower(
         checkpoint.placement,
         checkpoint.options,
@@ -360,7 +366,7 @@ def load_dual_encoder(checkpoint: Checkpoint) -> HfDualEncoder:
     info = checkpoint.info(
         family.name,
         tower.placement,
-        preprocessing=_facts(images, tokenizer, settings | {"lowercase": family.lowercase})
+        preprocessing=processor_facts(images, tokenizer, settings | {"lowercase": family.lowercase})
         | prepare.facts,
         # Of a SigLIP the width of the text tower's last layer.
         dimension=int(
@@ -386,8 +392,8 @@ def load_pair_scorer(checkpoint: Checkpoint) -> MatchingModel:
         "max_length": min(tokenizer.model_max_length, config.max_position_embeddings),
         "return_token_type_ids": False,
     }
-    prepare = checkpoint.preparation(images)
-    facts = _facts(images, tokenizer, settings) | prepare.facts
+    prepare = prepared_by(images, checkpoint.options, checkpoint.placement)
+    facts = processor_facts(images, tokenizer, settings) | prepare.facts
     placement = checkpoint.placement
     info = checkpoint.info(family.name, preprocessing=facts, scale=1.0, bias=0.0)
     batches = placement.batches(), placement.batches()
@@ -539,7 +545,7 @@ def load_answerer(checkpoint: Checkpoint) -> HfAnswerer:
     processor.tokenizer.padding_side = "left"
     model = checkpoint.model("AutoModelForImageTextToText" if family.chat else architecture)
     prompt = processor.chat_template if family.chat else family.prompt
-    facts = _facts(processor.image_processor, processor.tokenizer)
+    facts = processor_facts(processor.image_processor, processor.tokenizer)
     facts |= {"prompt": prompt, "decoding": DECODING}
     info = checkpoint.info(family.name, preprocessing=facts)
     batches = checkpoint.placement.batches(AT_ONCE)

@@ -7,7 +7,18 @@ from equipoise.models.generators import ImageGenerator
 from equipoise.models.registry import Options, find_adapter
 
 # Each registers its prefix; the libraries themselves are imported when a model is loaded.
-for _module in ("hf", "open_clip", "authors", "timm", "onnx", "python", "edits", "wrapped", "diffusers"):
+for _module in (
+    "hf",
+    "open_clip",
+    "authors",
+    "meter",
+    "timm",
+    "onnx",
+    "python",
+    "edits",
+    "wrapped",
+    "diffusers",
+):
     import_module(f"equipoise.models.{_module}")
 
 
@@ -27,7 +38,8 @@ def load_model(
     ----------
     name : str
         ``hf:`` and a hub id or folder; ``open_clip:`` and architecture/tag, architecture/file,
-        a folder or hf-hub:id; ``timm:`` and a name, name/file, a folder or hf-hub:id; ``onnx:``
+        a folder or hf-hub:id; ``slip:``, ``laclip:``, ``alip:``, ``meter:`` and the file that its
+        authors published; ``timm:`` and a name, name/file, a folder or hf-hub:id; ``onnx:``
         and a file; ``python:`` and module:factory; ``equipoise:`` and a folder that a recipe of
         `equipoise.mitigate` wrote.
     device : str

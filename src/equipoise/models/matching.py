@@ -17,6 +17,7 @@ from equipoise.models.runtimes import torch as imported_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedModel
 
 Tensors = dict[str, Any]
 
@@ -140,7 +141,7 @@ def _bridgetower(model: Any, seen: Tensors, tokens: Tensors) -> Any:
     return margin(model(**seen, **tokens).logits)
 
 
-def vilt_places(model: Any, inputs: Tensors) -> Tensors:
+def vilt_places(model: "PreTrainedModel", inputs: Tensors) -> Tensors:
     """Return the tokens of images as ViLT reads them, place by place, and which are no padding.
 
     The library puts places in a random order, which changes nothing but the last digits.

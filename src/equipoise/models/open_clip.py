@@ -28,6 +28,10 @@ from equipoise.models.towers import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from open_clip import CLIP, HFTokenizer, SimpleTokenizer
+    from PIL.Image import Image
     from torch import Tensor
 
 SETTINGS = "open_clip_config.json"
@@ -116,10 +120,10 @@ def encoder(
     options: Options,
     found: LibraryWeights,
     placement: Placement,
-    model: Any,
-    transform: Any,
-    tokenizer: Any,
-    settings: Mapping[str, Any],
+    model: "CLIP",
+    transform: "Callable[[Image], Tensor]",
+    tokenizer: "SimpleTokenizer | HFTokenizer",
+    settings: Mapping[str, Json],
     more: Mapping[str, Json],
 ) -> OpenClipEncoder:
     """Return a module of open_clip with its tokenizer as a dual encoder.
