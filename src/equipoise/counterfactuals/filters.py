@@ -1,9 +1,10 @@
 """Filters of candidates in their order, their thresholds and evidence, and the sets kept."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,6 +27,7 @@ from equipoise.core import (
 from equipoise.core.files import write_table
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.counterfactuals.parts import png
+from equipoise.data.formats.social_counterfactuals import COLUMNS
 from equipoise.data.problems import listed
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, decode
@@ -51,6 +53,8 @@ _FOLDS = 5
 _FEWEST = 10
 ALL = "all"
 TABLE, PICTURES = "images.parquet", "pictures"
+# Images in a file of the released layout.
+_ROWS = 1000
 _PNG = b"\x89PNG\r\n\x1a\n"
 _TEXTS = {"reason": pl.String}
 
@@ -655,7 +659,39 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
     return {name: pl.concat(parts).to_arrow() for name, parts in tables.items()}
 
 
-def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
+def released_columns(candidates: Candidates) -> dict[str, list[str]]:
+    """Return the columns that the released SocialCounterfactuals has of every image.
+
+    Returns
+    -------
+    dict of str to list of str
+        `counterfactual_set` (the candidate), `caption`, `a1_type`, `a1`, `a2_type`, `a2`, `a1a2`.
+
+    Raises
+    ------
+    InputError
+        When a caption doesn't have the values of two attributes, one after the other.
+    """
+    rows = []
+    names = [candidates.names[place] for place in candidates.candidate.tolist()]
+    for row, (name, caption) in enumerate(zip(names, candidates.columns["caption"], strict=True)):
+        varying = [(of, value) for of in candidates.types if (value := candidates.columns[of][row])]
+        pairs = permutations(varying, 2) if len(varying) == 2 else ()
+        told = str(caption).casefold()
+        pair = next((p for p in pairs if f"{p[0][1]} {p[1][1]}".casefold() in told), None)
+        if pair is None and candidates.made[row]:
+            raise InputError(
+                f"the caption {caption!r} doesn't name two attributes, one after the other, as "
+                "those of SocialCounterfactuals do. To do: write_sets: true, which writes any sets"
+            )
+        (a1_type, a1), (a2_type, a2) = pair or (("", ""), ("", ""))
+        rows.append((name, caption, a1_type, a1, a2_type, a2, f"{a1} {a2}"))
+    return dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def write_sets(
+    filtered: Filtered, pictures: Pictures, folder: Path, *, released: bool = False
+) -> int:
     """Write the images of the kept candidates, and a table that names them.
 
     Parameters
@@ -667,6 +703,9 @@ def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
         Left as it is where it is there already. It gets `images.parquet`: `image_id`, `file`
         (inside the folder), `set` (the candidate), `caption_set`, and the columns of the
         candidates; and `pictures/*.png`.
+    released : bool
+        Write `data/train-*.parquet` as the released SocialCounterfactuals has them instead: the
+        columns of `released_columns`, and `image`.
 
     Returns
     -------
@@ -675,30 +714,54 @@ def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
 
     Raises
     ------
+    InputError
+        When captions don't fit the released layout.
     RunError
         When the folder cannot be written.
     """
     candidates = filtered.candidates
     rows = np.flatnonzero(filtered.kept[candidates.candidate])
-    if (folder / TABLE).is_file():
+    if (folder / ("data" if released else TABLE)).exists():
         return len(rows)
     place = {name: index for index, name in enumerate(pictures.ids.tolist())}
-    files = [f"{PICTURES}/{number:07d}.png" for number in range(len(rows))]
     ids = candidates.columns["image_id"][rows]
-    columns: Fields = {
-        "image_id": ids,
-        "file": np.array(files, dtype=object),
-        "set": np.array(candidates.names, dtype=object)[candidates.candidate[rows]],
-        "caption_set": candidates.columns["set"][rows],
-    }
-    for name, column in candidates.columns.items():
-        if name not in ("state", "reason", *columns):
-            columns[name] = column[rows]
+
+    def image(row: int) -> bytes:
+        data = pictures.read(place[ids[row]])
+        return data if data.startswith(_PNG) else png(decode(data))
+
     with new_run(folder) as partial:
+        if released:
+            _write_released(released_columns(candidates), rows, image, partial / "data")
+            return len(rows)
+        files = [f"{PICTURES}/{number:07d}.png" for number in range(len(rows))]
+        columns: Fields = {
+            "image_id": ids,
+            "file": np.array(files, dtype=object),
+            "set": np.array(candidates.names, dtype=object)[candidates.candidate[rows]],
+            "caption_set": candidates.columns["set"][rows],
+        }
+        for name, column in candidates.columns.items():
+            if name not in ("state", "reason", *columns):
+                columns[name] = column[rows]
         (partial / PICTURES).mkdir()
-        for file, image in zip(files, ids.tolist(), strict=True):
-            data = pictures.read(place[image])
-            (partial / file).write_bytes(data if data.startswith(_PNG) else png(decode(data)))
+        for row, file in enumerate(files):
+            (partial / file).write_bytes(image(row))
         table = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
         write_table(table, partial / TABLE)
     return len(rows)
+
+
+def _write_released(
+    columns: Mapping[str, Sequence[str]],
+    rows: Integers,
+    image: Callable[[int], bytes],
+    folder: Path,
+) -> None:
+    folder.mkdir()
+    parts = [range(start, min(start + _ROWS, len(rows))) for start in range(0, len(rows), _ROWS)]
+    for number, part in enumerate(parts):
+        cells = {name: [own[rows[row]] for row in part] for name, own in columns.items()}
+        pixels = [{"bytes": image(row), "path": f"{row:07d}.png"} for row in part]
+        file = f"train-{number:05d}-of-{len(parts):05d}.parquet"
+        write_table(pa.table({**cells, "image": pixels}), folder / file)

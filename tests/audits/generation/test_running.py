@@ -10,6 +10,8 @@ from PIL import Image
 
 from equipoise import audits
 from equipoise.core import ConfigError, DataError, Verdict
+from equipoise.data import find_format
+from equipoise.data.formats.social_counterfactuals import COLUMNS
 from generation_models import COLOURS, Guard, Looker, Painter
 
 SHAPES = ["square", "circle", "star", "moon"]
@@ -89,6 +91,35 @@ def test_the_kept_sets_are_a_data_set_that_other_audits_read(biased, tmp_path):
         }
     )
     assert audits.run(probe, base=tmp_path).findings
+
+
+def test_kept_sets_are_written_as_socialcounterfactuals_was_released(tmp_path):
+    captions = {"subjects": SHAPES, "attributes": {"size": ["tiny", "big"], "hue": [*COLOURS]}}
+    filters = {"similarity": {"model": Looker(), "threshold": 0.8, "pairs": None}}
+    values = {"captions": captions, "filters": filters, "write_sets": "social_counterfactuals"}
+    released = audits.run(config(Painter(), **values), base=tmp_path)
+    (folder,) = (tmp_path / "evidence" / "sets").iterdir()
+    (file,) = (folder / "data").iterdir()
+    schema = pq.read_schema(file)
+    assert [*schema.names] == [*COLUMNS, "image"]
+    images = find_format("social_counterfactuals").load(folder / "data")
+    kept = rows(released, "stages")[-1]
+    assert (len(images), images.counts["sets"]) == (kept["images_after"], kept["sets_after"])
+    assert {*images.column("subject")} == {*SHAPES}
+    assert {*images.column("attributes")} == {"size × hue"}
+    # The same sets as a folder of pictures: pixel by pixel the same.
+    audits.run(config(Painter(), **values | {"write_sets": True}), base=tmp_path)
+    other = next(one for one in (tmp_path / "evidence" / "sets").iterdir() if one != folder)
+    plain = pq.read_table(other / "images.parquet").to_pylist()
+    pictures = pq.read_table(file)["image"].to_pylist()
+    assert [one["bytes"] for one in pictures] == [
+        (other / one["file"]).read_bytes() for one in plain
+    ]
+
+
+def test_sets_of_one_attribute_do_not_fit_the_released_layout(tmp_path):
+    with pytest.raises(ConfigError, match="^write_sets: the caption 'A photo of a red circle'"):
+        audits.plan(config(Painter(), write_sets="social_counterfactuals"), base=tmp_path)
 
 
 def test_refused_images_are_a_check_of_their_own(tmp_path):

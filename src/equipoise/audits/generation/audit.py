@@ -334,12 +334,19 @@ def _written(config: Config, data: GenerationData) -> Iterator[str]:
     if data.pictures is None:
         yield "The kept sets are not written as a data set: the paths of the pictures are unknown."
         return
-    key = _key(data)
-    images = write_sets(data.filtered, data.pictures, data.store / "sets" / key)
+    key, released = _key(data), config.write_sets is not True
+    key += "-released" if released else ""
+    folder = data.store / "sets" / key
+    images = write_sets(data.filtered, data.pictures, folder, released=released)
     where = f"{config.extraction.store.as_posix()}/sets/{key}"
+    layout = (
+        "it has the layout of SocialCounterfactuals"
+        if released
+        else "images.parquet names the pictures"
+    )
     yield (
         f"The kept sets, {int(data.filtered.kept.sum())} of {images} images, are a data set in "
-        f"{where}: images.parquet names the pictures. An audit of counterfactuals reads it."
+        f"{where}: {layout}. An audit of counterfactuals reads it."
     )
 
 

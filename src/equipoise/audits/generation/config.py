@@ -388,8 +388,9 @@ class Config(AuditConfig):
         Sets that the report shows of the kept ones, and of those rejected at each stage.
     blur : "all", optional
         Whether these pictures are blurred.
-    write_sets : bool
-        Whether the kept sets are written as a data set, in the store.
+    write_sets : bool or "social_counterfactuals"
+        Whether the kept sets are written as a data set, in the store; and whether in the layout of
+        the released SocialCounterfactuals.
     """
 
     models_key: ClassVar[str] = "filters"
@@ -405,7 +406,7 @@ class Config(AuditConfig):
     name: Label | None = None
     gallery: Annotated[int, Field(ge=0, le=100)] = 3
     blur: Literal["all"] | None = None
-    write_sets: bool = True
+    write_sets: bool | Literal["social_counterfactuals"] = True
 
     def _check(self) -> None:
         super()._check()

@@ -44,6 +44,7 @@ from equipoise.counterfactuals.filters import (
     content_filter,
     learned_thresholds,
     of_combination,
+    released_columns,
     similarity_filter,
 )
 from equipoise.data import Items, ItemSource, Matrix, Vectors, load_items, load_matrix, load_vectors
@@ -211,6 +212,11 @@ def load(config: Config, models: Models) -> GenerationData:
         raise DataError(
             "there is no image: none of those asked for was made", file=images.file or None
         )
+    if config.write_sets == "social_counterfactuals":
+        try:
+            released_columns(candidates)
+        except InputError as error:
+            raise ConfigError(f"write_sets: {error}") from None
     reader = _Reader(config, models, images, candidates, dict(images.inputs))
     stages = _stages(reader)
     own_counts = {

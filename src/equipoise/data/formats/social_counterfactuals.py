@@ -16,7 +16,8 @@ from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_ids, show
 from equipoise.data.tables import open_table
 
-_COLUMNS = ("counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "a1a2")
+COLUMNS = ("counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "a1a2")
+"""Columns of the released files beside the image."""
 _FILE = "file_name"
 _FACTS = ("set", "subject", "caption", "attributes")
 
@@ -82,7 +83,7 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
 
 def _read(path: Path) -> Rows:
     names = open_table(path).names
-    return read_rows(path, (*_COLUMNS, *([_FILE] if _FILE in names else [])))
+    return read_rows(path, (*COLUMNS, *([_FILE] if _FILE in names else [])))
 
 
 def _images(table: Rows) -> Iterator[dict[str, str]]:
