@@ -10,6 +10,7 @@ from equipoise.audits.engines.rankings.page import (
     CAVEAT,
     PREFERENCES,
     curves,
+    fixed,
     hypotheses,
     queries,
 )
@@ -93,7 +94,7 @@ PAGE = Page(
     leads=(*PREFERENCES, *MEASURES, "retrieval_mad"),
     by_group=("systematic_preference", "max_skew"),
     subjects="subjects",
-    sections=(hypotheses, subjects, queries, curves),
+    sections=(hypotheses, subjects, queries, fixed, curves),
     facts=facts,
     caveat=CAVEAT,
     apart=APART,

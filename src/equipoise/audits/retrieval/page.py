@@ -5,6 +5,7 @@ from equipoise.audits.engines.rankings.page import (
     CAVEAT,
     PREFERENCES,
     curves,
+    fixed,
     hypotheses,
     queries,
 )
@@ -29,7 +30,7 @@ PAGE = Page(
     leads=(*PREFERENCES, "max_skew", "ndkl", "retrieval_mad"),
     by_group=("systematic_preference", "max_skew", "normalized_similarity_mad"),
     subjects="queries",
-    sections=(hypotheses, curves, queries),
+    sections=(hypotheses, curves, queries, fixed),
     facts=facts,
     caveat=CAVEAT,
     apart=APART,

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from statistics import fmean, quantiles
 
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Finding
 from equipoise.report import plots
 from equipoise.report.blocks import (
     Chart,
@@ -21,10 +22,15 @@ from equipoise.report.blocks import (
     title_of,
     value_of,
 )
-from equipoise.report.plots import Axis, heat_map, scatter
+from equipoise.report.plots import Axis, heat_map, intervals, scatter
 from equipoise.report.text import count, interval, listed, number, percent, title
 
-MOST_ROWS, MOST_GROUPS = 20, 14
+MOST_ROWS, MOST_GROUPS, MOST_QUERIES = 20, 14, 6
+_HELD = " | "
+_BESIDE = (
+    f"All models side by side, for the {MOST_QUERIES} queries in which a model departs most from "
+    "chance."
+)
 _MIN_POINTS = 3
 _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
 _NAMED, _QUARTILES = 3, "first_quartile median third_quartile"
@@ -80,6 +86,7 @@ def queries(result: AuditResult) -> Section | None:
         f"Share of each group in the first K: up to {MOST_ROWS} queries, largest excess over "
         "chance first. In brackets: the group's share of all images that are ranked."
     )
+    beside = [*_models_beside(shares)]
     spread = rows(result, "query_distributions")
     columns = {
         "Metric": title_of, "Model": "model", "Attributes": scope_of,
@@ -93,13 +100,61 @@ def queries(result: AuditResult) -> Section | None:
         return None
     table = Table.of("Spread over queries", columns, spread, source="query_distributions")
     more = table if spread else None
-    return Section.of("queries", "Results by query", text if charts else None, charts, more)
+    return Section.of(
+        "queries", "Results by query", text if charts else None, charts,
+        _BESIDE if beside else None, beside, more,
+    )  # fmt: skip
 
 
-def _share_map(panel: Sequence[Row], name: str) -> Chart:
-    """Draw each group's share of the first K, a row for each query."""
-    panel = sorted(panel, key=lambda row: -row["excess"] if math.isfinite(row["excess"]) else 0.0)
-    cells = [(row["subject"] or "the query", each) for row in panel for each in row["by_group"]]
+def _models_beside(shares: Sequence[Finding]) -> Iterator[Chart]:
+    """Draw the shares of one query for all models, of the queries that depart most from chance."""
+    compared = [vars(one) for one in shares if not one.version.startswith("within")]
+    queries = panels(compared, "subject", "groups", "version")
+    several = {key: panel for key, panel in queries.items() if len(distinct(panel, "model")) > 1}
+    first = sorted(several, key=lambda key: -max(_excess(row) for row in several[key]))
+    for subject, groups, version in first[:MOST_QUERIES]:
+        panel = several[subject, groups, version]
+        if len(panel[0]["by_group"]) <= MOST_GROUPS:
+            yield _share_map(panel, f"{subject or 'the query'}, {scope(groups, version)}", "model")
+
+
+def fixed(result: AuditResult) -> Section | None:
+    """Return the skew of an attribute within each value of the other, over queries."""
+    every = [
+        {**vars(each), "value_held": each.subject.rpartition(_HELD)[2]}
+        for each in result.findings
+        if each.metric == "max_skew" and each.version.startswith("within")
+        and _HELD in each.subject and math.isfinite(each.value)
+    ]  # fmt: skip
+    charts = []
+    for (groups, version), panel in panels(every, "groups", "version").items():
+        marks = []
+        for (held, model), own in panels(panel, "value_held", "model").items():
+            values = [row["value"] for row in own]
+            low, _, high = quantiles(values * (1 + (len(values) == 1)), method="inclusive")
+            mean = fmean(values)
+            tip = f"{model}, {held}: mean {number(mean)}, half of {len(values)} queries "
+            marks.append({"label": held, "series": model, "value": mean, "low": low, "high": high,
+                          "tip": f"{tip}{interval(low, high)}"})  # fmt: skip
+        name = f"{title('max_skew')}, {scope(groups, version)}"
+        label = f"{name}: mean over queries and the middle half of them, by value and model"
+        models = distinct(panel, "model")
+        charts.append(intervals(marks, label, Axis(title("max_skew")), title=name, series=models))
+    text = (
+        "Point: mean over queries, among images with one value of the other attribute. Line: the "
+        "middle half of the queries. These are descriptions, without a test of their own."
+    )
+    return Section.of("held", "Skew within each value", text, charts) if charts else None
+
+
+def _excess(row: Row) -> float:
+    return float(row["excess"]) if math.isfinite(row["excess"]) else 0.0
+
+
+def _share_map(panel: Sequence[Row], name: str, of: str = "subject") -> Chart:
+    """Draw each group's share of the first K, a row for each query or model."""
+    panel = sorted(panel, key=lambda row: -_excess(row))
+    cells = [(row[of] or "the query", each) for row in panel for each in row["by_group"]]
     cells = cells[: MOST_ROWS * len(panel[0]["by_group"])]
     pool = Counter[str]()
     for _, each in cells:
@@ -109,15 +164,15 @@ def _share_map(panel: Sequence[Row], name: str) -> Chart:
     }
     data = [
         {
-            "row": query, "column": names[each.group], "value": each.value,
-            "tip": f"{query}, {each.group}: {percent(each.value)} of the first K, "
+            "row": row, "column": names[each.group], "value": each.value,
+            "tip": f"{row}, {each.group}: {percent(each.value)} of the first K, "
             f"{count(each.n)} images in the pool",
         }
-        for query, each in cells
+        for row, each in cells
         if has(each.value)
     ]  # fmt: skip
     axis = Axis("share of the first K", percent=True)
-    label = f"Shares of the first K by query: {name}"
+    label = f"Shares of the first K by {of.replace('subject', 'query')}: {name}"
     return heat_map(data, label, axis, columns=[*names.values()], title=name)
 
 
