@@ -46,6 +46,8 @@ WORLDS = {
     "text-to-image": (None, "."),
 }
 """Of each study what writes its data, and the folder that it writes."""
+LONG = 200
+"""Lists of more words are cut short."""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,9 @@ def world(tmp_path_factory):
                 write(root)
             written = study_files(name, root / "study.yaml", root / folder)
             for path, text in written.items():
-                path.write_text(text, encoding="utf-8")
+                lines = text.splitlines(keepends=True)
+                short = path.suffix == ".csv" and len(lines) > LONG
+                path.write_text("".join(lines[: 30 if short else None]), encoding="utf-8")
         return made[name]
 
     return of

@@ -24,7 +24,7 @@ from audits.associations.association_world import (
 from audits.associations.association_world import TEXTS as ALL_TEXTS
 from equipoise import audits
 from equipoise import metrics as m
-from equipoise.core import Family, Verdict
+from equipoise.core import DataError, Family, Verdict
 from equipoise.metrics import ImageSimilarities
 from equipoise.stats import Bootstrap
 
@@ -201,6 +201,35 @@ def test_alignment_and_correlation_with_external_figures():
     assert pick(result, "alignment").value == pytest.approx((scores[0] - scores[1]) / 2)
     direct = m.correlation(scores, [200, 80, 100])
     assert pick(result, "correlation").value == pytest.approx(direct.value)
+
+
+def test_each_member_of_a_set_is_a_target_of_its_own():
+    jobs = pl.DataFrame({"name": WORDS["science"], "salary": [1, 5, 2]})
+    texts, asked = {"modalities": ["ITP"]}, ("association_score", "science")
+    result = run(
+        measure(*asked, **texts, each_member=True, version="each"),
+        measure("association_score", "one", **texts),
+        measure("correlation", "science", **texts, each_member=True,
+                outside={"table": jobs, **FIGURES}),
+        sets={"one": {"words": ["physics"]}},
+    )  # fmt: skip
+    scores = {
+        found.subject: found.value
+        for found in result.findings
+        if "each" in found.version and found.metric == "association_score"
+    }
+    assert [*scores] == WORDS["science"]
+    assert scores["physics"] == pick(result, "association_score", subject="one").value
+    direct = m.correlation([*scores.values()], [1, 5, 2])
+    assert pick(result, "correlation").value == pytest.approx(direct.value)
+    assert "physics" not in {*pl.DataFrame(result.tables["sets"])["set"]}
+
+
+def test_a_member_may_not_have_the_name_of_another_set():
+    question = measure("association_score", "science", each_member=True)
+    with pytest.raises(DataError) as error:
+        run(question, sets={"physics": {"words": ["dance"]}})
+    assert error.value.fix == "rename the set"
 
 
 def test_scores_of_pairs_give_what_the_embeddings_behind_them_give():

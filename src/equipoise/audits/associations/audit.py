@@ -1,6 +1,6 @@
 """The audit of associations: sets of images and texts that a model places close to each other."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, count, product
@@ -130,8 +130,9 @@ class Associations(Audit[Config, AssociationData, Question]):
                 check_one_space(*vectors[model].values())
             else:
                 pairs[model] = own
+        sets, questions = _asked(config, items)
         outside = {}
-        for index, options in enumerate(config.measure):
+        for index, options in enumerate(questions):
             if options.figures is not None:
                 series = _series(options, options.figures, items, models.base)
                 read[f"measure[{index}]"] = series
@@ -141,7 +142,8 @@ class Associations(Audit[Config, AssociationData, Question]):
             items=items,
             kinds={name: section.kind for name, section in config.data.items()},
             units={name: own.unit for name, own in config.data.items() if own.unit is not None},
-            sets=_sets(config, items),
+            sets=sets,
+            questions=questions,
             vectors=vectors,
             pairs=pairs,
             outside=outside,
@@ -152,7 +154,7 @@ class Associations(Audit[Config, AssociationData, Question]):
     def designs(self, config: Config, data: AssociationData) -> list[Question]:
         """Return every measurement of every model; refuse one that no model allows."""
         draws, designs = config.resampling, list[Question]()
-        for index, options in enumerate(config.measure):
+        for index, options in enumerate(data.questions):
             figures = data.outside.get(index, {})
             own = [
                 Question(self.name, options, space, draws.seed, draws.level, figures=figures)
@@ -188,7 +190,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         """Compare totals of models, show what several questions share once, and add the sets."""
         differences = measured(measures.compare_totals(measured_designs, config))
         whole = Measured.together([*measured_designs, differences])
-        tables = {**whole.tables, "sets": _sizes(data)}
+        tables = {**whole.tables, "sets": _sizes(data, config.sets)}
         for name in {"words", "labels"} & whole.tables.keys():
             # Questions about the same images and words give the same rows.
             frame = pl.DataFrame(tables[name]).unique(maintain_order=True)
@@ -213,7 +215,7 @@ class Associations(Audit[Config, AssociationData, Question]):
                     f"{kind}s": sum(len(rows) for t, rows in own.items() if data.kinds[t] == kind)
                     for kind in ("image", "text")
                 }
-                for name, own in data.sets.items()
+                for name, own in data.sets.items() if name in config.sets
             ],
             "questions": [
                 {"question": design.options.metric, "model": design.model,
@@ -237,7 +239,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         yield "Sets are chosen words and images: others would give other numbers."
         for space in data.spaces:
             yield from _embeddings(space)
-        yield from _set_notes(config, data)
+        yield from _set_notes(data)
         for design in designs:
             measured = {name for case in design.cases for name in case.targets}
             lacking = [name for name in design.options.target_names if name not in measured]
@@ -280,7 +282,7 @@ def _once(findings: Sequence[UncorrectedFinding]) -> Iterator[UncorrectedFinding
             yield each
 
 
-def _sizes(data: AssociationData) -> pa.Table:
+def _sizes(data: AssociationData, declared: Container[str]) -> pa.Table:
     rows = [
         {
             "set": name, "kind": data.kinds[table], "table": table, "members": len(members),
@@ -288,6 +290,7 @@ def _sizes(data: AssociationData) -> pa.Table:
         }
         for space in data.spaces
         for name, by_table in data.sets.items()
+        if name in declared
         for table, members in by_table.items()
         if table in space.known
     ]  # fmt: skip
@@ -326,12 +329,12 @@ def _embeddings(space: Space) -> Iterator[str]:
                 yield f"{where}: {n} {what}{f' ({named})' if named else ''}."
 
 
-def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
+def _set_notes(data: AssociationData) -> Iterator[str]:
     """Yield the notes on unused and small sets, and on members that sets share."""
     small = {
         f"{name} ({n})"
         for space in data.spaces
-        for options in config.measure
+        for options in data.questions
         if options.metric == "weat"
         for case in Question("", options, space, 0, 0.95).cases
         for name in case.targets
@@ -345,7 +348,7 @@ def _set_notes(config: Config, data: AssociationData) -> Iterator[str]:
         )
     pairs = dict.fromkeys(
         pair
-        for options in config.measure
+        for options in data.questions
         for attributes in [(*options.attributes, *options.further)]
         for pair in [*product(options.target_names, attributes), *combinations(attributes, 2)]
     )
@@ -438,6 +441,42 @@ def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Int
         }
         for name, by_table in config.sets.items()
     }
+
+
+def _asked(
+    config: Config, items: Mapping[str, Items]
+) -> tuple[dict[str, dict[str, Integers]], list[MeasureConfig]]:
+    """Return the sets and the questions; members that are targets of their own are sets, too.
+
+    Raises
+    ------
+    DataError
+        When a member has the name of a set that is not this member alone.
+    """
+    sets, questions = _sets(config, items), list[MeasureConfig]()
+    for options in config.measure:
+        if not options.each_member:
+            questions.append(options)
+            continue
+        targets = dict[str, tuple[str, ...]]()
+        for name in options.target_names:
+            single = {
+                str(items[table].ids[row]): {table: np.array([row])}
+                for table, rows in sets[name].items()
+                for row in rows.tolist()
+            }
+            for member, own in single.items():
+                if sets.setdefault(member, own).keys() != own.keys() or any(
+                    sets[member][table].tolist() != rows.tolist() for table, rows in own.items()
+                ):
+                    raise DataError(
+                        f"a member of the set {name!r} is called {member!r}, and so is a set",
+                        expected="other names of sets where 'each_member' is true",
+                        fix="rename the set",
+                    )
+            targets[name] = tuple(single)
+        questions.append(options.model_copy(update={"targets": targets}))
+    return sets, questions
 
 
 def _positions(

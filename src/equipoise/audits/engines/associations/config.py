@@ -48,7 +48,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 """Keys that a metric needs; `_SETS` unless it is here."""
 _TAKES: Mapping[str, tuple[str, ...]] = {
-    "association_score": ("modalities",),
+    "association_score": ("modalities", "each_member"),
     "weat": ("modalities", "alternative", "ddof", "studentized"),
     "sc_weat": ("modalities", "alternative", "ddof"),
     "differential_association": ("modalities", "resample_texts"),
@@ -59,8 +59,8 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "label_concentration": ("k", "whole_vocabulary"),
     "trend": ("regions", "outside"),
     "gender_difference": ("regions", "outside"),
-    "alignment": ("of", "modalities", "statistic"),
-    "correlation": ("of", "modalities"),
+    "alignment": ("of", "modalities", "statistic", "each_member"),
+    "correlation": ("of", "modalities", "each_member"),
 }
 """Keys that a metric takes beside those it needs."""
 
@@ -80,6 +80,8 @@ class MeasureConfig(Section):
     metric : str
     targets : list of str, or mapping of str to list of str
         Sets that are associated; by category where they have one.
+    each_member : bool
+        Each member of the targets is a target of its own; its category is the set.
     attributes : list of two str
         The sets that targets are closer to, or farther from.
     further : list of str
@@ -122,6 +124,7 @@ class MeasureConfig(Section):
 
     metric: Metric
     targets: Annotated[Mapping[Label, Names] | None, BeforeValidator(_by_category)] = None
+    each_member: bool = False
     attributes: Labels = ()
     further: Names = ()
     images: Name | None = None

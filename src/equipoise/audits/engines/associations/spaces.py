@@ -71,6 +71,8 @@ class AssociationData:
         By model that has embeddings, and table.
     pairs : mapping of str to mapping of (str, str) to Matrix
         By model that scores pairs, and tables of rows and columns.
+    questions : sequence of MeasureConfig
+        What is asked of these sets.
     outside : mapping of int to mapping of str to float
         External figures by subject, by index of the question.
     inputs, counts : mapping
@@ -83,6 +85,7 @@ class AssociationData:
     sets: Mapping[str, Mapping[str, Integers]]
     vectors: Mapping[str, Mapping[str, Vectors]]
     pairs: Mapping[str, Mapping[tuple[str, str], Matrix]]
+    questions: Sequence[MeasureConfig] = ()
     outside: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     inputs: Mapping[str, FileFacts] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
