@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -127,6 +128,11 @@ CELEBA = [
     "000003.jpg -1 -1 -1  1",
     "000002.jpg  1 -1 -1 -1",
 ]
+DOMAINNET = [
+    "clipart/aircraft_carrier/clipart_001_000018.jpg 0",
+    "clipart/zebra/clipart_344_000001.jpg 344",
+    "clipart/zebra/clipart_344_000002.jpg 344",
+]
 PLAIN = [
     ["id", "gender", "label"],
     ["b", "F", "cat"],
@@ -179,6 +185,29 @@ def celeba_csv(folder: Path, rows: list[str]) -> Path:
 def pata(folder: Path, lines: list[str]) -> Path:
     path = folder / "pata_fairness.files.lst"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def domainnet(folder: Path, lines: list[str]) -> Path:
+    """Write a list for training, and one for test that has the first two domains turned."""
+    turned = [line.replace("clipart", "sketch") for line in lines]
+    (folder / "clipart_train.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "sketch_test.txt").write_text("\n".join(turned) + "\n", encoding="utf-8")
+    return folder
+
+
+def dsprites(path: Path, n: int = 24) -> Path:
+    """Write pictures of bars as long as their row is large, in the layout of dSprites."""
+    numbers = np.arange(n)
+    classes = np.stack([numbers * 0, numbers % 3, numbers % 6, numbers % 40,
+                        numbers % 32, numbers // 3 % 32], axis=1)  # fmt: skip
+    pictures = np.zeros((n, 64, 64), np.uint8)
+    for row in range(n):
+        pictures[row, 10 * (1 + row % 3) : 10 * (2 + row % 3), : 1 + row % 63] = 1
+    facts = {"date": "unread"}
+    np.savez_compressed(path, imgs=pictures, latents_classes=classes.astype(np.int64),
+                        latents_values=classes.astype(np.float64),
+                        metadata=np.array(facts, dtype=object))  # fmt: skip
     return path
 
 
@@ -285,6 +314,8 @@ SAMPLES = [
         "json",
         lambda f, s: write_json(f / "dataset_flickr30k.json", {"images": _mixed(FLICKR, s)}),
     ),
+    Sample("domainnet", "lists", lambda f, s: domainnet(f, _mixed(DOMAINNET, s))),
+    Sample("dsprites", "arrays", lambda f, _: dsprites(f / "d.npz")),
     Sample("celeba", "text", lambda f, s: celeba(f, _mixed(CELEBA, s))),
     Sample("celeba", "csv", lambda f, s: celeba_csv(f, _mixed(CELEBA, s))),
 ]

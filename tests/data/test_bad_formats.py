@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from equipoise.core import DataError
@@ -12,6 +13,8 @@ from equipoise.data import (
     read_coco_captions,
     read_coco_instances,
     read_dollar_street,
+    read_domainnet,
+    read_dsprites,
     read_pata,
     read_plain,
     read_social_counterfactuals,
@@ -29,6 +32,7 @@ from image_files import (
     VG_OBJECTS,
     VISOGENDER,
     celeba,
+    dsprites,
     pata,
     write_csv,
     write_json,
@@ -103,6 +107,12 @@ def nothing_shared(folder):
     )
 
 
+def other_sprites(path):
+    with np.load(dsprites(path)) as arrays:
+        np.savez(path, latents_classes=arrays["latents_classes"] + 1)
+    return path
+
+
 WHOLE = json.dumps(COCO_CAPTIONS)
 PLAIN_COLUMNS = {"id": "id", "columns": ("gender",), "label": "label"}
 CASES = {
@@ -130,6 +140,14 @@ CASES = {
     "PATA: three tags": lambda f: read_pata(pata(f, ["a_b_c_d|u", "car_black_male|u"])),
     "CelebA: cut off": lambda f: text(
         read_celeba, "list.txt", celeba(f, CELEBA).read_text()[:-24]
+    )(f),
+    "DomainNet: two numbers of a class": text(
+        read_domainnet, "clipart_train.txt", "a/zebra/1.jpg 0\na/zebra/2.jpg 1\n"
+    ),
+    "DomainNet: folder without lists": read_domainnet,
+    "dSprites: other shapes": lambda f: read_dsprites(other_sprites(f / "d.npz")),
+    "dSprites: cut off": lambda f: text(
+        read_dsprites, "d.npz", dsprites(f / "d.npz").read_bytes()[:-40]
     )(f),
     "plain: id twice without labels": cells(
         lambda path: read_plain(path, id="id", columns=("gender",)), "p.csv", PLAIN

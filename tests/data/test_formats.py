@@ -1,7 +1,11 @@
 """Each format is read as its source describes it, and everything left out is counted."""
 
+import io
+
+import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from equipoise.core import DataError
 from equipoise.data import (
@@ -114,6 +118,35 @@ def test_objects_of_visual_genome(tmp_path):
         "images": 5, "objects": 9, "objects_without_label": 1, "boxes_without_area": 1,
         "images_without_labels": 1, "images_without_objects_file": 1,
     }  # fmt: skip
+
+
+def test_lists_of_domainnet(tmp_path):
+    images = sample("domainnet").read(tmp_path)
+    assert images.ids[0] == "clipart/aircraft_carrier/clipart_001_000018.jpg"
+    assert columns(images)["class"][:2] == ["aircraft_carrier", "zebra"]
+    assert columns(images)["number"][:2] == ["0", "344"]
+    assert columns(images)["domain"] == ["clipart"] * 3 + ["sketch"] * 3
+    assert columns(images)["split"] == ["train"] * 3 + ["test"] * 3
+    assert images.counts == {"images": 6, "classes": 2, "lists": 2}
+
+
+def test_sprites_are_painted_as_their_table_says(tmp_path):
+    images = sample("dsprites").read(tmp_path)
+    assert images.counts == {"images": 24, "rows": 24}
+    assert columns(images)["shape"][:4] == ["square", "ellipse", "heart", "square"]
+    pictures = FORMATS["dsprites"].rows(tmp_path / "d.npz")
+    for row in (5, 7):
+        pixels = np.asarray(Image.open(io.BytesIO(pictures.read(images.ids[row]))))
+        channel = ("red", "green", "blue").index(columns(images)["colour"][row])
+        assert {*np.unique(pixels[..., channel])} == {0, 255}
+        assert (pixels[..., channel] > 0).sum() == 10 * (1 + row)
+        assert not np.delete(pixels, channel, axis=2).any()
+    some = FORMATS["dsprites"].load(tmp_path / "d.npz", images=9, seed=3)
+    again = FORMATS["dsprites"].load(tmp_path / "d.npz", seed=3)
+    assert len(some) == 9
+    both = some.table.join(again.table, on="image_id", how="inner")
+    assert both["colour"].to_list() == both["colour_right"].to_list()
+    assert {*again.table["colour"]} == {"red", "green", "blue"}
 
 
 def test_dollar_street(tmp_path):

@@ -33,6 +33,7 @@ _COMMANDS = {
     "label": "label",
     "faces": "faces",
     "counterfactuals": "counterfactuals",
+    "train": "mitigate",
     "augment": "mitigate",
     "mitigate": "mitigate",
     "metrics": "new",

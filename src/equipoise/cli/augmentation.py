@@ -26,10 +26,10 @@ from equipoise.mitigate.augmentation.faces import (
     Regions,
     regions_of_columns,
 )
-from equipoise.mitigate.augmentation.training import Schedule, check_networks, digest_of
 from equipoise.mitigate.config import ImagesConfig as TableConfig
 from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
+from equipoise.mitigate.training import Schedule, check_networks, digest_of
 from equipoise.planted.faces import draw_faces
 from equipoise.stats import Bootstrap
 

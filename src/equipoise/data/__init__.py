@@ -5,6 +5,8 @@ from equipoise.data.formats.celeba import read_celeba
 from equipoise.data.formats.cifar import read_cifar
 from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco_instances
 from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_street
+from equipoise.data.formats.domainnet import read_domainnet
+from equipoise.data.formats.dsprites import read_dsprites
 from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.flickr30k import read_flickr30k
 from equipoise.data.formats.huggingface import read_huggingface
@@ -44,6 +46,7 @@ from equipoise.data.image_set import (
     LeaveOutImages,
     LeaveOutLabels,
     LeaveOutUnlabelled,
+    RandomSplit,
     Rule,
     Step,
     combine,
@@ -117,6 +120,7 @@ __all__ = [
     "PredictionData",
     "PredictionSource",
     "Predictions",
+    "RandomSplit",
     "Reading",
     "RowPictures",
     "Rule",
@@ -149,6 +153,8 @@ __all__ = [
     "read_coco_captions",
     "read_coco_instances",
     "read_dollar_street",
+    "read_domainnet",
+    "read_dsprites",
     "read_fairface",
     "read_flickr30k",
     "read_huggingface",

@@ -13,6 +13,7 @@ from equipoise.core import Booleans, DataError, InputError, Integers, Objects, r
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.problems import listed, match, show
+from equipoise.stats.streams import stream
 
 
 @dataclass(frozen=True)
@@ -428,6 +429,48 @@ class IdsFrom:
         dropped = table if self.column == "original_id" else table.drop(self.column)
         step = Step("ids", self.description, {"images": len(images)})
         return images.changed(renamed, dropped.sort(ID), step)
+
+
+@dataclass(frozen=True)
+class RandomSplit:
+    """Images are split at random into "train" and "test".
+
+    Attributes
+    ----------
+    share : float
+        Of the test images, above 0 and below 1.
+    seed : int
+    column : str
+        Where the part of each image stands.
+    """
+
+    share: float
+    seed: int = 0
+    column: str = "split"
+
+    def __post_init__(self) -> None:
+        """Check the share.
+
+        Raises
+        ------
+        InputError
+            When it is not between 0 and 1.
+        """
+        if not 0 < self.share < 1:
+            raise InputError(f"share is {self.share:g}; expected a number between 0 and 1")
+
+    @property
+    def description(self) -> str:
+        """The rule in words."""
+        return f"{self.share:.0%} of the images, drawn with seed {self.seed}, are test images"
+
+    def __call__(self, images: ImageSet, /) -> ImageSet:
+        """Add the column; the parts of an image depend on the ids and the seed alone."""
+        order = stream(self.seed, "split").permutation(len(images))
+        test = order < round(self.share * len(images))
+        part = pl.Series(self.column, np.where(test, "test", "train"))
+        counts = {"test": int(test.sum()), "train": int((~test).sum())}
+        return images.with_column(part, Step("split", self.description, counts))
 
 
 def united(parts: Sequence[ImageSet]) -> ImageSet:

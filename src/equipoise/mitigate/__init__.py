@@ -12,7 +12,6 @@ from equipoise.mitigate.augmentation.faces import (
     noise_region,
     regions_of_columns,
 )
-from equipoise.mitigate.augmentation.training import Schedule
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.neurons import (
     Found,
@@ -36,6 +35,7 @@ from equipoise.mitigate.sets import (
     split_subjects,
 )
 from equipoise.mitigate.trained import Contrastive
+from equipoise.mitigate.training import Schedule
 from equipoise.mitigate.trials import Trial, compare_models
 from equipoise.models.edits import UnitEdit, edited, read_edit
 

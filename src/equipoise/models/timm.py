@@ -24,7 +24,7 @@ def _outputs(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _identify(target: str, options: Options) -> Mapping[str, Json]:
-    return _find(timm(), target, options).identity("timm", options)
+    return find_weights(timm(), target, options).identity("timm", options)
 
 
 @adapter("timm", preview=lambda _: Preview("classifier"), identify=_identify, backends=True)
@@ -48,7 +48,7 @@ def load(target: str, options: Options) -> TowerClassifier:
     """
     library = timm()
     placement = place(options.device, options.dtype, "timm", options.backend)
-    found = _find(library, target, options)
+    found = find_weights(library, target, options)
     placement = with_backend(placement, options, [found.weights])
     own = {} if found.settings else {"pretrained_cfg_overlay": {"file": str(found.weights)}}
     try:
@@ -77,7 +77,7 @@ def load(target: str, options: Options) -> TowerClassifier:
     return TowerClassifier(info, model, tower, _labels(library, model))
 
 
-def _find(library: Any, target: str, options: Options) -> LibraryWeights:
+def find_weights(library: Any, target: str, options: Options) -> LibraryWeights:
     """Return which model a name is of, and from which files it is loaded; see `load`."""
     if Path(target).is_dir() or target.startswith("hf-hub:"):
         return LibraryWeights.in_folder(target, SETTINGS, WEIGHTS, options)

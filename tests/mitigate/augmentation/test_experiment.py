@@ -16,7 +16,7 @@ from equipoise.mitigate.augmentation.experiment import (
     gain,
     tables_of,
 )
-from equipoise.mitigate.augmentation.training import Job, network, predict, train
+from equipoise.mitigate.training import Job, network, predict, train
 from equipoise.planted.faces import TOOLS, draw_faces
 
 BIASED = (0.05, 0.05, 0.95, 0.95)

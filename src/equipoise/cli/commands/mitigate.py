@@ -1,4 +1,4 @@
-"""The commands `mitigate` and `augment`."""
+"""The commands `mitigate`, `train` and `augment`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from equipoise.cli.terminal import (
     Steps,
     config_argument,
     json_option,
+    note,
     out_option,
     overwrite_run,
     say,
@@ -81,6 +82,34 @@ def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
         say(conclusion(row))
     say_values({"notes": result.manifest.notes})
     say(f"report: {run / 'report.html'}")
+
+
+@click.command("train", epilog="Example: equipoise train train.yaml")
+@config_argument
+@overwrite_run
+@json_option
+def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
+    """Train image classifiers, and save their predictions.
+
+    Trains every network of the configuration on every set of images, and writes each as a model
+    that audits load, with one table of the predictions for the test images. A killed training
+    goes on where it was.
+    """
+    from equipoise.audits.config import load_as
+    from equipoise.cli.training import TrainConfig, run_training
+
+    checked = load_as(config, TrainConfig)
+    with Steps() as progress:
+        facts = run_training(checked, config.parent, progress, overwrite=overwrite)
+    out = config.parent / checked.output
+    if as_json:
+        say_json({"folder": out, "predictions": out / "predictions.parquet", **facts})
+        return
+    for name in checked.networks:
+        for arm in checked.trainings:
+            say(f"wrote {out / f'{name}, {arm}'}")
+    say(f"wrote {out / 'predictions.parquet'}")
+    note("next: 'equipoise audit' with this table, one column a training")
 
 
 @click.command("augment", epilog="Example: equipoise augment augment.yaml")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -34,7 +35,7 @@ from equipoise.mitigate.augmentation.faces import (
     PlainFaces,
     cover_region,
 )
-from equipoise.mitigate.augmentation.training import (
+from equipoise.mitigate.training import (
     Job,
     Schedule,
     check_networks,
@@ -160,9 +161,8 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
             if progress is not None:
                 progress("training", number * repeats + run, len(todo) * repeats)
             job = Job(name, classes, seed + run, schedules[name])
-            # Another schedule has another file, and begins anew.
-            words = f"{name}-{arm}-{run}".replace(":", "-").replace(" ", "-")
-            state = folder / f"{words}-{sha256(repr(job).encode()).hexdigest()[:8]}.pt"
+            words = re.sub(r"[^\w.]+", "-", f"{name}-{arm}-{run}")
+            state = folder / f"{words}-{job.file}"
             changed, of = _CHANGES.get(arm, (PlainFaces, arm))
             module = train(job, changed(sets[of], seed=seed + run), state)
             codes, whole = predict(module, images)

@@ -1,0 +1,77 @@
+"""DomainNet: lists of photographs, sketches and drawings of 345 classes, for training and test.
+
+Source: ai.bu.edu/M3SDA: beside the folders of the six domains lie `clipart_train.txt`,
+`clipart_test.txt` and so on. Each line is a path and the number of its class, such as
+"clipart/aircraft_carrier/clipart_001_000018.jpg 0".
+"""
+
+from pathlib import Path
+
+from equipoise.core import DataError
+from equipoise.core.types import FileFacts
+from equipoise.data.files import read_text
+from equipoise.data.formats.reading import data_format
+from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.problems import show
+
+
+@data_format("domainnet")
+def read_domainnet(path: Path | str) -> ImageSet:
+    """Read the lists of DomainNet.
+
+    Parameters
+    ----------
+    path : path
+        The folder that holds the lists, or one list.
+
+    Returns
+    -------
+    ImageSet
+        With the columns `domain`, `class` (the name of its folder), `number` (of the class) and
+        `split` (train or test). Ids are the paths. Counts: "images", "classes", and "lists".
+
+    Raises
+    ------
+    DataError
+        When there is no list, a line is no path and number, an image is listed twice, or a class
+        has two numbers.
+    """
+    place = Path(path)
+    lists = [place] if place.is_file() else sorted(place.glob("*_t*.txt"))
+    if not lists:
+        raise DataError(
+            "there is no such file, or no list in this folder",
+            file=str(path),
+            expected="lists such as clipart_train.txt and clipart_test.txt",
+            fix="name the folder that holds the lists of DomainNet",
+        )
+    images: dict[str, tuple[str, str, str, str]] = {}
+    numbers: dict[str, str] = {}
+    inputs: dict[str, FileFacts] = {}
+    for file in lists:
+        text, digest = read_text(file, ".txt", "a path and a number in every line")
+        lines = text.splitlines()
+        inputs[str(file)] = {**digest, "rows": len(lines)}
+        split = file.stem.rpartition("_")[2]
+        for row, line in enumerate(lines, 1):
+            image, _, number = line.strip().rpartition(" ")
+            parts = image.split("/")
+            known = len(parts) == 3 and number.isdecimal() and image not in images
+            if not known or numbers.setdefault(parts[1], number) != number:
+                raise DataError(
+                    f"the line is {show(line)}",
+                    file=str(file),
+                    row=row,
+                    expected="'domain/class/file number', each file once, one number a class",
+                    fix="download the list again",
+                )
+            images[image] = (parts[0], parts[1], number, split)
+    names = ("domain", "class", "number", "split")
+    columns: dict[str, list[str | None]] = {
+        name: [own[at] for own in images.values()] for at, name in enumerate(names)
+    }
+    counts = {"images": len(images), "classes": len(numbers), "lists": len(lists)}
+    return image_set(
+        Gathered([*images], columns), name=str(path), format="DomainNet", inputs=inputs,
+        counts=dict(counts),
+    )  # fmt: skip

@@ -1,0 +1,432 @@
+"""Image classifiers by name, trained epoch by epoch, so that a killed training resumes."""
+
+import json
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import numpy as np
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from equipoise import __version__
+from equipoise.audits.config_fields import Section
+from equipoise.core import AnyArray, Bytes, Floats32, InputError, Integers, ModelError, Progress
+from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
+from equipoise.mitigate.recipe import digest_of_images, read_state, save_state
+from equipoise.models import runtimes
+from equipoise.models.registry import Options
+from equipoise.models.timm import find_weights
+from equipoise.models.towers import last_linear, seen_by
+from equipoise.stats.streams import stream
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+# Patches of a ViT beside one another, and their side where these do not divide an image.
+_ACROSS, _PATCH = 8, 5
+_AT_ONCE = 256
+
+
+def network(name: str, classes: int, size: int, *, seed: int) -> "Module":
+    """Return a classifier to train.
+
+    Parameters
+    ----------
+    name : str
+        "cnn" or "vit", which train in seconds on a CPU; "timm:resnet18" and the like, untrained.
+        With a tag of weights ("timm:resnet152.tv_in1k"), or a folder or ``hf-hub:`` id, training
+        starts from these weights, with a new last layer for other classes.
+    classes : int
+    size : int
+        Side of the images in pixels.
+    seed : int
+        Of the first weights.
+
+    Returns
+    -------
+    torch.nn.Module
+        From (n, 3, size, size) floats to (n, classes), or to an output with `logits`.
+
+    Raises
+    ------
+    MissingExtraError
+        If its library is not installed.
+    InputError, ModelError
+        If no library has a network of this name, or it cannot take images of this size.
+    """
+    torch = runtimes.torch("hf")
+    library, _, rest = name.partition(":")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if name == "cnn":
+            return _cnn(classes)
+        if name == "vit":
+            return _vit(classes, size)
+        if library != "timm" or not rest:
+            raise InputError(f"no network is called {name!r}; expected cnn, vit or timm:NAME")
+        return _timm(rest, classes, size)
+
+
+_HALF = (0.5, 0.5, 0.5)
+
+
+def _timm(name: str, classes: int, size: int) -> Any:
+    """Return a network of timm, with weights where its name has a tag or is of a folder."""
+    timm = runtimes.timm()
+    own: dict[str, Any] = {"pretrained_cfg_overlay": {"mean": _HALF, "std": _HALF}}
+    if "." in name or not timm.is_model(name):
+        found = find_weights(timm, name, Options(f"timm:{name}"))
+        name, own = found.architecture, {"pretrained": True}
+        if not found.settings:
+            own["pretrained_cfg_overlay"] = {"file": str(found.weights)}
+    try:
+        return timm.create_model(name, num_classes=classes, img_size=size, **own)
+    except TypeError:
+        # Networks of convolutions take any size, and no argument for it.
+        return timm.create_model(name, num_classes=classes, **own)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ModelError(f"timm:{name} can't be trained on {size} pixels: {error}") from error
+
+
+def save_network(module: "Module", classes: Sequence[str], size: int, folder: Path) -> None:
+    """Write a trained network of timm as a folder that ``timm:FOLDER`` loads.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        From `train`.
+    classes : sequence of str
+        In the order of its outputs.
+    size : int
+        Side of the images in pixels.
+    folder : Path
+    """
+    runtimes.timm().models.save_for_hf(
+        module.cpu(), str(folder), safe_serialization=True,
+        model_config={"label_names": [*classes]},
+        data_config={"input_size": (3, size, size), "interpolation": "bilinear",
+                     "crop_pct": 1.0, "crop_mode": "squash"},
+    )  # fmt: skip
+
+
+def check_networks(names: Sequence[str], size: int) -> None:
+    """Build each network once, so that an error comes before any training.
+
+    Raises
+    ------
+    MissingExtraError, InputError, ModelError
+        As `network`.
+    """
+    for name in names:
+        network(name, 2, size, seed=0)
+
+
+def _cnn(classes: int) -> Any:
+    from torch import nn
+
+    def block(channels: int, made: int) -> list[Any]:
+        return [nn.Conv2d(channels, made, 3, padding=1), nn.BatchNorm2d(made), nn.ReLU()]
+
+    return nn.Sequential(
+        *block(3, 16), nn.MaxPool2d(2), *block(16, 32), nn.MaxPool2d(2), *block(32, 48),
+        nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(48, classes),
+    )  # fmt: skip
+
+
+def _vit(classes: int, size: int) -> Any:
+    if size % _ACROSS and size % _PATCH:
+        raise ModelError(
+            f"vit: images of {size} pixels; expected a multiple of {_ACROSS} or of {_PATCH}"
+        )
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128,
+        image_size=size, patch_size=_PATCH if size % _ACROSS else size // _ACROSS,
+        num_labels=classes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    return ViTForImageClassification(config)
+
+
+class Schedule(Section):
+    """Settings of a training.
+
+    Attributes
+    ----------
+    epochs, batch : int
+    learning_rate, weight_decay : float
+        Of AdamW; the rate falls to 0 along a cosine after `warm_up`.
+    frozen_epochs : int
+        First epochs, in which the last layer alone learns, at `frozen_rate`.
+    frozen_rate : float
+    warm_up : float
+        Share of the other steps over which the rate rises.
+    validation : float
+        Share of the training images that is withheld; the weights with the lowest loss on them
+        are kept.
+    patience : int, optional
+        Epochs without a lower validation loss after which training stops.
+    """
+
+    epochs: PositiveInt = 10
+    batch: Annotated[int, Field(ge=2)] = 64
+    learning_rate: PositiveFloat = 1e-3
+    weight_decay: NonNegativeFloat = 0.01
+    frozen_epochs: NonNegativeInt = 0
+    frozen_rate: PositiveFloat = 1e-3
+    warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    validation: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    patience: PositiveInt | None = None
+
+    def _check(self) -> None:
+        if self.frozen_epochs > self.epochs:
+            raise ValueError(f"frozen_epochs {self.frozen_epochs} is above epochs {self.epochs}")
+        if self.patience is not None and not self.validation:
+            raise ValueError("'patience' needs a share of 'validation' images")
+
+    def rate(self, steps_an_epoch: int, step: int) -> float:
+        """Return the factor of the learning rate in a step, from 0."""
+        step -= self.frozen_epochs * steps_an_epoch
+        if step < 0:
+            return self.frozen_rate / self.learning_rate
+        steps = (self.epochs - self.frozen_epochs) * steps_an_epoch
+        warm = max(int(steps * self.warm_up), 1)
+        if step < warm:
+            return (step + 1) / warm
+        return float(0.5 * (1 + np.cos(np.pi * (step - warm) / max(steps - warm, 1))))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training.
+
+    Attributes
+    ----------
+    name : str
+        Of the network.
+    classes : tuple of str
+        Names in the order of its outputs.
+    seed : int
+        Of the first weights and the order of images.
+    schedule : Schedule
+    data : str
+        Digest of the images, where the place of the checkpoint doesn't tell them.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    seed: int
+    schedule: Schedule
+    data: str = ""
+
+    @property
+    def file(self) -> str:
+        """A name for its state: another schedule, or other images, have another one."""
+        return f"{sha256(repr(self).encode()).hexdigest()[:8]}.pt"
+
+
+def class_codes(classes: Sequence[str], labels: AnyArray) -> Integers:
+    """Return the place of each label among the classes."""
+    return np.array([classes.index(str(label)) for label in labels], dtype=np.int64)
+
+
+def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
+    """Return a digest of the images, seed and libraries of an experiment, for its states."""
+    facts = [seed, __version__, str(runtimes.torch("hf").__version__)]
+    for faces in (biased, balanced):
+        columns = faces.labels, faces.groups, faces.regions.boxes, faces.regions.found
+        facts.append(digest_of_images(faces.images, *columns))
+    return sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def train(
+    job: Job, data: PlainFaces, checkpoint: Path, progress: Progress = lambda *_: None
+) -> "Module":
+    """Return a trained network; an existing checkpoint is resumed.
+
+    Parameters
+    ----------
+    job : Job
+    data : PlainFaces
+        Images and labels; its `epoch` is set.
+    checkpoint : Path
+        File of the state, written after every epoch.
+    progress : callable, optional
+
+    Returns
+    -------
+    torch.nn.Module
+        On a GPU where there is one. On a CPU the same weights whether it was interrupted or not.
+
+    Raises
+    ------
+    ModelError
+        When the loss is no number.
+    RunError
+        When the checkpoint is of another training.
+    """
+    torch, schedule = runtimes.torch("hf"), job.schedule
+    size = np.asarray(data.faces.images[0]).shape[0]
+    module: Any = network(job.name, len(job.classes), size, seed=job.seed).to(_device())
+    mixed = np.arange(len(data))
+    held = int(schedule.validation * len(data))
+    if held:
+        mixed = stream(job.seed, "validation").permutation(len(data))
+    steps = -(-(len(data) - held) // schedule.batch)
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
+    )
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(schedule.rate, steps))
+    parts = {"module": module, "optimizer": optimizer, "rate": rate}
+    targets = torch.from_numpy(class_codes(job.classes, data.faces.labels))
+    known = read_state(checkpoint, repr(job))
+    best: dict[str, Any] = {"loss": math.inf, "epochs": 0}
+    if known is not None:
+        best = known["best"]
+        for name, part in parts.items():
+            part.load_state_dict(known[name])
+    for epoch in range(0 if known is None else known["epochs"], schedule.epochs):
+        if schedule.patience is not None and epoch - best["epochs"] >= schedule.patience:
+            break
+        progress(f"training {job.name}", epoch, schedule.epochs)
+        data.epoch = epoch
+        # The network's own draws (dropout) follow from the seed and the epoch, too.
+        torch.manual_seed(1_000_003 * job.seed + epoch)
+        _freeze(module, last_linear(torch, module) if epoch < schedule.frozen_epochs else module)
+        order = stream(job.seed, "order", epoch).permutation(mixed[held:])
+        _learn(_losses(module, data.changed, targets, order, schedule.batch), optimizer, rate)
+        best = _best(module, data.faces, targets, mixed[:held], epoch, best)
+        state = {name: part.state_dict() for name, part in parts.items()}
+        save_state(checkpoint, repr(job), {"epochs": epoch + 1, "best": best, **state})
+    if "weights" in best:
+        module.load_state_dict(best["weights"])
+    trained: Module = module.eval()
+    return trained
+
+
+def _learn(losses: Iterator[Any], optimizer: Any, rate: Any) -> None:
+    for loss in losses:
+        if not loss.isfinite():
+            raise ModelError("the loss is no number. To do: lower the learning rate")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        rate.step()
+
+
+def _best(
+    module: Any, faces: Faces, targets: Any, held: Integers, epoch: int, best: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the weights with the lowest loss on withheld images, of this epoch or before."""
+    if not len(held):
+        return best
+    module.eval()
+    with runtimes.torch("hf").inference_mode():
+        every = _losses(module, lambda row: np.asarray(faces.images[row]), targets, held, _AT_ONCE)
+        sizes = np.minimum(_AT_ONCE, len(held) - np.arange(0, len(held), _AT_ONCE))
+        loss = float(np.average([float(one) for one in every], weights=sizes))
+    if loss >= best["loss"]:
+        return best
+    weights = {name: one.clone() for name, one in module.state_dict().items()}
+    return {"loss": loss, "epochs": epoch + 1, "weights": weights}
+
+
+def _device() -> str:
+    return runtimes.place("auto", "float32", "hf").device
+
+
+def _freeze(module: "Module", learning: "Module | None") -> None:
+    """Let a part of a network learn, and the rest run as it is used."""
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    module.eval()
+    for parameter in (learning or module).parameters():
+        parameter.requires_grad_(True)
+    (learning or module).train()
+
+
+def _losses(
+    module: Any, image: Callable[[int], Bytes], targets: Any, rows: Integers, batch: int
+) -> Iterator[Any]:
+    """Yield the mean loss of each batch."""
+    entropy = runtimes.torch("hf").nn.functional.cross_entropy
+    for places, images in _ahead(rows, batch, image):
+        # Batch normalisation knows no batch of one.
+        if len(places) > 1 or not module.training:
+            logits = _logits(module, images)
+            yield entropy(logits, targets[places].to(logits.device))
+
+
+Made = TypeVar("Made")
+
+
+def _ahead(
+    rows: Integers, batch: int, make: Callable[[int], Made]
+) -> Iterator[tuple[Integers, list[Made]]]:
+    """Yield batches of rows and what is made of them, a few of which threads make ahead."""
+
+    def some(places: Integers) -> list[Made]:
+        return [make(row) for row in places.tolist()]
+
+    threads = min(os.cpu_count() or 1, 16)
+    coming: deque[tuple[Integers, Future[list[Made]]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(rows), batch):
+            places = rows[start : start + batch]
+            coming.append((places, pool.submit(some, places)))
+            if len(coming) > threads:
+                first, made = coming.popleft()
+                yield first, made.result()
+        for first, made in coming:
+            yield first, made.result()
+
+
+def _logits(module: Any, images: Sequence[Bytes]) -> Any:
+    """Return logits of images of one size, also of networks that return them with other things."""
+    settings = getattr(module, "pretrained_cfg", {})
+    mean, std = (np.float32(settings.get(name, _HALF)) for name in ("mean", "std"))
+    floats = np.stack(images).astype(np.float32) / (255 * std) - mean / std
+    pixels = np.ascontiguousarray(floats.transpose(0, 3, 1, 2))
+    output = module(runtimes.torch("hf").from_numpy(pixels).to(next(module.parameters()).device))
+    return getattr(output, "logits", output)
+
+
+def outputs(
+    module: "Module", images: Sequence[Bytes] | Bytes
+) -> Iterator[tuple[Integers, Floats32]]:
+    """Run a trained network over images of one size, batch after batch.
+
+    Yields
+    ------
+    codes : ndarray of int64, shape (batch,)
+        Place of the class that it gives.
+    features : ndarray of float32, shape (batch, dimension)
+        Input of its last layer.
+    """
+    torch = runtimes.torch("hf")
+    last = last_linear(torch, module)
+    assert last is not None  # noqa: S101 - a classifier ends in one
+    rows = np.arange(len(images))
+    with torch.inference_mode():
+        for _, some in _ahead(rows, _AT_ONCE, lambda row: np.asarray(images[row])):
+            logits, seen = seen_by(last, partial(_logits, module, some))
+            yield logits.argmax(dim=1).cpu().numpy(), seen.cpu().numpy()
+
+
+def predict(module: "Module", images: Sequence[Bytes]) -> tuple[Integers, Floats32]:
+    """Run a trained network over images of one size; see `outputs`.
+
+    Returns
+    -------
+    codes : ndarray of int64, shape (n,)
+    features : ndarray of float32, shape (n, dimension)
+    """
+    codes, features = zip(*outputs(module, images), strict=True)
+    return np.concatenate(codes), np.concatenate(features)

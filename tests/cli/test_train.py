@@ -1,0 +1,139 @@
+"""`equipoise train`: models that load, predictions as a table, stages, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from PIL import Image
+from safetensors.numpy import load_file
+
+import data_sets
+from equipoise.core import RunError
+from equipoise.mitigate.augmentation.faces import Faces, PlainFaces, Regions
+from equipoise.mitigate.recipe import read_state
+from equipoise.mitigate.training import Job, Schedule, train
+from equipoise.models import load_model
+from equipoise.planted.faces import TOOLS, draw_faces
+
+CONFIG = {
+    "images": {"folder": "DomainNet", "levels": ["domain", "class"]},
+    "label": "class",
+    "columns": ["domain"],
+    "networks": {"tiny": "timm:test_resnet"},
+    "trainings": {
+        "all": {"where": {"domain": ["clipart", "real"]}},
+        "few": {
+            "where": {"domain": ["clipart", "real"]},
+            "keep": [{"where": {"class": "zebra", "domain": "real"}, "images": 1}],
+        },
+    },
+    "test": {"where": {"domain": "sketch"}},
+    "size": 32,
+    "schedule": {"epochs": 2, "batch": 8},
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    data_sets.domain_net(tmp_path, each=4)
+    monkeypatch.chdir(tmp_path)
+    write(CONFIG)
+    return tmp_path
+
+
+def write(config):
+    Path("train.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def test_models_that_load_and_their_predictions(folder, command):
+    code, out, err = command("train", "train.yaml", "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert said["images"]["all"]["zebra"] == 8
+    assert said["images"]["few"]["zebra"] == 5
+    assert said["images"]["few"]["teapot"] == 8
+    table = pl.read_parquet("trained/predictions.parquet")
+    assert table.columns == ["image_id", "class", "domain", "tiny, all", "tiny, few"]
+    assert {*table["domain"]} == {"sketch"}
+    for name in ("tiny, all", "tiny, few"):
+        model = load_model(f"timm:trained/{name}", device="cpu")
+        assert model.labels == ("aircraft carrier", "laptop", "teapot", "zebra")
+        images = [np.asarray(Image.open(folder / "DomainNet" / one)) for one in table["image_id"]]
+        found = model.predict_proba(images).argmax(axis=1)
+        assert [model.labels[one] for one in found] == table[name].to_list()
+    assert command("train", "train.yaml")[2].startswith("error: trained: ")
+    before = Path("trained/predictions.parquet").read_bytes()
+    assert command("train", "train.yaml", "--overwrite")[0] == 0
+    assert Path("trained/predictions.parquet").read_bytes() == before
+    assert not Path("trained.training").exists()
+
+
+def test_a_model_of_its_own_is_the_start_of_another_training(folder, command):
+    assert command("train", "train.yaml")[0] == 0
+    frozen = {"epochs": 2, "batch": 8, "frozen_epochs": 2, "frozen_rate": 0.05}
+    network = {"again": "timm:trained/tiny, all"}
+    write(CONFIG | {"networks": network, "schedule": frozen, "output": "second"})
+    code, _, err = command("train", "train.yaml")
+    assert code == 0, err
+    first, second = (
+        load_file(Path(name) / "model.safetensors")
+        for name in ("trained/tiny, all", "second/again, few")
+    )
+    changed = {name for name in first if (first[name] != second[name]).any()}
+    assert changed == {"fc.weight", "fc.bias"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"test": {}}, "trainings.all: 32 of its images are test images, too"),
+        ({"test": {"where": {"domain": "nowhere"}}}, "test: no image"),
+        ({"networks": {"tiny": "timm:nonet"}}, "timm has no model 'nonet'"),
+        ({"networks": {"tiny": "cnn"}}, "networks.tiny: 'cnn'; expected a network of timm"),
+        ({"networks": {"a/b": "timm:test_resnet"}}, "without slashes"),
+        ({"label": "thing"}, "no column 'thing'"),
+        ({"schedules": {"other": {"epochs": 1}}}, "schedules"),
+        ({"schedule": {"patience": 2}}, "'patience' needs a share of 'validation' images"),
+        ({"schedule": {"epochs": 1, "frozen_epochs": 2}}, "frozen_epochs 2 is above epochs 1"),
+        (
+            {"trainings": {"all": {"where": {"class": "zebra", "domain": "real"}}}},
+            "trainings.all: its images have one class",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(folder, command, changed, message):
+    write(CONFIG | changed)
+    code, _, err = command("train", "train.yaml")
+    assert code == 2
+    assert message in err
+    assert not (folder / "trained").exists()
+
+
+def faces(n, seed):
+    drawn = draw_faces(n, long_hair=(0.5,) * 4, seed=seed)
+    return Faces(drawn.images, drawn.labels, drawn.groups, Regions(drawn.boxes, np.ones(n, bool)))
+
+
+def test_training_stops_early_and_keeps_the_weights_with_the_lowest_loss(tmp_path):
+    schedule = Schedule(epochs=40, batch=16, learning_rate=0.02, validation=0.25, patience=2)
+    job, path = Job("cnn", TOOLS, 1, schedule), tmp_path / "state.pt"
+    trained = train(job, PlainFaces(faces(64, 1)), path)
+    state = read_state(path, repr(job))
+    assert state["epochs"] == state["best"]["epochs"] + 2 < 40
+    for name, weight in trained.state_dict().items():
+        np.testing.assert_array_equal(weight.cpu(), state["best"]["weights"][name])
+    with pytest.raises(RunError):
+        train(Job("cnn", TOOLS, 2, schedule), PlainFaces(faces(64, 1)), path)
+
+
+def test_the_rate_is_constant_then_rises_then_falls():
+    schedule = Schedule(epochs=5, frozen_epochs=1, frozen_rate=1e-2, warm_up=0.25)
+    rates = [schedule.rate(10, step) for step in range(50)]
+    assert rates[:10] == [10.0] * 10
+    np.testing.assert_allclose(rates[10:20], np.arange(1, 11) / 10)
+    assert rates[20] == 1.0
+    assert (np.diff(rates[20:]) < 0).all()
+    assert rates[-1] < 0.01
