@@ -22,6 +22,8 @@ IMAGES = "images.parquet"
 BOXES = "boxes.parquet"
 GROUPS = "groups: "
 """What the columns of groups begin with; the name of the attributes follows."""
+LEAST = "min_group_size"
+"""Key of the file's metadata with the smallest group that the run compares."""
 COLUMNS = {
     "place": pl.UInt32(),
     "subject": pl.String(),
@@ -78,7 +80,7 @@ def write_examples(
         Boxes of labels, see `ImageSet`.
     """
     folder = run / FOLDER
-    folder.mkdir(exist_ok=True)
+    file_of(run, "").parent.mkdir(parents=True, exist_ok=True)
     table = pl.DataFrame({"image_id": pl.Series(ids.tolist(), dtype=pl.String)})
     located = pl.concat(_located(one, run) for one in pictures)
     order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
@@ -90,15 +92,21 @@ def write_examples(
         table = table.with_columns(
             pl.Series(f"{GROUPS}{one.name}", names.tolist(), pl.String).cast(pl.Categorical)
         )
-    write_table(table.to_arrow(), folder / IMAGES)
+    least = {LEAST: str(min((one.min_size for one in groups), default=1))}
+    write_table(table.to_arrow().replace_schema_metadata(least), folder / IMAGES)
     for model, own in rows.items():
-        write_table(own.with_columns(_SMALL).to_arrow(), folder / file_name(model))
+        write_table(own.with_columns(_SMALL).to_arrow(), file_of(run, model))
     if boxes is not None:
         places = table.select("image_id", place=pl.int_range(pl.len(), dtype=pl.UInt32))
         right, bottom = pl.col("left") + pl.col("width"), pl.col("top") + pl.col("height")
         own = boxes.with_columns(pl.col("label").cast(pl.Categorical), right=right, bottom=bottom)
         own = own.join(places, on="image_id").select("place", "label", *CORNERS)
         write_table(own.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
+
+
+def file_of(run: Path, model: str) -> Path:
+    """Return the path of the examples of a model, whatever its name."""
+    return run / FOLDER / "models" / file_name(model)
 
 
 def with_every_column(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,16 +11,17 @@ from equipoise.review.labels import (
     write_labels,
 )
 from equipoise.review.page import label_page
-from equipoise.review.questions import QUESTIONS, Question, find_question
+from equipoise.review.questions import QUESTIONS, Question, find_question, stored_name
 from equipoise.review.results import Results, conclude
 from equipoise.review.sampling import (
     Draw,
     RunImages,
     draw_sample,
-    known_answers,
     load_images,
     note_draw,
     read_draws,
+    shown_labels,
+    strata_in_words,
 )
 from equipoise.review.thumbnails import find_pictures, thumbnails
 
@@ -38,7 +39,6 @@ __all__ = [
     "find_pictures",
     "find_question",
     "key_of",
-    "known_answers",
     "label_page",
     "load_images",
     "merge_labels",
@@ -46,6 +46,9 @@ __all__ = [
     "read_answers",
     "read_draws",
     "read_labels",
+    "shown_labels",
+    "stored_name",
+    "strata_in_words",
     "thumbnails",
     "write_labels",
 ]

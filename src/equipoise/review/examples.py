@@ -10,10 +10,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from equipoise.core import AuditResult, Finding, Objects, RunError, record
+from equipoise.core import AuditResult, Finding, Groups, Objects, RunError, record
 from equipoise.evidence import LABELS, read_pictures
-from equipoise.evidence.examples import BOXES, CAPTION, CORNERS, FOLDER, GROUPS, IMAGES, WRONG
-from equipoise.evidence.predictions import file_name
+from equipoise.evidence.examples import (
+    BOXES,
+    CAPTION,
+    CORNERS,
+    FOLDER,
+    GROUPS,
+    IMAGES,
+    LEAST,
+    WRONG,
+    file_of,
+)
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
 
@@ -177,6 +186,21 @@ class Examples:
         """Ids of the images, shape (n,)."""
         return np.array(self.image_ids.to_list(), dtype=object)
 
+    @property
+    def has_file(self) -> pl.Series:
+        """Whether the run says where each image is."""
+        return self._table.select(pl.col("file").is_not_null()).collect()["file"]
+
+    @property
+    def choices(self) -> list[str]:
+        """Attributes of the groups, joined by " × "; all images where the run has no groups."""
+        return [one.removeprefix(GROUPS) for one in self.images.columns[1:]] or [ALL]
+
+    def grouped(self, groups: str) -> Groups:
+        """Return the group of each image, with the smallest size that the run compares."""
+        least = pl.read_parquet_metadata(self.run / FOLDER / IMAGES).get(LEAST, "1")
+        return Groups.of({groups: self.group_names(groups).to_numpy()}, min_size=int(least))
+
     def group_names(self, groups: str) -> pl.Series:
         """Return the group of each image; one of all images where the run has no such groups."""
         column = f"{GROUPS}{groups}"
@@ -187,7 +211,7 @@ class Examples:
     @lru_cache(maxsize=4)  # noqa: B019 - a server has one of these, for as long as it lives
     def rows(self, model: str, subject: str) -> pl.DataFrame:
         """Return the examples of a subject: of all subjects where it is empty."""
-        path = self.run / FOLDER / file_name(model)
+        path = file_of(self.run, model)
         if not path.is_file():
             places = pl.int_range(self.images.height, dtype=pl.UInt32, eager=True).alias("place")
             empty = pl.lit(None, pl.String)

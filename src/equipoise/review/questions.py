@@ -21,7 +21,8 @@ class Question:
     Attributes
     ----------
     name : str
-        What labels are stored under: a name of `QUESTIONS`, or the question's own text.
+        What labels are stored under: a name of `QUESTIONS` or the question's own text, and the
+        subject and outcome of the images that alone are asked about.
     text : str
         What labellers read; {attribute} stands for the group attributes.
     answers : tuple of str
@@ -61,6 +62,11 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 """Built-in questions by name."""
 
 
+def stored_name(question: str, subject: str = "", outcome: str = "") -> str:
+    """Return the name under which labels of a question about some of the images are stored."""
+    return ": ".join(filter(None, (question, subject, outcome)))
+
+
 def find_question(
     name: str,
     *,
@@ -68,6 +74,7 @@ def find_question(
     classes: Sequence[str] = (),
     attribute: str = "attribute",
     counted: str = "",
+    stored: str = "",
 ) -> Question:
     """Return a built-in question, or one with a text and answers of its own.
 
@@ -83,6 +90,8 @@ def find_question(
         Group attributes, in words.
     counted : str
         Answer whose share is estimated; "no" or the first answer unless given.
+    stored : str
+        Name of its labels, see `stored_name`; `name` unless given.
 
     Raises
     ------
@@ -115,4 +124,4 @@ def find_question(
             f"question {name!r}: no answer {counted!r}; expected one of {', '.join(found.answers)}"
         )
     text = found.text.replace("{attribute}", attribute)
-    return replace(found, text=text, counted=counted or found.counted)
+    return replace(found, name=stored or name, text=text, counted=counted or found.counted)

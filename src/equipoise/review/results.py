@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.audits.predictions.config import Config
 from equipoise.core import Booleans, ConfigError, Estimate, Floats, InputError, Integers
 from equipoise.counterfactuals.filters import learned_threshold
 from equipoise.data.tables import open_table, read_table
@@ -18,7 +17,13 @@ from equipoise.metrics import krippendorff_alpha, labelled_share_gap
 from equipoise.report.text import plural
 from equipoise.review.labels import SETTLED, consensus, disagreements, read_labels
 from equipoise.review.questions import UNSURE, Question
-from equipoise.review.sampling import RunImages, choose_level, read_draws
+from equipoise.review.sampling import (
+    RunImages,
+    choose_level,
+    drawn_strata,
+    read_draws,
+    strata_in_words,
+)
 
 Row = dict[str, Any]
 
@@ -82,7 +87,7 @@ def conclude(
     agreed = consensus(known)
     drawn = read_draws(run, question.name)
     level = drawn[0].level if drawn else choose_level(images, agreed.height)
-    strata = images.strata(level)
+    strata = drawn_strata(run, images, drawn) if drawn else images.strata(level)
     counted_gap = labelled_share_gap(
         images.outcome(agreed, question.counted), strata, images.groups, rng=seed
     )
@@ -107,7 +112,7 @@ def _notes(labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, drawn: boo
         )
     if unsure := labels.filter(pl.col("answer") == UNSURE).height:
         yield f"{plural(unsure, 'answer')} of {UNSURE!r} count as no label"
-    yield f"strata: group × {level}"
+    yield f"strata: {strata_in_words(level)}"
     yield "groups are as the run has them, so differences between groups have no verdict"
     if not drawn:
         yield (
@@ -150,7 +155,11 @@ def _by_group(measure: str, found: Estimate) -> Iterator[Row]:
 
 
 def _estimates(
-    images: RunImages, agreed: pl.DataFrame, question: Question, strata: list[str], seed: int
+    images: RunImages,
+    agreed: pl.DataFrame,
+    question: Question,
+    strata: list[str | None],
+    seed: int,
 ) -> Iterator[Row]:
     """Yield accuracy, rates and base rates with the labels as ground truth."""
     truth = _truth(images, agreed, question)
@@ -170,8 +179,8 @@ def _estimates(
     classes = [name for name in images.classes if name in known]
     if len(images.classes) == 2:
         # The other class states the same facts.
-        section = images.config.data if isinstance(images.config, Config) else None
-        classes = [(section.positive if section else None) or images.classes[-1]]
+        positive = getattr(getattr(images.config, "data", None), "positive", None)
+        classes = [positive or images.classes[-1]]
     for name in classes:
         base = where(None if true is None else true == name for true in truth)
         predicted = where(None if true is None else label == name for true, label in pairs)
@@ -202,7 +211,7 @@ def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[
 
 def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
     if path is None:
-        return {} if images.score is None else {f"probability of {images.model}": images.score}
+        return images.scores
     names = [name for name in open_table(path, role="scores").names if name != "image_id"]
     table = read_table(path, texts=["image_id"], numbers=names, role="scores")
     ids = pl.DataFrame({"image_id": images.ids.tolist()}, {"image_id": pl.String})

@@ -1,8 +1,9 @@
-"""Samples of a run's images: stratified by group, machine label and audited prediction."""
+"""Samples of a run's images: stratified by group and by what is known of every image."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -11,19 +12,33 @@ import polars as pl
 
 from equipoise.audits.config import AuditConfig, parse_config
 from equipoise.audits.predictions.config import Config
-from equipoise.core import ConfigError, Floats, Groups, Integers, Objects, RunError, record
+from equipoise.core import (
+    ConfigError,
+    Floats,
+    Groups,
+    Integers,
+    Objects,
+    RunError,
+    record,
+)
+from equipoise.data.problems import listed
 from equipoise.evidence import LABELS, keep_labels, read_predictions
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
-from equipoise.review.questions import QUESTIONS
+from equipoise.review.examples import Examples
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 _DRAWS = "samples.json"
-# From the finest: what is known of all images. The finest with two labels a stratum is taken.
+# From the finest: columns of what is known of all images. The finest with two labels a stratum is
+# taken.
 LEVELS = {
     "label × prediction": ("target", "prediction"),
     "label × right or wrong": ("target", "right"),
     "right or wrong": ("right",),
+    "label × outcome": ("target", "outcome"),
+    "outcome × score": ("outcome", "half"),
+    "outcome": ("outcome",),
+    "label": ("target",),
     "group": (),
 }
 _EACH = 2
@@ -43,6 +58,8 @@ class Draw:
         Group whose difference from all others it was to sharpen; "" for all groups alike.
     answers : tuple of str
         Of the question.
+    subject, outcome : str
+        Of the images that it was drawn from; "" for all.
     """
 
     question: str
@@ -54,11 +71,13 @@ class Draw:
     seed: int
     group: str = ""
     answers: tuple[str, ...] = ()
+    subject: str = ""
+    outcome: str = ""
 
 
 @record
 class RunImages:
-    """Images of a run of predictions, as samples and estimates need them.
+    """Images of a run, as samples and estimates need them.
 
     Attributes
     ----------
@@ -67,10 +86,13 @@ class RunImages:
     groups : Groups
     model : str
     table : polars.DataFrame
-        `target`, `prediction` and `right` as text, null where missing.
-    score : ndarray, shape (n,), or None
-        Probability of the predicted label.
+        `about`: whether the image is one of the subject and outcome. Columns of `LEVELS` as text,
+        null where missing, if the run has them: the label, the prediction and whether both agree;
+        the outcome of the finding and the half of its scores.
+    scores : mapping of str to ndarray, shape (n,)
+        The model's probability of the predicted label, or its score.
     classes : tuple of str
+        That the model predicts; none where it predicts no classes.
     units : ndarray of str objects, shape (n,), or None
         Unit of each image, such as the person shown.
     """
@@ -80,17 +102,26 @@ class RunImages:
     groups: Groups
     model: str
     table: pl.DataFrame
-    score: Floats | None
+    scores: Mapping[str, Floats]
     classes: tuple[str, ...]
     units: Objects | None = None
 
-    def strata(self, level: str) -> list[str]:
-        """Return the stratum of each image within its group."""
-        names = LEVELS[level]
-        if not names:
-            return ["all"] * len(self.ids)
-        known = [pl.col(name).fill_null("–") for name in names]
-        return self.table.select(pl.concat_str(known, separator=" / ")).to_series().to_list()
+    def among(self, chosen: pl.Series) -> RunImages:
+        """Return the same with fewer images that questions are about."""
+        return replace(self, table=self.table.with_columns(pl.col("about") & chosen))
+
+    @property
+    def levels(self) -> list[str]:
+        """Names of the strata that tell images apart, from the finest."""
+        own = self.table.filter("about")
+        telling = {one.name for one in own if one.n_unique() > 1}
+        return [name for name, columns in LEVELS.items() if telling.issuperset(columns)]
+
+    def strata(self, level: str) -> list[str | None]:
+        """Return the stratum of each image within its group; None of images left out."""
+        known = [pl.col(name).fill_null("–") for name in LEVELS[level]]
+        cell = pl.concat_str([pl.lit("all"), *known], separator=" / ")
+        return self.table.select(pl.when("about").then(cell)).to_series().to_list()
 
     def outcome(self, answers: pl.DataFrame, counted: str) -> Floats:
         """Return whether the consensus of each image is an answer; NaN without one."""
@@ -99,7 +130,9 @@ class RunImages:
         return np.array([np.nan if one is None else float(one == counted) for one in found])
 
 
-def load_images(run: Path, *, model: str = "", groups: str = "") -> RunImages:
+def load_images(
+    run: Path, *, model: str = "", groups: str = "", subject: str = "", outcome: str = ""
+) -> RunImages:
     """Read the images of a run.
 
     Parameters
@@ -109,27 +142,60 @@ def load_images(run: Path, *, model: str = "", groups: str = "") -> RunImages:
         Audited model; the only or first one unless given.
     groups : str
         Attributes, joined by " × "; those that the run compares first unless given.
+    subject : str
+        Class, concept, query or answer whose images alone count; all images unless given.
+    outcome : str
+        Outcome of images that alone count, such as "labelled"; every one unless given.
 
     Raises
     ------
     RunError
-        If it is no run, or not one of predictions.
+        If it is no run, or it has neither predictions nor images with files.
     ConfigError
-        If the run has no such model or groups.
+        If the run has no such model, groups, subject or outcome.
     """
-    resolved = read(run).manifest.resolved
-    if resolved.get("audit") != "predictions":
-        raise RunError(
-            f"{run}: a run of {resolved.get('audit')}; expected one of predictions, which has the "
-            "labels and predictions of every image. To do: audit predictions of these images"
-        )
-    config, data = parse_config(resolved, source=str(run / "manifest.json")), read_predictions(run)
-    assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
-    choices = {" × ".join(one): one for one in config.data.groups}
-    model, groups = model or next(iter(data.models)), groups or next(iter(choices))
-    for what, name, known in (("model", model, data.models), ("groups", groups, choices)):
+    result = read(run)
+    config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
+    if (run / "predictions").is_dir():
+        images = _predicted(run, config, model, groups)
+        if not (subject or outcome):
+            return images
+        rows = _rows(Examples.of(run), images.model, subject, outcome)
+    else:
+        examples = Examples.of(run)
+        models = [*dict.fromkeys(one.model for one in result.findings)]
+        model, groups = _chosen(run, models, examples.choices, model, groups)
+        rows = _rows(examples, model, subject, outcome)
+        images = RunImages(
+            config, examples.ids, examples.grouped(groups), model,
+            *_described(rows, len(examples), model),
+        )  # fmt: skip
+        if examples.has_file.any():
+            # Images that a generator refused have no file.
+            images = images.among(examples.has_file)
+    if not (subject or outcome):
+        return images
+    places = pl.int_range(len(images.ids), dtype=pl.UInt32, eager=True)
+    return images.among(places.is_in(rows["place"].implode()))
+
+
+def _chosen(
+    run: Path, models: Sequence[str], choices: Sequence[str], model: str, groups: str
+) -> tuple[str, str]:
+    """Return the model and the attributes, the first unless given."""
+    model, groups = model or models[0], groups or choices[0]
+    for what, name, known in (("model", model, models), ("groups", groups, choices)):
         if name not in known:
             raise ConfigError(f"--{what} {name}: not in {run}; expected one of {', '.join(known)}")
+    return model, groups
+
+
+def _predicted(run: Path, config: AuditConfig, model: str, groups: str) -> RunImages:
+    """Return the images of a run of predictions."""
+    data = read_predictions(run)
+    assert isinstance(config, Config)  # noqa: S101 - no other kind writes predictions
+    choices = {" × ".join(one): one for one in config.data.groups}
+    model, groups = _chosen(run, [*data.models], [*choices], model, groups)
     attributes = {name: data.coded_attributes[name] for name in choices[groups]}
     made = next(iter(data.models[model].versions.values()))
     target, said = (
@@ -137,15 +203,63 @@ def load_images(run: Path, *, model: str = "", groups: str = "") -> RunImages:
         for name, one in (("target", data.coded_target), ("prediction", made.coded))
     )
     right = pl.when(target.eq_missing(said)).then(pl.lit("right")).otherwise(pl.lit("wrong"))
-    score = None
+    scores = {}
     if made.probabilities is not None:
         score = np.nan_to_num(made.probabilities, nan=-np.inf).max(axis=1)
-        score = np.where(np.isinf(score), np.nan, score)
+        scores[f"probability of {model}"] = np.where(np.isinf(score), np.nan, score)
     return RunImages(
         config, data.ids, Groups.of(attributes, min_size=config.data.min_group_size), model,
-        pl.DataFrame([target, said]).with_columns(right=right), score, tuple(data.classes),
-        data.unit,
+        pl.DataFrame([target, said]).with_columns(right=right, about=True), scores,
+        tuple(data.classes), data.unit,
     )  # fmt: skip
+
+
+def _rows(examples: Examples, model: str, subject: str, outcome: str) -> pl.DataFrame:
+    """Return the examples of a subject and an outcome."""
+    rows = examples.rows(model, subject)
+    for column, name in (("subject", subject), ("outcome", outcome)):
+        known = rows[column].drop_nulls().unique().sort().to_list()
+        if name and name not in known:
+            raise ConfigError(
+                f"--{column} {name}: not in {examples.run}; expected one of {listed(known)}"
+            )
+        rows = rows.filter(pl.col(column) == name) if name else rows
+    return rows
+
+
+def _described(
+    rows: pl.DataFrame, n: int, model: str
+) -> tuple[pl.DataFrame, dict[str, Floats], tuple[str, ...]]:
+    """Return the table, scores and classes of n images: none where images have several rows."""
+    every = pl.DataFrame({"place": np.arange(n, dtype=np.uint32)}).with_columns(about=True)
+    if rows["place"].is_duplicated().any():
+        return every, {}, ()
+    high = pl.col("score") >= pl.col("score").median().over("outcome")
+    half = pl.when(high).then(pl.lit("high")).when(~high).then(pl.lit("low"))
+    own = rows.select(
+        "place", "outcome", "score", target="subject", prediction="label", half=half
+    )  # fmt: skip
+    table = every.join(own, on="place", how="left", maintain_order="left")
+    score = table["score"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    classes = table["prediction"].drop_nulls().unique().sort().to_list()
+    return table, {} if np.isnan(score).all() else {f"score of {model}": score}, tuple(classes)
+
+
+def shown_labels(images: RunImages, rows: Sequence[int]) -> list[str]:
+    """Return the label of some images, which a question shows.
+
+    Raises
+    ------
+    ConfigError
+        If the run has none, or several for each image.
+    """
+    labels = images.table["target"] if "target" in images.table.columns else pl.Series([None])
+    if labels.is_null().all():
+        raise ConfigError(
+            "the images have no label of their own to judge. To do: choose a class, concept, query "
+            "or answer with --subject, or ask another question"
+        )
+    return [labels[row] or "" for row in rows]
 
 
 def read_draws(run: Path, question: str) -> list[Draw]:
@@ -157,12 +271,6 @@ def read_draws(run: Path, question: str) -> list[Draw]:
         If their file is damaged.
     """
     return [one for one in _every_draw(run) if one.question == question]
-
-
-def known_answers(run: Path, question: str) -> tuple[str, ...]:
-    """Return the answers of a question of one's own that was asked before; none of others."""
-    known = () if question in QUESTIONS else read_draws(run, question)
-    return known[-1].answers if known else ()
 
 
 def _every_draw(run: Path) -> list[Draw]:
@@ -180,12 +288,38 @@ def _every_draw(run: Path) -> list[Draw]:
 
 def choose_level(images: RunImages, size: int) -> str:
     """Return the finest strata of which a sample can hold two images each."""
-    for level in LEVELS:
+    for level in images.levels:
         cells = SampledCells.of(np.full(len(images.ids), np.nan), images.strata(level),
                                 images.groups)  # fmt: skip
         if _EACH * len(cells.sizes) <= size:
             return level
     return "group"
+
+
+def strata_in_words(level: str) -> str:
+    """Name strata with the groups that they are crossed with."""
+    return level if level == "group" else f"group × {level}"
+
+
+def drawn_strata(run: Path, images: RunImages, drawn: Sequence[Draw]) -> list[str | None]:
+    """Return the stratum of each image by the samples of a question, within groups of any kind.
+
+    Parameters
+    ----------
+    run : Path
+    images : RunImages
+        Of the same subject and outcome; another model or other groups may be asked about.
+    drawn : sequence of Draw
+        Not empty: the first decides.
+    """
+    first = drawn[0]
+    if (first.model, first.groups) == (images.model, images.groups.name):
+        return images.strata(first.level)
+    own = load_images(run, model=first.model, groups=first.groups, subject=first.subject,
+                      outcome=first.outcome)  # fmt: skip
+    group = np.array([*own.groups.names, None], dtype=object)[own.groups.codes].tolist()
+    pairs = zip(group, own.strata(first.level), strict=True)
+    return [None if None in pair else " / ".join(map(str, pair)) for pair in pairs]
 
 
 def draw_sample(
@@ -214,10 +348,17 @@ def draw_sample(
     Raises
     ------
     ConfigError
-        If no image is left.
+        If no image is left, or earlier draws are by another model or other groups.
     """
-    earlier = [one.level for one in read_draws(run, draw.question)]
-    draw = replace(draw, level=draw.level or (earlier or [choose_level(images, draw.size)])[0])
+    earlier = read_draws(run, draw.question)
+    for what in ("model", "groups"):
+        if earlier and getattr(earlier[0], what) != getattr(draw, what):
+            raise ConfigError(
+                f"--{what} {getattr(draw, what)}: the samples of {draw.question!r} are drawn by "
+                f"{getattr(earlier[0], what)}. To do: leave --{what} out"
+            )
+    level = draw.level or (earlier[0].level if earlier else choose_level(images, draw.size))
+    draw = replace(draw, level=level)
     outcome = images.outcome(answers, draw.counted)
     cells = SampledCells.of(outcome, images.strata(draw.level), images.groups)
     many = cells.allocate(draw.size, draw.group or None)

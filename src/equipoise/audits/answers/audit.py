@@ -251,7 +251,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                     "place": np.arange(len(data.ids)),
                     "subject": pl.Series(answers.values.tolist(), dtype=pl.String),
                 }
-            ).with_columns(outcome=pl.lit(question or "answer"))
+            ).with_columns(outcome=pl.lit(question or "answer"), label=pl.col("subject"))
             parts.setdefault(model, []).append(rows.drop_nulls("subject"))
         return {model: pl.concat(own) for model, own in parts.items()}
 

@@ -28,6 +28,8 @@ class Options(TypedDict):
     model: str
     groups: str
     group: str
+    subject: str
+    outcome: str
     settle: bool
     folder: Path | None
     out: Path | None
@@ -65,6 +67,15 @@ class Options(TypedDict):
     "--groups", default="", metavar="NAMES", help="Groups of the run, such as 'race × gender'."
 )
 @click.option(
+    "--subject",
+    default="",
+    metavar="NAME",
+    help="Class, concept, query or answer whose images alone are asked about.",
+)
+@click.option(
+    "--outcome", default="", metavar="NAME", help="Outcome of these images, such as labelled."
+)
+@click.option(
     "--sharpen",
     "group",
     default="",
@@ -92,8 +103,9 @@ class Options(TypedDict):
 def label_command(run: Path, question: str, as_json: bool, **options: Unpack[Options]) -> None:
     """Let people label images of RUN, and read what they say.
 
-    Draws a random sample by group, label and prediction, and writes one page to label it with the
-    keyboard. The page shows neither group, prediction nor score. With --read, --show or --export,
+    Draws a random sample by group and by what the run knows of each image, such as its label and
+    prediction, and writes one page to label it with the keyboard. The page shows neither group,
+    prediction nor score. With --read, --show or --export,
     reads answers in and says what all labels of the question show. docs/labels.md explains it.
 
     \b
@@ -102,13 +114,19 @@ def label_command(run: Path, question: str, as_json: bool, **options: Unpack[Opt
     """  # noqa: D301 - click's mark of lines that stay apart
     from equipoise import review
 
-    images = review.load_images(run, model=options["model"], groups=options["groups"])
+    about = {"subject": options["subject"], "outcome": options["outcome"]}
+    stored = review.stored_name(question, **about)
+    first = next(iter(review.read_draws(run, stored)), None)
+    compared = {name: options[name] or getattr(first, name, "") for name in ("model", "groups")}
+    images = review.load_images(run, **compared, **about)
+    known = () if first is None or question in review.QUESTIONS else first.answers
     asked = review.find_question(
         question,
-        answers=options["answers"] or review.known_answers(run, question),
+        answers=options["answers"] or known,
         classes=images.classes,
         attribute=images.groups.name,
         counted=options["counted"],
+        stored=stored,
     )
     reads = options["files"] or options["show"] or options["export"]
     found = (_results if reads else _page)(run, images, asked, options)
@@ -124,7 +142,8 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
     labels = review.read_labels(run).filter(question=question.name)
     draw = review.Draw(
         question.name, images.model, images.groups.name, "", question.counted, options["size"],
-        options["seed"], options["group"], question.answers,
+        options["seed"], options["group"], question.answers, options["subject"],
+        options["outcome"],
     )  # fmt: skip
     place = {name: row for row, name in enumerate(images.ids.tolist())}
     if options["settle"]:
@@ -136,7 +155,7 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
         chosen = rows.tolist()
     ids = images.ids[chosen].tolist()
     pictures = review.find_pictures(run, options["folder"])
-    shown = [images.table["target"][row] or "" for row in chosen] if question.names_label else []
+    shown = review.shown_labels(images, chosen) if question.names_label else []
     page = review.label_page(
         question,
         [review.key_of(name) for name in ids],
@@ -148,7 +167,7 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
     if options["settle"]:
         return {"page": str(out), "images": len(ids)}
     review.note_draw(run, draw)
-    return {"page": str(out), "images": len(ids), "strata": f"group × {draw.level}"}
+    return {"page": str(out), "images": len(ids), "strata": review.strata_in_words(draw.level)}
 
 
 def _results(run: Path, images: RunImages, question: Question, options: Options) -> dict[str, Any]:

@@ -1,0 +1,96 @@
+"""`equipoise label` on runs of every kind that has images with groups."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from PIL import Image
+
+from equipoise.cli.app import run
+from equipoise.review import key_of, load_images
+from review.project import page_data
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+# Of each kind: options, the strata, and the groups of its estimates.
+KINDS = {
+    "concepts": (["--subject", "nurse"], "group × outcome × score", {"Female", "Male"}),
+    "answers": (["--outcome", "place"], "group × label × prediction", {"Female", "Male"}),
+    "retrieval": ([], "group × label", {"man", "woman"}),
+    "dataset": ([], "group", {"female", "male"}),
+    "diversity": ([], "group", None),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def labelled(request, tmp_path_factory):
+    """The kind, and a folder with its run."""
+    folder = tmp_path_factory.mktemp(request.param) / "example"
+    shutil.copytree(EXAMPLES / request.param, folder)
+    table = pl.read_csv(folder / "images.csv")
+    (folder / "photos").mkdir()
+    picture = Image.new("RGB", (8, 6), (90, 40, 20))
+    for name in table["image_id"]:
+        picture.save(folder / "photos" / f"{name}.png")
+    table.with_columns(path=pl.col("image_id") + ".png").write_csv(folder / "images.csv")
+    config = yaml.safe_load((folder / "audit.yaml").read_text())
+    images = {"table": "images.csv", "id": "image_id", "path": "path", "root": "photos"}
+    data = {key: value for key, value in config["data"].items() if key not in ("table", "id")}
+    config |= {"data": data | {"images": images}}
+    config["resampling"] = {"replicates": 20, "permutations": 20}
+    config.pop("gate", None)
+    (folder / "few.yaml").write_text(yaml.safe_dump(config))
+    assert run(["audit", str(folder / "few.yaml"), "--out", str(folder / "run")]) == 0
+    return request.param, folder
+
+
+def test_labels_give_shares_by_group_that_hold_the_truth(labelled, monkeypatch, capsys):
+    kind, folder = labelled
+    options, strata, groups = KINDS[kind]
+    monkeypatch.chdir(folder.parent)
+
+    def command(*arguments):
+        capsys.readouterr()
+        given = ["label", "example/run", "--question", "person", *options, *arguments, "--json"]
+        assert run(given) == 0, capsys.readouterr().err
+        return json.loads(capsys.readouterr().out)
+
+    shown = command("--size", "150")
+    assert shown["strata"] == strata
+    about = {options[0][2:]: options[1]} if options else {}
+    images = load_images(folder / "run", **about)
+    code = images.groups.codes
+    rng = np.random.default_rng(1)
+    says_no = rng.random(len(code)) < np.where(code == 0, 0.4, 0.1)
+    of_key = {key_of(name): says_no[row] for row, name in enumerate(images.ids.tolist())}
+    data = page_data(Path("label.html"))
+    chosen = images.table["about"].to_numpy()
+
+    def shares(keys):
+        rows = [
+            {"key": key, "question": data["question"], "answer": "no" if of_key[key] else "yes",
+             "labeller": "ann", "at": "2026-11-28T09:00:00Z"}
+            for key in keys
+        ]  # fmt: skip
+        Path("a.json").write_text(json.dumps(rows))
+        return {one["group"]: one for one in command("--read", "a.json")["errors"][:-1]}
+
+    some = shares([one[0] for one in data["images"]])
+    assert groups is None or {*some} == groups
+    true = {
+        name: says_no[chosen & (code == place)].mean()
+        for place, name in enumerate(images.groups.names)
+    }
+    for name, one in some.items():
+        assert 0 <= one["low"] < one["high"] <= 1
+        assert abs(one["share"] - true[name]) < one["high"] - one["low"]
+    # The next sample draws none of these.
+    more = command("--size", "10", "--out", "next.html", "--sharpen", images.groups.names[0])
+    assert more["images"] <= 10
+    first = {one[0] for one in data["images"]}
+    assert not first & {one[0] for one in page_data(Path("next.html"))["images"]}
+    every = shares([*of_key])
+    assert {name: one["share"] for name, one in every.items()} == pytest.approx(true)
