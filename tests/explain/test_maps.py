@@ -5,10 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from equipoise.core import InputError, ModelError
 from equipoise.explain import METHODS, activation_maps
-from equipoise.explain.maps import frame_of, framed
+from equipoise.explain.maps import find_layer, frame_of, framed
+from equipoise.explain.scoring import scoring
 from equipoise.metrics import activation_share
 from equipoise.models.preprocessing import Recipe
 from equipoise.planted.scenes.render import render
@@ -27,7 +29,15 @@ SEEN = {
     "resnet": "resnet.encoder.stages.1",
     "blip_vqa": "vision_model.encoder.layers.1",
     "blip_caption": "vision_model.encoder.layers.1",
+    "blip_2": "vision_model.encoder.layers.1",
+    "blip_2_matching": "vision_model.encoder.layers.1",
+    "vilt_matching": "vilt.encoder.layer.1.layernorm_before",
+    "vilt_vqa": "vilt.encoder.layer.1.layernorm_before",
+    "llava": "model.language_model.layers.0",
+    "qwen2_vl": "model.language_model.layers.0",
 }
+ANSWERERS = ("blip_vqa", "blip_2", "vilt_vqa", "llava", "qwen2_vl")
+WHOLE = ("vilt_matching", "vilt_vqa", "qwen2_vl")  # see the whole image
 CLASSIFIERS = ("vit", "convnext", "resnet")
 
 
@@ -37,7 +47,8 @@ def some(n=3):
 
 def asked(family, n):
     pool = ["doctor", "nurse", "cook"] if family in CLASSIFIERS else TEXTS
-    return list(pool[:n]), "what is this ?" if family == "blip_vqa" else ""
+    pool = [f"answer {place}" for place in (3, 7, 9)] if family == "vilt_vqa" else pool
+    return list(pool[:n]), "what is this ?" if family in ANSWERERS else ""
 
 
 @pytest.mark.parametrize("family", SEEN)
@@ -48,9 +59,73 @@ def test_every_kind_of_model_is_mapped_at_the_layer_its_opinion_rests_on(family,
     assert found.maps.shape == (3, 32, 32)
     assert found.maps.dtype == np.float32
     assert (found.maps >= 0.0).all()
-    assert found.exact
+    assert found.exact or family in WHOLE
+    assert (found.maps.max(axis=(1, 2)) > 0.0).any()
     alone = activation_maps(tiny_model(family), some(), targets, question=question, batch=1)
     np.testing.assert_allclose(found.maps, alone.maps, atol=1e-4)
+
+
+QUESTION = "what is this ?"
+PROMPTS = {
+    "blip_2": f"Question: {QUESTION} Answer:",
+    "llava": f"user : <image> {QUESTION} assistant :",
+    "qwen2_vl": f"user : <|vision_start|><|image_pad|><|vision_end|>{QUESTION} assistant :",
+}
+
+
+@pytest.mark.parametrize("family", PROMPTS)
+def test_answers_are_followed_by_the_likelihood_that_the_library_gives_them(family, tiny_model):
+    model, answer = tiny_model(family), "woman and man"
+    picture = Image.fromarray(some(1)[0])
+    given = model.processor(images=picture, text=[PROMPTS[family]], return_tensors="pt")
+    tokens = model.processor.tokenizer(answer, add_special_tokens=False).input_ids
+    expected, words = 0.0, dict(given)
+    with torch.inference_mode():
+        for token in tokens:
+            logits = model.model(**words).logits[0, -1]
+            expected += logits.log_softmax(0)[token].item()
+            for name, value in given.items():
+                if value.shape == given["input_ids"].shape:
+                    fill = {"input_ids": token, "attention_mask": 1}.get(name, 0)
+                    more = torch.full((1, 1), fill, dtype=value.dtype)
+                    words[name] = torch.cat([words[name], more], dim=1)
+    scored = scoring(model, [answer], question=QUESTION)
+    got = scored.score(scored.inputs(some(1)), [answer])
+    assert got.tolist() == [pytest.approx(expected, abs=1e-4)]
+
+
+def test_a_caption_of_blip_2_is_followed_from_its_own_beginning(tiny_model):
+    found = activation_maps(tiny_model("blip_2"), some(), "woman and man")
+    assert (found.maps.max(axis=(1, 2)) > 0.0).any()
+
+
+@pytest.mark.parametrize("family", ["vilt_matching", "vilt_vqa", "llava", "qwen2_vl"])
+def test_tokens_of_a_sequence_lie_where_their_places_are(family, tiny_model):
+    """Change a corner: the tokens of that corner change most."""
+    side = 32 if family == "llava" else 64
+    pixels = np.random.default_rng(2).integers(0, 256, (32, side, 3), dtype=np.uint8)
+    changed = pixels.copy()
+    changed[16:, -16:] = 255 - changed[16:, -16:]
+    targets, question = asked(family, 1)
+    scored = scoring(tiny_model(family), targets, question=question)
+    seen = []
+    for image in (pixels, changed):
+        inputs = scored.inputs([image])
+        inputs["pixel_values"].requires_grad_(True)
+        layer = find_layer(
+            scored.inside, lambda inputs=inputs: scored.score(inputs, targets), (32, side),
+            name=scored.layer or "vilt.encoder.layer.0.layernorm_before",
+            places=scored.places(inputs),
+        )  # fmt: skip
+        hook = layer.module.register_forward_hook(lambda *given: seen.append(given[2]))
+        scored.score(inputs, targets)
+        hook.remove()
+    moved = (layer.reshape(seen[1]) - layer.reshape(seen[0]))[0].norm(dim=0)
+    high, wide = moved.shape
+    assert wide / high == side / 32
+    row, column = divmod(int(moved.argmax()), wide)
+    assert row >= high // 2
+    assert column >= wide - high // 2
 
 
 def test_maps_of_a_tower_whose_tokens_come_first(tiny_model):
@@ -107,7 +182,6 @@ def test_what_is_no_module_of_torch_is_refused():
     ("family", "more", "message"),
     [
         ("siglip2", {}, r"takes images in pieces that lie on no grid, so there is no map of them"),
-        ("blip_2", {}, r"is a blip-2, whose answers cannot be followed back to pixels here\."),
         ("clip", {"layer": "vision_model.encodr"}, "such as 'vision_model.encoder'"),
         ("clip", {"layer": "visual_projection"}, "visual_projection"),
         ("clip", {"layer": "text_model.encoder"}, "text_model.encoder"),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import Floats, Floats32, InputError, MissingExtraError, ModelError, record
-from equipoise.explain.scoring import Scoring, scoring
+from equipoise.explain.scoring import Places, Scoring, Tensors, scoring
 from equipoise.models.edits import Insides
 from equipoise.models.images import Images, as_rgb
 from equipoise.models.preprocessing import Recipe
@@ -34,26 +35,27 @@ class Layer:
         Its name in the module.
     module : torch.nn.Module
     form : str
-        "channels first" (n, d, h, w), "channels last" (n, h, w, d), "tokens" (n, p + h·w, d) or
-        "tokens first" (p + h·w, n, d).
+        "channels first" (n, d, h, w), "channels last" (n, h, w, d), "tokens" (n, t, d) or
+        "tokens first" (t, n, d).
     grid : (int, int)
         h and w.
-    prefix : int
-        p, tokens that are of no place.
+    start : int
+        Which token is of the first place; from the end where it is below 0.
     """
 
     name: str
     module: Any
     form: str
     grid: tuple[int, int]
-    prefix: int = 0
+    start: int = 0
 
     def reshape(self, output: "Tensor") -> "Tensor":
         """Return what the layer gives as (n, d, h, w)."""
         if self.form == "tokens first":
             output = output.transpose(0, 1)
         if self.form.startswith("tokens"):
-            output = output[:, self.prefix :].reshape(len(output), *self.grid, -1)
+            places = output[:, self.start :][:, : math.prod(self.grid)]
+            output = places.reshape(len(output), *self.grid, -1)
         return output if self.form == "channels first" else output.permute(0, 3, 1, 2)
 
 
@@ -64,6 +66,7 @@ def find_layer(
     *,
     name: str | None = None,
     tower: str = "",
+    places: Places | None = None,
 ) -> Layer:
     """Find the layer that a map is made of.
 
@@ -81,6 +84,8 @@ def find_layer(
         that reads a class token, the normalisation before the last attention.
     tower : str
         Name of the part to search.
+    places : (int, int, int), optional
+        Rows, columns and start of the image's places in a sequence of tokens.
 
     Raises
     ------
@@ -91,7 +96,7 @@ def find_layer(
         inside.layer(name)
     outputs, score = _outputs(inside, run)
     if name is not None:
-        layer = _placed(name, inside.layer(name), outputs.get(name), size)
+        layer = _placed(name, inside.layer(name), outputs.get(name), size, places)
         if layer is None:
             raise ModelError(
                 f"{inside.name}: layer {name!r} doesn't run once for an image, or gives nothing "
@@ -99,7 +104,7 @@ def find_layer(
             )
         return layer
     for place in reversed([one for one in outputs if one.startswith(tower)]):
-        layer = _placed(place, inside.layer(place), outputs[place], size)
+        layer = _placed(place, inside.layer(place), outputs[place], size, places)
         if layer is None or not _is_usual(layer):
             continue
         (slope,) = inside.torch.autograd.grad(
@@ -133,11 +138,17 @@ def _outputs(inside: Insides, run: Callable[[], Any]) -> tuple[dict[str, Any], A
         return outputs, run()
 
 
-def _placed(name: str, module: Any, output: Any, size: tuple[int, int]) -> Layer | None:
+def _placed(
+    name: str, module: Any, output: Any, size: tuple[int, int], places: Places | None
+) -> Layer | None:
     """Return a layer whose output lies over the image; None of any other."""
     shape = tuple(getattr(output, "shape", ()))
     if len(shape) not in (3, 4) or not output.requires_grad:
         return None
+    if places is not None:
+        rows, columns, start = places
+        last = start + rows * columns if start >= 0 else -start
+        return Layer(name, module, "tokens", (rows, columns), start) if last <= shape[1] else None
     if len(shape) == 4:
         last = shape[1] == shape[2] and shape[2] != shape[3]
         rows, columns = grid = shape[1:3] if last else shape[2:]
@@ -310,6 +321,7 @@ def activation_maps(
             f"targets: {len(asked)} for {len(arrays)} images; expected one each, or one for all"
         )
     scored = scoring(model, asked, question=question)
+    step = 1 if scored.alone else batch
     with _pixels_alone(scored):
         inputs = _inputs(scored, arrays[:1])
         height, width = inputs["pixel_values"].requires_grad_(True).shape[-2:]
@@ -317,13 +329,14 @@ def activation_maps(
             scored.inside,
             lambda: scored.score(inputs, asked[:1]),
             (int(height), int(width)),
-            name=layer,
+            name=layer or scored.layer,
             tower=scored.tower,
+            places=None if scored.places is None else scored.places(inputs),
         )
         parts = [
-            _batch(scored, found, method, arrays[start : start + batch],
-                   asked[start : start + batch])
-            for start in range(0, len(arrays), batch)
+            _batch(scored, found, method, arrays[start : start + step],
+                   asked[start : start + step])
+            for start in range(0, len(arrays), step)
         ]  # fmt: skip
     recipe = scored.inside.recipe
     frames = np.array([frame_of(recipe, *array.shape[:2]) for array in arrays])
@@ -345,9 +358,9 @@ def _pixels_alone(scored: Scoring) -> Iterator[None]:
             weight.requires_grad_(True)
 
 
-def _inputs(scored: Scoring, images: Sequence[Any]) -> dict[str, Any]:
-    inputs = scored.inside.inputs(images)
-    if getattr(inputs.get("pixel_values"), "ndim", 0) != 4:
+def _inputs(scored: Scoring, images: Sequence[Any]) -> Tensors:
+    inputs = scored.inputs(images)
+    if scored.places is None and getattr(inputs.get("pixel_values"), "ndim", 0) != 4:
         raise ModelError(
             f"{scored.inside.name} takes images in pieces that lie on no grid, so there is no map "
             "of them. To do: name a model that takes pixels."
@@ -360,15 +373,22 @@ def _batch(
 ) -> Floats32:
     """Run the grad-cam library over some images."""
     torch, inputs = scored.inside.torch, _inputs(scored, images)
-    others = {name: value for name, value in inputs.items() if name != "pixel_values"}
+    pixels = inputs["pixel_values"].requires_grad_(True)
+    if scored.places is not None:
+        # Images have as many places as their size has, and maps are all of one size.
+        rows, columns, start = scored.places(inputs)
+        layer = replace(layer, grid=(rows, columns), start=start)
+        over = torch.zeros(1, 1, SIDE, SIDE, device=pixels.device)
+    else:
+        over = pixels
 
     class Opinion(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.inner = scored.inside.module
 
-        def forward(self, pixels: Any) -> Any:
-            return scored.score({**others, "pixel_values": pixels}, targets)
+        def forward(self, _over: Any) -> Any:
+            return scored.score(inputs, targets)
 
     try:
         library = getattr(import_module("pytorch_grad_cam"), METHODS[method])
@@ -379,8 +399,7 @@ def _batch(
             model=Opinion(), target_layers=[layer.module], reshape_transform=layer.reshape
         )
         try:
-            pixels = inputs["pixel_values"].requires_grad_(True)
-            found = cam(pixels, targets=[lambda score: score] * len(images))
+            found = cam(over, targets=[lambda score: score] * len(images))
         finally:
             cam.activations_and_grads.release()
     return _coarse(np.asarray(found, dtype=np.float32))

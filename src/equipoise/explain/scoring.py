@@ -1,21 +1,31 @@
 """What a model thinks of an image, as a number that can be followed back to its pixels."""
 
+import math
+import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from equipoise.core import InputError, ModelError, record
 from equipoise.models.edits import Insides, insides
 from equipoise.models.hf import HfAnswerer
+from equipoise.models.images import Images
 from equipoise.models.matching import MatchingModel
-from equipoise.models.protocols import Answerer, Classifier, DualEncoder, Model, PairScorer
+from equipoise.models.protocols import Answerer, Classifier, DualEncoder, Model
 from equipoise.models.towers import TowerEncoder
 
 Tensors = dict[str, Any]
 Score = Callable[[Tensors, Sequence[str]], Any]
 """From tensors of n images and n targets to n numbers, each of its own image alone."""
 
-SEEING = ("vision_model", "bridgetower.vision_model", "visual", "image_model")
+Places = tuple[int, int, int]
+"""Rows and columns of an image's places among the tokens of a sequence, and where they begin."""
+
+SEEING = ("vision_model", "bridgetower.vision_model", "visual", "vit_model.visual", "image_model")
 """Where the part of a model lies that sees images alone, by name of its layers."""
+
+SPEAKING = re.compile(r"(?:.*\.)?(?:language|text)_model\.(?:.*\.)?layers\.0")
+"""The first layer of a language model, whose input holds the places of an image."""
 
 
 @record
@@ -28,13 +38,35 @@ class Scoring:
         The model's torch module.
     score : callable
         From tensors of n images and their targets to n numbers.
+    inputs : callable
+        From images to the tensors that `score` takes.
     tower : str
         Name of the part that sees images alone; empty where that is the whole module.
+    places : callable or None
+        From the tensors of one image to its places, of a model that reads images and texts in one
+        sequence.
+    one_by_one : bool
+        Whether `score` takes one image at a time; so it is with `places`.
     """
 
     inside: Insides
     score: Score
-    tower: str
+    inputs: Callable[[Images], Tensors]
+    tower: str = ""
+    places: Callable[[Tensors], Places] | None = None
+    one_by_one: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether images are followed one by one."""
+        return self.one_by_one or self.places is not None
+
+    @property
+    def layer(self) -> str | None:
+        """The layer that maps are made of, where the kind of model decides it."""
+        names = (name for name, _ in self.inside.module.named_modules())
+        speaks = isinstance(self.inside.model, HfAnswerer) and self.inside.model.family.chat
+        return next(filter(SPEAKING.fullmatch, names), None) if speaks else None
 
 
 def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scoring:
@@ -52,7 +84,7 @@ def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scor
     -------
     Scoring
         The logit of a label; the cosine of image and text; the logit of a match less that of no
-        match; the log-likelihood of the answer.
+        match; the log-likelihood of the answer, or its logit where answers are classes.
 
     Raises
     ------
@@ -69,25 +101,49 @@ def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scor
     weight = next(iter(inside.module.parameters()))
     if weight.dtype != inside.torch.float32:
         raise ModelError(f"{inside.name}: maps of activations need float32. To do: dtype: float32.")
-    tower = ""
-    if isinstance(model, PairScorer) or not isinstance(model, DualEncoder | Classifier):
-        # Texts run through the same module.
-        layers = dict(inside.module.named_modules())
-        tower = next((name for name in SEEING if name in layers), "")
     if isinstance(model, DualEncoder):
-        score = _cosine(model, inside, targets)
-    elif isinstance(model, MatchingModel):
-        score = _match(model)
-    elif isinstance(model, HfAnswerer):
-        score = _likelihood(model, inside, question)
-    elif isinstance(model, Classifier):
-        score = _logit(model, inside, targets)
+        return Scoring(inside, _cosine(model, inside, targets), inside.inputs)
+    if isinstance(model, Classifier):
+        return Scoring(inside, _logit(model, inside, targets), inside.inputs)
+    # Texts run through the same module.
+    layers = dict(inside.module.named_modules())
+    tower = next((name for name in SEEING if name in layers), "")
+    patches = partial(_patches, inside.module) if "vilt" in layers else None
+    if isinstance(model, MatchingModel):
+        return Scoring(inside, _match(model), inside.inputs, tower, patches)
+    if isinstance(model, HfAnswerer):
+        score = _likelihood(model, inside, question.strip(), targets)
+        if model.family.name in BLIP:
+            return Scoring(inside, score, inside.inputs, tower)
+        places = partial(_tokens, model) if model.family.chat else patches
+        return Scoring(inside, score, partial(model.inputs, question), tower, places, True)
+    raise ModelError(
+        f"{inside.name} is of a kind whose opinion cannot be followed back to pixels here. "
+        "To do: name a classifier, a dual encoder, or a model of hf: that matches or answers."
+    )
+
+
+def _patches(module: Any, inputs: Tensors) -> Places:
+    """Return the places of ViLT: at the end of the sequence."""
+    high, wide = (size // module.config.patch_size for size in inputs["pixel_values"].shape[2:])
+    return high, wide, -high * wide
+
+
+def _tokens(model: HfAnswerer, inputs: Tensors) -> Places:
+    """Return the places of a chat model: where the tokens of the image stand."""
+    config = model.model.config
+    found = (inputs["input_ids"][0] == config.image_token_id).nonzero()[:, 0].tolist()
+    if "image_grid_thw" in inputs:
+        merged = config.vision_config.spatial_merge_size
+        _, high, wide = (inputs["image_grid_thw"][0] // merged).tolist()
     else:
+        high = wide = math.isqrt(len(found))
+    if not found or high * wide != len(found) or found[-1] - found[0] + 1 != len(found):
         raise ModelError(
-            f"{inside.name} is of a kind whose opinion cannot be followed back to pixels here. "
-            "To do: name a classifier, a dual encoder, or a matching or answering model of BLIP."
+            f"{model.info.name} takes images in pieces that lie on no grid, so there is no map of "
+            "them. To do: name a model that takes the whole image at once."
         )
-    return Scoring(inside, score, tower)
+    return high, wide, found[0]
 
 
 def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
@@ -132,23 +188,61 @@ def _match(model: MatchingModel) -> Score:
     return score
 
 
-def _likelihood(model: HfAnswerer, inside: Insides, question: str) -> Score:
-    family, question = model.family.name, question.strip()
-    if family not in ("blip-vqa", "blip-caption"):
-        raise ModelError(
-            f"{inside.name} is a {family}, whose answers cannot be followed back to pixels here. "
-            "To do: name a blip-vqa or blip-caption model."
-        )
-    if bool(question) != (family == "blip-vqa"):
-        raise InputError(f"{inside.name}: only models of blip-vqa need a question")
+BLIP = ("blip-vqa", "blip-caption")
+
+
+def _likelihood(model: HfAnswerer, inside: Insides, question: str, targets: Sequence[str]) -> Score:
+    family = model.family
+    if not question and not family.captions:
+        raise InputError(f"{inside.name} answers questions; the question is missing")
+    if question and not (family.prompt or family.chat):
+        raise InputError(f"{inside.name} only captions; leave the question out")
+    if family.classes:
+        return _answer_class(model, targets)
+    if family.name not in BLIP:
+        return partial(_continued, model)
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
         tokens = _answer_tokens(model, asked)
-        likely = _logits(model, inputs, tokens, question)[:, :-1].log_softmax(dim=-1)
-        each = likely.gather(2, tokens["input_ids"][:, 1:, None])[:, :, 0]
+        logits = _logits(model, inputs, tokens, question)[:, :-1]
+        each = _log_probabilities(logits, tokens["input_ids"][:, 1:])
         return (each * tokens["attention_mask"][:, 1:]).sum(dim=1)
 
     return score
+
+
+def _log_probabilities(logits: Any, tokens: Any) -> Any:
+    return logits.log_softmax(dim=-1).gather(2, tokens[:, :, None])[:, :, 0]
+
+
+def _answer_class(model: HfAnswerer, targets: Sequence[str]) -> Score:
+    places = {str(label): place for place, label in model.model.config.id2label.items()}
+    if unknown := [one for one in dict.fromkeys(targets) if one not in places]:
+        raise InputError(f"{model.info.name} has no answer {unknown[0]!r} among its classes")
+    return lambda inputs, asked: model.classify(inputs)[:, places[asked[0]]]
+
+
+def _continued(model: HfAnswerer, inputs: Tensors, asked: Sequence[str]) -> Any:
+    """Return the log-likelihood of the answer to one image where a language model goes on."""
+    config, given = model.model.config, dict(inputs)
+    # BLIP-2's prompt ends without the space that an answer begins with.
+    text = asked[0] if model.family.chat else f" {asked[0]}"
+    answer = model.processor.tokenizer(text, add_special_tokens=False, return_tensors="pt")
+    ids = answer["input_ids"].to(given["pixel_values"].device)
+    if "input_ids" not in given:  # of a caption
+        start = [config.image_token_id] * config.num_query_tokens
+        given["input_ids"] = ids.new_tensor([[*start, config.text_config.bos_token_id]])
+    if config.get_text_config().is_encoder_decoder:
+        logits = model.model(**given, labels=ids).logits
+        return _log_probabilities(logits, ids).sum(dim=1)
+    shape = given["input_ids"].shape
+    fills = {"input_ids": ids, "attention_mask": ids.new_ones(ids.shape)}
+    for name, value in given.items():
+        if value.shape == shape:  # and those that say of what kind a token is: of text, 0
+            more = fills.get(name, ids.new_zeros(ids.shape))
+            given[name] = model.placement.torch.cat([value, more], dim=1)
+    logits = model.model(**given).logits[:, -ids.shape[1] - 1 : -1]
+    return _log_probabilities(logits, ids).sum(dim=1)
 
 
 def _answer_tokens(model: HfAnswerer, answers: Sequence[str]) -> Tensors:

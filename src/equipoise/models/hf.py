@@ -442,7 +442,9 @@ class AnswererFamily(NamedTuple):
 ANSWERERS = {
     "BlipForQuestionAnswering": AnswererFamily("blip-vqa", "{}"),
     "BlipForConditionalGeneration": AnswererFamily("blip-caption", captions=True),
-    "Blip2ForConditionalGeneration": AnswererFamily("blip-2", "Question: {} Answer:", True),
+    "Blip2ForConditionalGeneration": AnswererFamily(
+        "blip-2", "Question: {} Answer:", captions=True
+    ),
     "ViltForQuestionAnswering": AnswererFamily("vilt-vqa", "{}", classes=True),
 }
 DECODES_ALONE = {"blip-vqa", "blip-caption"}
