@@ -129,13 +129,13 @@ class World:
 
 def ranked_first(kind, folder, seed):
     """Whether the planted cause ranks first; in the world of a model bias, that none explains."""
-    from equipoise.review import causes
+    from equipoise.review import causes, disparities
 
     run = World(kind, seed=seed).audited(folder)
-    disparity = causes.find_disparity(run, metric="accuracy_gap")
+    disparity = disparities.find_disparity(run, metric="accuracy_gap")
     assert disparity.group == "women"
     names = ("box size", "medium", "brightness", "camera", "box from the left")
-    embedded = {"embeddings": folder / "vectors.npy", "ids": folder / "ids.txt"}
+    embedded = {"embeddings": str(folder / "vectors.npy"), "ids": folder / "ids.txt"}
     sources = causes.Sources(names, **embedded)
     found = causes.rank(disparity, causes.gather(run, disparity, sources), seed=seed)
     explaining = found.table.filter("explains")["cause"].to_list()

@@ -13,7 +13,7 @@ import pytest
 from cause_worlds import KINDS, World, ranked_first
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, DataError, RunError
-from equipoise.review import causes, coding, read_labels
+from equipoise.review import causes, coding, disparities, read_labels
 from equipoise.review.server import application
 from review.browser import HOST, TOKEN, Links, ask
 
@@ -99,7 +99,7 @@ def test_the_example_finds_its_cause(called, tmp_path, monkeypatch):
 def test_the_worst_group_of_false_alarms_has_the_most(tmp_path):
     run = World("paintings", 400).audited(tmp_path)
     for metric in ("true_positive_rate", "false_positive_rate"):
-        assert causes.find_disparity(run, metric=metric, subject="cup").group == "women"
+        assert disparities.find_disparity(run, metric=metric, subject="cup").group == "women"
 
 
 def test_a_disparity_that_may_be_chance_needs_no_cause(called, tmp_path):
@@ -111,7 +111,7 @@ def test_a_disparity_that_may_be_chance_needs_no_cause(called, tmp_path):
 def test_concreteness_is_correlated_with_disparities(folder, tmp_path):
     norms = pl.DataFrame({"Word": ["Cup", "bowl", "idea"], "Conc.M": [5.0, 4.5, 1.6]})
     norms.write_csv(tmp_path / "norms.csv")
-    finding = causes.find_disparity(folder / "run").finding
+    finding = disparities.find_disparity(folder / "run").finding
     found = causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
     assert found.metric == "correlation"
     assert found.reason
@@ -155,7 +155,7 @@ def test_a_sample_drawn_by_stratum_is_weighted(called, tmp_path):
 
     good = drawn.with_columns(question=pl.lit("good"))
     write_labels(run, merge_labels(read_labels(run), good))
-    disparity = causes.find_disparity(run)
+    disparity = disparities.find_disparity(run)
     found = causes.gather(run, disparity, causes.Sources())
     weights = found.weights["good"]
     has = np.array([one is not None for one in found.values["good"]])
@@ -219,7 +219,7 @@ def test_codes_are_kept_counted_and_shown(app, folder):
     post(app, "/code/0", {"image": seen[0], "coder": "ann"}, origin=ORIGIN)
     assert read_labels(run).filter(question="cause: bowl").height == 12
     # Codes are candidate causes.
-    disparity = causes.find_disparity(run, metric="true_positive_rate", subject="bowl")
+    disparity = disparities.find_disparity(run, metric="true_positive_rate", subject="bowl")
     assert "indiscernible" in causes.gather(run, disparity, causes.Sources()).values
 
 

@@ -2,254 +2,71 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from scipy.cluster.vq import kmeans2
 
-from equipoise.audits.config import AuditConfig
-from equipoise.audits.images import known
 from equipoise.core import (
-    AuditResult,
-    Booleans,
     ConfigError,
     DataError,
     Estimate,
     Finding,
     Floats,
-    Groups,
+    Integers,
     Objects,
+    Progress,
     RunError,
     record,
 )
 from equipoise.core.files import read_table as read_parquet
 from equipoise.core.files import table_bytes
 from equipoise.core.types import Json
-from equipoise.data import ArraySource, Items, load_vectors
-from equipoise.data.problems import listed
+from equipoise.data import hall_boxes, hall_captions, synset_text
 from equipoise.data.tables import as_numbers, as_text, is_numbers, open_table, spells_numbers
-from equipoise.evidence import LABELS, Pictures, decode, keep_labels
-from equipoise.evidence.examples import LABELLED
+from equipoise.evidence import LABELS, Pictures, concept_scores, decode, keep_labels
+from equipoise.evidence.examples import CORNERS
 from equipoise.evidence.pictures import picture_facts
 from equipoise.metrics import correlation, cramers_v, rank_causes
 from equipoise.metrics.counts.causes import How
-from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
 from equipoise.report.text import number
-from equipoise.report.words import ranked
 from equipoise.review.coding import code_table, subject_of
-from equipoise.review.examples import VALUES, Examples
+from equipoise.review.disparities import Disparity
+from equipoise.review.examples import VALUES
 from equipoise.review.labels import consensus, read_labels
+from equipoise.review.probing import MEDIUM, Probe, Values, lost_without_objects
 from equipoise.review.questions import UNSURE
-from equipoise.review.sampling import RunImages, load_images, read_draws
-from equipoise.review.thumbnails import find_pictures, images_of, places_of
+from equipoise.review.results import Row
+from equipoise.review.sampling import drawn_strata, read_draws
+from equipoise.review.wordnet import SCHEMA as SENSES
+from equipoise.review.wordnet import UNCLEAR, meanings, read_senses
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream
 from equipoise.stats.threads import each
 
-FILE = "causes.parquet"
+FILE, DEFINITIONS = "causes.parquet", "definitions.parquet"
 WRONG = "wrong label"
 _KEYS = ("model", "metric", "subject", "groups", "group")
-_OF_PICTURES = ("resolution", "brightness")
-_OF_BOXES = ("box size", "box from the left", "box from the top")
-CLUSTER = "cluster"
+CLUSTER, NEIGHBOURS, HIDDEN = "cluster", "neighbours with other labels", "object hidden"
+DISAGREE = "annotators who disagree"
 _RIGHT = "right"
-_Values = Booleans | Floats | Objects
-
-
-@record
-class Disparity:
-    """A finding as an outcome of each image.
-
-    Attributes
-    ----------
-    finding : Finding
-    ids : ndarray of str objects, shape (n,)
-    groups : Groups
-    group : str
-        Group that is compared with all others.
-    outcome : ndarray, shape (n,)
-        NaN for images that the finding isn't about.
-    shows : str
-        What the mean of the outcome is.
-    images : RunImages or None
-        Of a run of predictions.
-    """
-
-    finding: Finding
-    ids: Objects
-    groups: Groups
-    group: str
-    outcome: Floats
-    shows: str
-    images: RunImages | None = None
-
-    @property
-    def others(self) -> str:
-        """Name of what the group is compared with."""
-        groups = zip(self.groups.names, self.groups.usable, strict=True)
-        rest = [name for name, large in groups if large and name != self.group]
-        return rest[0] if len(rest) == 1 else OTHERS
-
-    @property
-    def units(self) -> Objects | None:
-        """Unit of each image, where the run has units."""
-        return None if self.images is None else self.images.units
-
-
-def _same(images: RunImages, name: str, subject: str) -> Booleans:
-    return (images.table[name] == subject).fill_null(value=False).to_numpy()
-
-
-def _right(images: RunImages, subject: str) -> tuple[Floats, str]:
-    if not subject:
-        right = (images.table["right"] == "right").to_numpy()
-        return np.where(images.table["target"].is_null(), np.nan, right), "accuracy"
-    said, true = (_same(images, name, subject) for name in ("prediction", "target"))
-    return (said == true).astype(np.float64), f"accuracy of “{subject}” against all other classes"
-
-
-def _said(images: RunImages, subject: str) -> tuple[Floats, str]:
-    return _same(images, "prediction", subject).astype(np.float64), f"share called “{subject}”"
-
-
-def _hit(images: RunImages, subject: str) -> tuple[Floats, str]:
-    said, true = (_same(images, name, subject) for name in ("prediction", "target"))
-    return np.where(true, said, np.nan), f"share of “{subject}” that the model recognises"
-
-
-def _alarm(images: RunImages, subject: str) -> tuple[Floats, str]:
-    said, true = (_same(images, name, subject) for name in ("prediction", "target"))
-    return np.where(true, np.nan, said), f"share of other images that are called “{subject}”"
-
-
-def _precise(images: RunImages, subject: str) -> tuple[Floats, str]:
-    said, true = (_same(images, name, subject) for name in ("prediction", "target"))
-    return np.where(said, true, np.nan), f"share of images called “{subject}” that are"
-
-
-_OUTCOMES: Mapping[str, Callable[[RunImages, str], tuple[Floats, str]]] = {
-    **dict.fromkeys(("accuracy", "accuracy_gap", "worst_group_accuracy"), _right),
-    **dict.fromkeys(("true_positive_rate", "false_negative_rate", "equalized_odds"), _hit),
-    **dict.fromkeys(("false_positive_rate", "true_negative_rate"), _alarm),
-    **dict.fromkeys(("selection_rate", "demographic_parity"), _said),
-    "precision": _precise,
-}
-_WHOLE = ("accuracy", "accuracy_gap", "worst_group_accuracy")
-
-
-def _metric(finding: Finding) -> str:
-    return finding.metric.removesuffix("_against_rest")
-
-
-def find_disparity(
-    run: Path,
-    *,
-    metric: str = "",
-    subject: str = "",
-    model: str = "",
-    groups: str = "",
-    group: str = "",
-) -> Disparity:
-    """Return a finding of a run of predictions or concepts with the outcome of each image.
-
-    Parameters
-    ----------
-    run : Path
-    metric, subject, model, groups : str
-        Of the finding; the most serious one that fits unless given.
-    group : str
-        Group to compare with all others; the one that is worst off unless given.
-
-    Raises
-    ------
-    RunError
-        If it is no run of these kinds.
-    ConfigError
-        If no finding fits, or there is no such group.
-    """
-    result = read(run)
-    kind = result.manifest.resolved.get("audit")
-    if kind not in ("predictions", "concepts"):
-        raise RunError(
-            f"{run}: a run of {kind}; expected one of predictions or concepts, whose images have "
-            "outcomes"
-        )
-    fitting = [
-        one
-        for one in ranked(one for one in result.findings if one.by_group)
-        if _explainable(one, str(kind))
-        and all(
-            wanted in ("", known)
-            for wanted, known in (
-                (metric, one.metric), (subject, one.subject), (model, one.model),
-                (groups, one.groups),
-            )
-        )
-    ]  # fmt: skip
-    if not fitting:
-        able = sorted({_metric(one) for one in result.findings if _explainable(one, str(kind))})
-        raise ConfigError(
-            f"{run}: no finding fits; expected a metric among {listed(able)} and a subject, model "
-            "and groups of the run. To do: name others with --finding, --subject, --model, --groups"
-        )
-    finding = fitting[0]
-    found = (_of_predictions if kind == "predictions" else _of_concept)(run, result, finding)
-    alarms = _OUTCOMES.get(_metric(finding)) is _alarm
-    return _among(found, group, max if alarms else min)
-
-
-def _explainable(finding: Finding, kind: str) -> bool:
-    if not finding.by_group:
-        return False
-    if kind == "concepts":
-        return bool(finding.subject)
-    metric = _metric(finding)
-    return metric in _OUTCOMES and (metric in _WHOLE or bool(finding.subject))
-
-
-def _of_predictions(run: Path, _: AuditResult, finding: Finding) -> Disparity:
-    images = load_images(run, model=finding.model, groups=finding.groups)
-    outcome, shows = _OUTCOMES[_metric(finding)](images, finding.subject)
-    return Disparity(finding, images.ids, images.groups, "", outcome, shows, images)
-
-
-def _of_concept(run: Path, result: AuditResult, finding: Finding) -> Disparity:
-    examples = Examples.of(run)
-    rows = examples.rows(finding.model, finding.subject)
-    rows = rows.filter(pl.col("outcome").is_in(LABELLED))
-    outcome = np.full(len(examples), np.nan)
-    outcome[rows["place"].to_numpy()] = rows["score"].to_numpy()
-    section = result.manifest.resolved.get("data")
-    least = section.get("min_group_size", 30) if isinstance(section, Mapping) else 30
-    names = examples.group_names(finding.groups).to_list()
-    groups = Groups.of(np.array(names, dtype=object), min_size=int(str(least)))
-    shows = f"mean score of images labelled “{finding.subject}”"
-    return Disparity(finding, examples.ids, groups, "", outcome, shows)
-
-
-def _among(found: Disparity, group: str, worst: Callable[..., str]) -> Disparity:
-    """Return a disparity with the group that is compared: the worst off unless given."""
-    means = {
-        name: float(np.nanmean(found.outcome[found.groups.codes == code]))
-        for code, (name, usable) in enumerate(
-            zip(found.groups.names, found.groups.usable, strict=True)
-        )
-        if usable and not np.isnan(found.outcome[found.groups.codes == code]).all()
-    }
-    if len(means) < 2:
-        raise ConfigError(
-            f"{found.finding.metric} of “{found.finding.subject}”: fewer than two groups have "
-            "enough images"
-        )
-    group = group or found.finding.group or worst(means, key=lambda name: means[name])
-    if group not in means:
-        raise ConfigError(f"--group {group}: expected one of {', '.join(means)}")
-    return replace(found, group=group)
+# Nearest images of which the share with another label counts, and images compared at once.
+_NEAREST, _AT_ONCE = 10, 512
+# Values of a cause that the page lists, and different numbers up to which each is a value.
+_MOST_VALUES, _FEW = 30, 8
+PEOPLE = frozenset({
+    *map(synset_text, chain(*dict(hall_boxes().groups).values())),
+    *chain(*dict(hall_captions().groups).values()), "person", "people", "child",
+})  # fmt: skip
+"""Labels of boxes that show a person."""
 
 
 @dataclass(frozen=True)
@@ -260,29 +77,44 @@ class Sources:
     ----------
     names : tuple of str
         Columns of `table` or of the images of the config; "resolution" and "brightness" of the
-        pictures; "box size", "box from the left" and "box from the top" of crops.
+        pictures; "box size", "box from the left" and "box from the top" of the object; "objects"
+        and "people" in the image, of a data set with boxes.
     table : Path, optional
         Table in place of that of the config.
     id : str
         Its column of ids.
-    embeddings : Path, optional
-        File of embeddings to cluster.
+    embeddings : str
+        File of embeddings to cluster, or a model.
     ids : Path, optional
         Ids of its rows, where it has none.
     clusters : int
     folder : Path, optional
         Folder of the pictures, in place of that of the config.
+    annotations : Path, optional
+        Table of the label that each annotator gave to an image.
+    wordnet : Path, optional
+        Folder of index.noun and data.noun.
+    medium : str
+        Zero-shot model that says the medium of each image.
+    mask : bool
+        Whether the audited model runs again, with each object hidden.
     seed : int
+    progress : callable, optional
     """
 
     names: tuple[str, ...] = ()
     table: Path | None = None
     id: str = "image_id"
-    embeddings: Path | None = None
+    embeddings: str = ""
     ids: Path | None = None
     clusters: int = 8
     folder: Path | None = None
+    annotations: Path | None = None
+    wordnet: Path | None = None
+    medium: str = ""
+    mask: bool = False
     seed: int = 0
+    progress: Progress | None = None
 
 
 @record
@@ -295,62 +127,72 @@ class Candidates:
     how : mapping of str to "reweight" or "remove"
     weights : mapping of str to ndarray, shape (n,)
         Of causes that a sample of the images has.
+    details : mapping of str to list of dict
+        Tables by cause: media corrected by human labels, and outcomes without objects.
     clusters : Estimate or None
         Cramér's V of groups and clusters, whose p tests that groups differ.
+    senses : polars.DataFrame
+        Of WordNet, see `read_senses`.
     """
 
-    values: dict[str, _Values] = field(default_factory=dict)
+    values: dict[str, Values] = field(default_factory=dict)
     how: dict[str, How] = field(default_factory=dict)
     weights: dict[str, Floats] = field(default_factory=dict)
+    details: dict[str, list[Row]] = field(default_factory=dict)
     clusters: Estimate | None = None
+    senses: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SENSES))
 
 
 def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
-    """Return the candidate causes: those that are named, human labels, codes and clusters.
+    """Return the candidate causes: those that are named, human labels, codes and models.
 
     Raises
     ------
     ConfigError
-        If there is none, or a name is unknown.
+        If there is none, a name is unknown, or a model can't be run.
     DataError
         If a table, picture or file of embeddings can't be read.
     """
-    found, differ = Candidates(), None
-    _add_labels(found, run, disparity)
-    config = _config(run)
-    columns = _columns(config, disparity.ids, sources)
+    found, probe = Candidates(), Probe(run, disparity, sources.folder, sources.progress)
+    _add_labels(found, probe)
+    columns, values = _columns(probe, sources), found.values
+    choices = {**columns, **_of_pictures(probe, columns)}
     for name in sources.names:
-        if name in columns:
-            found.values[name] = columns[name]()
-        elif name in (*_OF_PICTURES, *_OF_BOXES):
-            found.values[name] = _of_picture(name, run, disparity.ids, sources.folder)
-        else:
-            expected = (*columns, *_OF_PICTURES, *_OF_BOXES)
-            raise ConfigError(f"--cause {name}: expected one of {', '.join(expected)}")
-    if sources.embeddings is not None:
-        clusters = _clusters(disparity, sources)
-        found.values[CLUSTER] = clusters
-        differ = _differ(disparity, clusters)
-    if not found.values:
-        known_names = ", ".join((*columns, *_OF_PICTURES))
+        if name not in choices:
+            raise ConfigError(f"--cause {name}: expected one of {', '.join(choices)}")
+        values[name] = choices[name]()
+    if sources.wordnet is not None:
+        senses = read_senses(sources.wordnet, subjects_of(run))
+        found = replace(found, senses=senses)
+        values.update(_by_meaning(values, senses.filter(subject=disparity.finding.subject)))
+    if sources.annotations is not None:
+        values[DISAGREE] = _disagreement(sources.annotations, sources.id, probe)
+    if sources.embeddings:
+        values.update(_from_embeddings(probe, sources))
+        found = replace(found, clusters=_differ(disparity, values[CLUSTER]))
+    if sources.medium:
+        name = f"{MEDIUM} by {sources.medium}"
+        media = values[name] = probe.media(sources.medium)
+        found.details[name] = probe.corrected_media(media, sources.seed)
+    if sources.mask:
+        hidden = values[HIDDEN] = probe.without_objects(probe.boxes(columns))
+        lost = lost_without_objects(disparity, hidden, Bootstrap(), sources.seed)
+        found.details[HIDDEN] = [*lost]
+    if not values:
         raise ConfigError(
-            f"no cause to try. To do: add --cause with one of {known_names}, or --embeddings; or "
-            "label images with `equipoise label` or `equipoise review`"
+            f"no cause to try. To do: add --cause with one of {', '.join(choices)}, or "
+            "--embeddings; or label images with `equipoise label` or `equipoise review`"
         )
-    return Candidates(found.values, found.how, found.weights, differ)
+    return found
 
 
-def _config(run: Path) -> AuditConfig:
-    from equipoise.audits.config import parse_config
+def subjects_of(run: Path) -> list[str]:
+    """Return the classes or concepts of a run, sorted by name."""
+    return sorted({one.subject for one in read(run).findings if one.by_group and one.subject})
 
-    return parse_config(read(run).manifest.resolved, source=str(run / "manifest.json"))
 
-
-def _columns(
-    config: AuditConfig, ids: Objects, sources: Sources
-) -> dict[str, Callable[[], _Values]]:
+def _columns(probe: Probe, sources: Sources) -> dict[str, Callable[[], Values]]:
     """Return the columns that causes may be, to be read one by one."""
-    encoding, delimiter = "utf-8", ","
     if sources.table is not None:
         table, key = open_table(sources.table), sources.id
         if key not in table.names:
@@ -358,72 +200,79 @@ def _columns(
                 f"there is no column {key!r}", file=table.name, expected=", ".join(table.names),
                 fix="name the column of ids with --id",
             )  # fmt: skip
+    elif probe.known is None:
+        return {}
     else:
-        section = images_of(config)
-        if section is None:
-            return {}
-        source = known(section, Path()).source(Path())
-        encoding, delimiter = source.encoding, source.delimiter
-        table, key = open_table(source.table, encoding=encoding, delimiter=delimiter), source.id
+        source = probe.known.source(Path())
+        table = open_table(source.table, encoding=source.encoding, delimiter=source.delimiter)
+        key = source.id
 
-    def read_column(name: str) -> _Values:
+    def read_column(name: str) -> Values:
         found = table.read((key, name))
-        names = as_text(found[key], table.name, key)
-        column = found[name]
+        names, column = as_text(found[key], table.name, key), found[name]
         if is_numbers(column.type) or spells_numbers(column):
-            values = as_numbers(column, table.name, name)
-        else:
-            values = as_text(column, table.name, name)
-        return _joined(ids, names, values)
+            return probe.disparity.numbers(names, as_numbers(column, table.name, name))
+        return probe.disparity.texts(names, as_text(column, table.name, name))
 
     return {name: lambda name=name: read_column(name) for name in table.names if name != key}  # type: ignore[misc]
 
 
-def _joined(ids: Objects, names: pl.Series, values: pl.Series) -> _Values:
-    """Return the value of each image, None or NaN where it has none."""
-    table = pl.DataFrame({"id": names, "value": values}).unique("id", keep="first")
-    own = pl.DataFrame({"id": pl.Series(ids.tolist(), dtype=pl.String)})
-    joined = own.join(table, on="id", how="left", maintain_order="left")["value"]
-    if joined.dtype == pl.String:
-        return np.array(joined.to_list(), dtype=object)
-    return joined.cast(pl.Float64).to_numpy()
+def _by_meaning(values: Mapping[str, Values], senses: pl.DataFrame) -> dict[str, Values]:
+    """Return the meanings of the class that columns with its variants have."""
+    found = {name: meanings(_texts(one), senses) for name, one in values.items()}
+    return {
+        f"meaning by {name}": np.array(one.to_list(), dtype=object)
+        for name, one in found.items()
+        if one.filter(one != UNCLEAR).len()
+    }
 
 
-def _add_labels(found: Candidates, run: Path, disparity: Disparity) -> None:
+def _disagreement(file: Path, key: str, probe: Probe) -> Floats:
+    """Return the share of annotators of each image who gave another label than most."""
+    table = open_table(file)
+    names = (key, "annotator", "label")
+    read_in = table.read(names)
+    columns = {name: as_text(read_in[name], table.name, name) for name in names}
+    given = pl.DataFrame(columns).drop_nulls().unique([key, "annotator"], keep="last",
+                                                      maintain_order=True)  # fmt: skip
+    shares = (
+        given.group_by(key, "label").len("votes")
+        .group_by(key).agg(of=pl.col("votes").sum(), most=pl.col("votes").max())
+        .filter(pl.col("of") > 1).select(key, share=1 - pl.col("most") / pl.col("of"))
+    )  # fmt: skip
+    return probe.disparity.numbers(shares[key], shares["share"])
+
+
+def _add_labels(found: Candidates, probe: Probe) -> None:
     """Add what people say of the images: wrong labels, other questions, and codes."""
-    labels = read_labels(run)
+    labels, disparity = read_labels(probe.run), probe.disparity
     for question in labels["question"].unique().sort().to_list():
         subject = subject_of(question)
         if subject is not None:
             if subject in ("", disparity.finding.subject):
                 table = code_table(labels, subject)
                 for name in table.columns[1:]:
-                    found.values[name] = _joined_booleans(disparity.ids, table, name)
+                    found.values[name] = probe.disparity.texts(table["image_id"], table[name])
                     found.how[name] = "remove"
             continue
         answers = consensus(labels.filter(question=question)).filter(pl.col("answer") != UNSURE)
         name = WRONG if question == _RIGHT else question
-        values = _joined(disparity.ids, answers["image_id"], answers["answer"])
+        values = probe.disparity.texts(answers["image_id"], answers["answer"])
         if question == _RIGHT:
             values = np.array([None if one is None else one == "no" for one in values], object)
             found.how[name] = "remove"
         found.values[name] = values
-        if (weights := _weights(run, disparity, question, values)) is not None:
+        if (weights := _weights(probe.run, disparity, question, values)) is not None:
             found.weights[name] = weights
 
 
-def _joined_booleans(ids: Objects, table: pl.DataFrame, name: str) -> Objects:
-    given = dict(table.select("image_id", name).iter_rows())
-    return np.array([given.get(one) for one in ids.tolist()], dtype=object)
-
-
-def _weights(run: Path, disparity: Disparity, question: str, values: _Values) -> Floats | None:
+def _weights(run: Path, disparity: Disparity, question: str, values: Values) -> Floats | None:
     """Return the inverse of the share of its stratum that was labelled, for a drawn sample."""
-    draws = read_draws(run, question)
-    if not draws or disparity.images is None:
+    drawn = read_draws(run, question)
+    if not drawn:
         return None
+    strata = drawn_strata(run, disparity.images, drawn)
     has = np.array([one is not None for one in values])
-    strata = disparity.images.strata(draws[0].level)
     cells = SampledCells.of(np.where(has, 1.0, np.nan), strata, disparity.groups)
     share = cells.labelled / cells.sizes
     known = cells.code >= 0
@@ -432,25 +281,42 @@ def _weights(run: Path, disparity: Disparity, question: str, values: _Values) ->
     return weights
 
 
-def _of_picture(name: str, run: Path, ids: Objects, folder: Path | None) -> Floats:
-    """Return a number of each picture, NaN where it can't be read."""
-    pictures = find_pictures(run, folder)
-    places = places_of(pictures)
-    row = np.array([places.get(one, -1) for one in ids.tolist()])
-    own = pictures.take(row[row >= 0].tolist())
-    found = np.full(len(ids), np.nan)
-    if name in _OF_BOXES:
-        if own.crops is None:
-            raise ConfigError(f"--cause {name}: the images of the config have no crop")
-        left, top, right, bottom = own.crops.T.astype(np.float64)
-        numbers = {"box size": (right - left) * (bottom - top), "box from the left": left,
-                   "box from the top": top}  # fmt: skip
-        found[row >= 0] = numbers[name]
-    elif name == "resolution":
-        found[row >= 0] = picture_facts(own).sizes.prod(axis=1)
-    else:
-        found[row >= 0] = each(lambda place: _brightness(own, place), range(len(own)))
-    return found
+def _of_pictures(
+    probe: Probe, columns: Mapping[str, Callable[[], Values]]
+) -> dict[str, Callable[[], Values]]:
+    """Return numbers of pictures, of the boxes of objects, and of how many there are."""
+
+    def picture(measured: Callable[[Pictures], npt.ArrayLike]) -> Values:
+        pictures = probe.pictures
+        return probe.disparity.numbers(
+            pl.Series(pictures.ids), pl.Series(np.asarray(measured(pictures)))
+        )
+
+    def size() -> Values:
+        left, top, right, bottom = probe.boxes(columns).T
+        return np.asarray((right - left) * (bottom - top))
+
+    def many(shown: pl.Expr) -> Values:
+        if probe.marked is None:
+            raise ConfigError("objects and people: expected a data set with boxes of objects")
+        # A box of two labels has two rows.
+        own = probe.marked.filter(shown).unique(["image_id", *CORNERS])
+        counts = own.group_by("image_id").len()
+        found = probe.disparity.joined(counts["image_id"], counts["len"]).fill_null(0)
+        return found.cast(pl.Float64).to_numpy()
+
+    words = pl.col("label").str.replace_all("_", " ").str.replace(r"\.n\.\d+$", "")
+    return {
+        "resolution": lambda: picture(lambda one: picture_facts(one).sizes.prod(axis=1)),
+        "brightness": lambda: picture(
+            lambda one: each(lambda place: _brightness(one, place), range(len(one)))
+        ),
+        "box size": size,
+        "box from the left": lambda: probe.boxes(columns)[:, 0],
+        "box from the top": lambda: probe.boxes(columns)[:, 1],
+        "objects": lambda: many(pl.lit(value=True)),
+        "people": lambda: many(words.str.to_lowercase().is_in([*PEOPLE])),
+    }
 
 
 def _brightness(pictures: Pictures, place: int) -> float:
@@ -461,32 +327,46 @@ def _brightness(pictures: Pictures, place: int) -> float:
         return float("nan")
 
 
-def _clusters(disparity: Disparity, sources: Sources) -> Objects:
+def _from_embeddings(probe: Probe, sources: Sources) -> dict[str, Values]:
+    """Return the cluster of each image, and the share of its neighbours with other labels."""
+    usable, units = probe.vectors(sources.embeddings, sources.ids, sources.id)
+    return {
+        CLUSTER: _clusters(probe.disparity, sources, usable, units),
+        NEIGHBOURS: _neighbours(probe.disparity, usable, units),
+    }
+
+
+def _neighbours(disparity: Disparity, usable: Integers, units: Floats) -> Floats:
+    labels = pl.Series(disparity.labels[usable].tolist(), dtype=pl.String).fill_null("")
+    code, found = labels.rank("dense").to_numpy(), np.full(len(disparity.ids), np.nan)
+    rows = np.flatnonzero(disparity.about[usable])
+    near = min(_NEAREST, len(units) - 1)
+    for start in range(0, len(rows) if near else 0, _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        cosines = concept_scores(units[some], units)
+        cosines[np.arange(len(some)), some] = -np.inf
+        nearest = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
+        found[usable[some]] = (code[nearest] != code[some, None]).mean(axis=1)
+    return found
+
+
+def _clusters(disparity: Disparity, sources: Sources, usable: Integers, units: Floats) -> Objects:
     """Return the cluster of each image: k-means of unit vectors."""
-    items = Items("images", "image_id", disparity.ids, {}, {}, {})
-    ids = None if sources.ids is None else sources.ids
-    table = str(sources.embeddings).endswith((".parquet", ".csv"))
-    source = ArraySource(sources.embeddings, ids=ids, id=sources.id if table else None)
-    vectors = load_vectors(source, items, max_unmatched=1.0)
-    usable = np.flatnonzero(vectors.usable)
-    units = np.asarray(vectors.take(usable), dtype=np.float64)
-    units /= np.linalg.norm(units, axis=1, keepdims=True)
     many = min(sources.clusters, len(units))
     _, code = kmeans2(
         units, many, iter=30, minit="++", seed=stream(sources.seed, "clusters"), missing="warn"
     )
     # Clusters are numbered by their first image, so that names don't depend on the start.
-    first = {cluster: place for place, cluster in reversed([*enumerate(code.tolist())])}
-    rank = {cluster: place for place, cluster in enumerate(sorted(first, key=first.__getitem__), 1)}
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    rank_of = np.argsort(np.argsort(first))
     names = np.full(len(disparity.ids), None, dtype=object)
-    names[usable] = [f"cluster {rank[cluster]}" for cluster in code.tolist()]
+    names[usable] = [f"cluster {one + 1}" for one in rank_of[place].tolist()]
     return names
 
 
-def _differ(disparity: Disparity, clusters: Objects) -> Estimate:
+def _differ(disparity: Disparity, clusters: Values) -> Estimate:
     """Test whether groups differ over clusters."""
-    known = np.array([one is not None for one in clusters]) & (disparity.groups.large >= 0)
-    known &= ~np.isnan(disparity.outcome)
+    known = disparity.about & (disparity.groups.large >= 0) & (clusters != None)  # noqa: E711
     names, cluster = np.unique(clusters[known].astype(str), return_inverse=True)
     table = np.zeros((len(disparity.groups), len(names)), dtype=np.int64)
     np.add.at(table, (disparity.groups.codes[known], cluster), 1)
@@ -501,17 +381,18 @@ class Ranking:
     ----------
     disparity : Disparity
     table : polars.DataFrame
-        Of `rank_causes`, with `evidence`: each group's share or mean of the cause; and `value`: the
-        value of the cause that the group has more often than the others.
+        Of `rank_causes`, with `evidence`: each group's share or mean of the cause; `value`: the
+        value of the cause that the group has more often than the others; and `shares` of each
+        value: the images, share and mean outcome of the group and of the others.
     values : polars.DataFrame
         `image_id`, and the value of each cause as text; numbers as thirds.
-    clusters : Estimate or None
+    candidates : Candidates
     """
 
     disparity: Disparity
     table: pl.DataFrame
     values: pl.DataFrame
-    clusters: Estimate | None
+    candidates: Candidates
 
 
 def rank(
@@ -521,61 +402,76 @@ def rank(
     """Rank candidate causes by what they explain; see `equipoise.metrics.rank_causes`."""
     table = rank_causes(
         disparity.outcome, disparity.groups, candidates.values, how=candidates.how,
-        first=disparity.group, weights=candidates.weights, units=disparity.units,
+        first=disparity.group, weights=candidates.weights, units=disparity.images.units,
         resampling=resampling, rng=seed,
     )  # fmt: skip
     texts = {name: _texts(values) for name, values in candidates.values.items()}
-    found = {
-        name: (*_evidence(disparity, values, texts[name]),)
-        for name, values in candidates.values.items()
-    }
-    shown = pl.DataFrame(table).with_columns(
-        pl.Series(name, [found[cause][place] for cause in table["cause"].to_pylist()], pl.String)
-        for place, name in enumerate(("evidence", "value"))
-    )
+    shown = list[Row]()
+    for name in table["cause"].to_pylist():
+        shares = _shares(disparity, texts[name])
+        shown.append({
+            "evidence": _evidence(disparity, candidates.values[name], shares),
+            "value": shares[0]["value"] if shares else None, "shares": shares[:_MOST_VALUES],
+        })  # fmt: skip
+    more = pl.DataFrame(shown, {"evidence": pl.String(), "value": pl.String(), "shares": _SHARES})
     own = pl.DataFrame({"image_id": pl.Series(disparity.ids.tolist(), dtype=pl.String), **texts})
-    return Ranking(disparity, shown, own, candidates.clusters)
+    return Ranking(disparity, pl.DataFrame(table).hstack(more), own, candidates)
 
 
-def _texts(values: _Values) -> pl.Series:
+_SHARES = pl.List(pl.Struct({
+    "value": pl.String, "n": pl.Int64, "share": pl.Float64, "outcome": pl.Float64,
+    "others_n": pl.Int64, "others_share": pl.Float64, "others_outcome": pl.Float64,
+}))  # fmt: skip
+
+
+def _shares(disparity: Disparity, texts: pl.Series) -> list[Row]:
+    """Return each value's share and mean outcome, the value first that the group has more often."""
+    table = pl.DataFrame({"value": texts, "outcome": disparity.outcome})
+    first, others = (
+        table.filter(pl.Series(rows))
+        .drop_nulls()
+        .group_by("value")
+        .agg(pl.len().cast(pl.Int64).alias(f"{side}n"),
+             pl.col("outcome").mean().alias(f"{side}outcome"))
+        .with_columns((pl.col(f"{side}n") / pl.col(f"{side}n").sum()).alias(f"{side}share"))
+        for side, rows in zip(("", "others_"), disparity.sides.values(), strict=True)
+    )  # fmt: skip
+    both = first.join(others, on="value", how="full", coalesce=True)
+    counts = pl.col("n", "share", "others_n", "others_share").fill_null(0)
+    more = pl.col("share") - pl.col("others_share")
+    return both.with_columns(counts).sort(-more, "value").to_dicts()
+
+
+def _texts(values: Values) -> pl.Series:
     """Return values as people choose among them."""
     if values.dtype.kind != "f":
         named = {True: "yes", False: "no"}
         texts = [named.get(one, one) if isinstance(one, bool) else one for one in values.tolist()]
         return pl.Series(texts, dtype=pl.String)
-    low, high = np.nanquantile(values, [1 / 3, 2 / 3]) if (~np.isnan(values)).any() else (0, 0)
+    distinct = np.unique(values[~np.isnan(values)])
+    if len(distinct) <= _FEW:
+        return pl.Series([None if np.isnan(one) else f"{one:g}" for one in values], dtype=pl.String)
+    low, high = np.nanquantile(values, [1 / 3, 2 / 3])
     thirds = np.array(["low", "middle", "high"], dtype=object)
     names: Objects = thirds[(values > low).astype(np.int64) + (values > high)]
     names[np.isnan(values)] = None
     return pl.Series(names.tolist(), dtype=pl.String)
 
 
-def _evidence(disparity: Disparity, values: _Values, texts: pl.Series) -> tuple[str, str | None]:
-    """Say how a cause differs between the group and the others, and in which value the most."""
-    code = disparity.groups.names.index(disparity.group)
-    about, large = ~np.isnan(disparity.outcome), disparity.groups.large
-    sides = {
-        disparity.group: about & (large == code),
-        disparity.others: about & (large >= 0) & (large != code),
-    }
-    first, second = (
-        dict(texts.filter(pl.Series(rows)).drop_nulls().value_counts(normalize=True).iter_rows())
-        for rows in sides.values()
-    )
-    more = {name: share - second.get(name, 0.0) for name, share in first.items()}
-    value = max(sorted(more), key=lambda name: more[name], default=None)
+def _evidence(disparity: Disparity, values: Values, shares: list[Row]) -> str:
+    """Say how a cause differs between the group and the others."""
     if values.dtype.kind == "f":
-        means = {name: values[rows & ~np.isnan(values)] for name, rows in sides.items()}
-        said = [f"{name}: mean {one.mean():.3g}" for name, one in means.items() if len(one)]
-    elif value is None:
-        said = []
-    else:
-        # Of yes and no the share of yes is said, whichever is more frequent.
-        about_value = "yes" if {*first, *second} <= {"yes", "no"} else value
-        words = "" if about_value == "yes" else f" {about_value}"
-        shares = zip(sides, (first, second), strict=True)
-        said = [f"{name}: {100 * one.get(about_value, 0.0):.1f} %{words}" for name, one in shares]
-    return "; ".join(said), value
+        means = {name: values[rows & ~np.isnan(values)] for name, rows in disparity.sides.items()}
+        return "; ".join(
+            f"{name}: mean {one.mean():.3g}" for name, one in means.items() if len(one)
+        )
+    # Of yes and no the share of yes is said, whichever is more frequent.
+    shown = next((one for one in shares if one["value"] == "yes"), next(iter(shares), None))
+    if shown is None:
+        return ""
+    value = "" if shown["value"] == "yes" else f" {shown['value']}"
+    keys = zip(disparity.sides, ("share", "others_share"), strict=True)
+    return "; ".join(f"{name}: {100 * shown[key]:.1f} %{value}" for name, key in keys)
 
 
 def write_ranking(run: Path, ranking: Ranking) -> None:
@@ -583,18 +479,29 @@ def write_ranking(run: Path, ranking: Ranking) -> None:
     facts = {name: getattr(ranking.disparity.finding, name) for name in _KEYS[:-1]}
     facts["group"] = ranking.disparity.group
     own = ranking.table.with_columns(**{name: pl.lit(text) for name, text in facts.items()})
-    own = own.select(*_KEYS, pl.exclude(_KEYS), pl.lit(ranking.disparity.shows).alias("shows"))
+    details = [json.dumps(ranking.candidates.details.get(one, [])) for one in own["cause"]]
+    own = own.select(
+        *_KEYS, pl.exclude(_KEYS), pl.lit(ranking.disparity.shows).alias("shows"),
+        pl.Series("details", details),
+    )  # fmt: skip
     earlier = read_rankings(run)
     if earlier.height:
         same = pl.all_horizontal(pl.col(name) == text for name, text in facts.items())
-        own = pl.concat([earlier.filter(~same), own])
+        own = pl.concat([earlier.filter(~same), own], how="diagonal")
     values = ranking.values
     if (path := run / LABELS / VALUES).exists():
         known_values = pl.DataFrame(read_parquet(path))
         new = {*values.columns} - {"image_id"}
         values = values.join(known_values.drop(new, strict=False), on="image_id", how="left")
     files = {FILE: own, VALUES: values.with_columns(pl.exclude("image_id").cast(pl.Categorical))}
+    if ranking.candidates.senses.height:
+        files[DEFINITIONS] = ranking.candidates.senses
     keep_labels(run, {name: table_bytes(one.to_arrow()) for name, one in files.items()})
+
+
+def read_definitions(run: Path, subject: str) -> pl.DataFrame:
+    """Return the meanings of a class or concept that `--wordnet` gave; none without."""
+    return _kept(run, DEFINITIONS, SENSES).filter(subject=subject)
 
 
 def read_rankings(run: Path) -> pl.DataFrame:
@@ -605,9 +512,13 @@ def read_rankings(run: Path) -> pl.DataFrame:
     RunError
         If the file is damaged.
     """
-    path = run / LABELS / FILE
+    return _kept(run, FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())))
+
+
+def _kept(run: Path, file: str, schema: pl.Schema) -> pl.DataFrame:
+    path = run / LABELS / file
     if not path.exists():
-        return pl.DataFrame(schema=dict.fromkeys(_KEYS, pl.String))
+        return pl.DataFrame(schema=schema)
     try:
         return pl.DataFrame(read_parquet(path))
     except Exception as error:
@@ -662,6 +573,7 @@ def as_json(ranking: Ranking) -> dict[str, Json]:
         "group": ranking.disparity.group,
         "shows": ranking.disparity.shows,
         "causes": ranking.table.to_dicts(),
+        **ranking.candidates.details,
     }
 
 
@@ -680,8 +592,8 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
         yield "The interval holds 0: there may be no difference to explain."
     else:
         yield "None of these causes explains it."
-    if ranking.clusters is not None and ranking.clusters.p_value is not None:
-        one = ranking.clusters
+    one = ranking.candidates.clusters
+    if one is not None and one.p_value is not None:
         yield f"Groups over clusters: Cramér's V {number(one.value)}, p = {number(one.p_value)}."
     if norms is not None:
         low, high = norms.interval().low, norms.interval().high

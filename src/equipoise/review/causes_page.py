@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from http import HTTPStatus
@@ -12,9 +13,10 @@ from urllib.parse import parse_qs, urlencode
 import polars as pl
 
 from equipoise.core import Finding, record
+from equipoise.evidence import LABELS
 from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.causes import Cell
-from equipoise.review.causes import read_rankings
+from equipoise.review.causes import read_definitions, read_rankings
 from equipoise.review.coding import (
     CODES,
     OWN_REMEDY,
@@ -26,7 +28,7 @@ from equipoise.review.coding import (
     question_of,
     total_counts,
 )
-from equipoise.review.examples import Examples
+from equipoise.review.examples import VALUES, Examples
 from equipoise.review.labels import merge_labels, read_labels, write_labels
 from equipoise.review.questions import QUESTIONS, UNSURE
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 MEDIUM = "medium"
 # Bytes of an answer, and characters of a coder's name, beyond which it's no answer of the form.
 _MOST_BYTES, _LONGEST = 20_000, 80
+# Images of each value of a cause.
+_SHOWN = 4
 
 
 @record
@@ -99,7 +103,8 @@ class CausesPages:
         counts = [*self._counts(read_labels(self.examples.run), finding)]
         return self.render(
             "cause", subject=finding.subject, place=place, counts=counts,
-            rankings=self._by_finding(rankings),
+            rankings=self._by_finding(rankings), examples=self._examples(finding),
+            senses=read_definitions(self.examples.run, finding.subject).to_dicts(),
         )  # fmt: skip
 
     def form(self, request: Request) -> Response:
@@ -175,6 +180,23 @@ class CausesPages:
         found: list[int] = places.gather(order.arg_sort()).to_list()
         return found
 
+    def _examples(self, finding: Finding) -> dict[tuple[str, str], list[int]]:
+        """Return the first images of each value of a cause, in the run's random order."""
+        if not (path := self.examples.run / LABELS / VALUES).is_file():
+            return {}
+        table = pl.read_parquet(path)
+        places = pl.DataFrame({"place": self._places(finding)}, {"place": pl.UInt32})
+        ids = self.examples.image_ids[places["place"]]
+        own = places.with_columns(image_id=ids).join(
+            table, on="image_id", how="left", maintain_order="left"
+        )
+        return {
+            (name, str(value)): shown
+            for name in table.columns
+            if name != "image_id"
+            for value, shown in own.group_by(name).agg(pl.col("place").head(_SHOWN)).iter_rows()
+        }
+
     def _counts(self, labels: pl.DataFrame, finding: Finding) -> list[CodeCount]:
         own = labels.filter(question=question_of(finding.subject))
         if not own.height:
@@ -190,6 +212,7 @@ class CausesPages:
         found: dict[tuple[str, ...], list[dict[str, Cell]]] = {}
         for row in rankings.to_dicts():
             names = ("model", "metric", "subject", "groups", "shows", "group")
+            row["details"] = json.loads(row.get("details") or "[]")
             found.setdefault(tuple(str(row[name]) for name in names), []).append(row)
         places: dict[tuple[str, ...], int] = {
             (one.model, one.metric, one.subject, one.groups): place

@@ -95,7 +95,7 @@ def conclude(
     return Results(
         agreement=[*_agreement(labels, seed)],
         disagreements=disagreements(labels).to_dicts(),
-        errors=[*_by_group(share, counted_gap)],
+        errors=[*share_rows(share, counted_gap)],
         estimates=[*_estimates(images, agreed, question, strata, seed)],
         thresholds=[*_thresholds(images, agreed, question, scores)],
         notes=tuple(_notes(labels, agreed, level, drawn=bool(drawn))),
@@ -138,7 +138,7 @@ def _agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def _by_group(measure: str, found: Estimate) -> Iterator[Row]:
+def share_rows(measure: str, found: Estimate) -> Iterator[Row]:
     """Yield a row per group: the share, and its difference from all other groups."""
     whole, *apart = found.parts
     for group, rest in zip(whole.by_group, apart, strict=True):
@@ -172,7 +172,7 @@ def _estimates(
         return np.array([np.nan if one is None else float(one) for one in values])
 
     right = where(None if true is None else true == label for true, label in pairs)
-    yield from _by_group(
+    yield from share_rows(
         f"accuracy of {images.model}", labelled_share_gap(right, strata, images.groups, rng=seed)
     )
     known = {*truth}
@@ -184,14 +184,14 @@ def _estimates(
     for name in classes:
         base = where(None if true is None else true == name for true in truth)
         predicted = where(None if true is None else label == name for true, label in pairs)
-        yield from _by_group(
+        yield from share_rows(
             f"base rate of {name!r}", labelled_share_gap(base, strata, images.groups, rng=seed)
         )
         for rate, condition in (("true positive", base), ("false positive", 1.0 - base)):
             gap = labelled_share_gap(
                 predicted, strata, images.groups, condition=condition, rng=seed
             )
-            yield from _by_group(f"{rate} rate of {name!r}", gap)
+            yield from share_rows(f"{rate} rate of {name!r}", gap)
 
 
 def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[str | None] | None:

@@ -191,7 +191,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             elif section.model is None:
                 read = from_tables[name]
             else:
-                read = _predict_labels(models, name, section, images.need_pictures(name))
+                read = predict_labels(models, name, section, images.need_pictures(name))
             # Labels may be any text: answers, and labels that aren't known yet.
             unknown = read.planned and read.choices is None
             free = section.open_vocabulary or read.content == "answers" or unknown
@@ -537,7 +537,7 @@ def _states_of(data: PredictionData) -> pa.Table:
     return table_of(rows, _STATES)
 
 
-def _predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pictures) -> Outputs:
+def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pictures) -> Outputs:
     """Run a model, and rank the labels of each image, or take its answers.
 
     Raises

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from equipoise.cli.terminal import PATH, json_option, say, say_json, say_rows
+from equipoise.cli.terminal import PATH, Steps, json_option, say, say_json, say_rows, say_values
 
 
 class Options(TypedDict):
@@ -21,10 +21,14 @@ class Options(TypedDict):
     names: tuple[str, ...]
     table: Path | None
     key: str
-    embeddings: Path | None
+    embeddings: str
     ids: Path | None
     clusters: int
     folder: Path | None
+    annotations: Path | None
+    wordnet: Path | None
+    medium: str
+    mask: bool
     norms: Path | None
     seed: int
 
@@ -55,7 +59,7 @@ class Options(TypedDict):
     multiple=True,
     metavar="COLUMN",
     help="Column of the images' table, or resolution, brightness, box size, box from the left, "
-    "box from the top.",
+    "box from the top, objects, people.",
 )
 @click.option("--table", type=PATH, metavar="FILE", help="Table of the columns, by image.")
 @click.option(
@@ -67,7 +71,10 @@ class Options(TypedDict):
     help="Ids of the table and of a table of embeddings.",
 )
 @click.option(
-    "--embeddings", type=PATH, metavar="FILE", help="Embeddings whose clusters are a cause."
+    "--embeddings",
+    default="",
+    metavar="FILE|MODEL",
+    help="Embeddings, or a model: clusters and neighbours with other labels are causes.",
 )
 @click.option("--ids", type=PATH, metavar="FILE", help="Ids of the embeddings, one a line.")
 @click.option(
@@ -80,6 +87,25 @@ class Options(TypedDict):
     metavar="DIR",
     help="Folder of images named by their ids [default: as the configuration says].",
 )
+@click.option(
+    "--annotations",
+    type=PATH,
+    metavar="FILE",
+    help="Table of annotator and label by image: annotators who disagree are a cause.",
+)
+@click.option(
+    "--wordnet",
+    type=PATH,
+    metavar="DIR",
+    help="Folder of index.noun and data.noun: definitions, and the meaning of variants.",
+)
+@click.option(
+    "--medium",
+    default="",
+    metavar="MODEL",
+    help="Zero-shot model that says the medium; human labels of it correct the shares.",
+)
+@click.option("--mask", is_flag=True, help="Run the audited model again with each object hidden.")
 @click.option(
     "--concreteness",
     "norms",
@@ -96,17 +122,19 @@ def causes_command(run: Path, as_json: bool, **options: Unpack[Options]) -> None
     cause, with its interval and chance level. Human labels and codes of the images are causes, too.
     docs/review.md explains it.
     """  # fmt: skip
-    from equipoise.review import causes
+    from equipoise.review import causes, disparities
 
-    disparity = causes.find_disparity(
+    disparity = disparities.find_disparity(
         run, metric=options["metric"], subject=options["subject"], model=options["model"],
         groups=options["groups"], group=options["group"],
     )  # fmt: skip
-    sources = causes.Sources(
-        options["names"], options["table"], options["key"], options["embeddings"], options["ids"],
-        options["clusters"], options["folder"], options["seed"],
-    )  # fmt: skip
-    found = causes.rank(disparity, causes.gather(run, disparity, sources), seed=options["seed"])
+    with Steps() as progress:
+        sources = causes.Sources(
+            options["names"], options["table"], options["key"], options["embeddings"],
+            options["ids"], options["clusters"], options["folder"], options["annotations"],
+            options["wordnet"], options["medium"], options["mask"], options["seed"], progress,
+        )  # fmt: skip
+        found = causes.rank(disparity, causes.gather(run, disparity, sources), seed=options["seed"])
     causes.write_ranking(run, found)
     norms = None
     if options["norms"] is not None:
@@ -117,7 +145,7 @@ def causes_command(run: Path, as_json: bool, **options: Unpack[Options]) -> None
                 "value": one.value, "low": one.interval().low, "high": one.interval().high,
                 "p_value": one.p_value, "reason": one.reason,
             }
-            for name, one in (("clusters", found.clusters), ("concreteness", norms))
+            for name, one in (("clusters", found.candidates.clusters), ("concreteness", norms))
             if one is not None
         }  # fmt: skip
         say_json({**causes.as_json(found), **more})
@@ -126,3 +154,4 @@ def causes_command(run: Path, as_json: bool, **options: Unpack[Options]) -> None
         say(line)
     say()
     say_rows(causes.rows(found))
+    say_values(found.candidates.details)

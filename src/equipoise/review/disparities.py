@@ -1,0 +1,253 @@
+"""The disparity of a finding: groups and the outcome of each image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from equipoise.core import (
+    Booleans,
+    ConfigError,
+    Finding,
+    Floats,
+    Groups,
+    Objects,
+    RunError,
+    record,
+)
+from equipoise.data.problems import listed
+from equipoise.evidence.examples import LABELLED
+from equipoise.metrics.counts.comparisons import OTHERS
+from equipoise.report import read
+from equipoise.report.words import ranked
+from equipoise.review.sampling import RunImages, load_images
+
+
+@record
+class Disparity:
+    """A finding as an outcome of each image.
+
+    Attributes
+    ----------
+    finding : Finding
+    ids : ndarray of str objects, shape (n,)
+    groups : Groups
+    group : str
+        Group that is compared with all others.
+    outcome : ndarray, shape (n,)
+        NaN for images that the finding isn't about.
+    shows : str
+        What the mean of the outcome is.
+    labels : ndarray of str objects, shape (n,)
+        Label of each image, None where unknown; of a concept, the concept or None.
+    images : RunImages
+    """
+
+    finding: Finding
+    ids: Objects
+    groups: Groups
+    group: str
+    outcome: Floats
+    shows: str
+    labels: Objects
+    images: RunImages
+
+    @property
+    def others(self) -> str:
+        """Name of what the group is compared with."""
+        groups = zip(self.groups.names, self.groups.usable, strict=True)
+        rest = [name for name, large in groups if large and name != self.group]
+        return rest[0] if len(rest) == 1 else OTHERS
+
+    @property
+    def about(self) -> Booleans:
+        """Whether the finding is about each image."""
+        return ~np.isnan(self.outcome)
+
+    @property
+    def sides(self) -> dict[str, Booleans]:
+        """Images of the group and of the others that the finding is about, by name."""
+        code, large = self.groups.names.index(self.group), self.groups.large
+        return {
+            self.group: self.about & (large == code),
+            self.others: self.about & (large >= 0) & (large != code),
+        }
+
+    def again(self, rows: pl.DataFrame, ids: Objects) -> Floats:
+        """Return the outcome of each image in another run of the model.
+
+        Parameters
+        ----------
+        rows : polars.DataFrame
+            Examples of the run, see `equipoise.evidence.write_examples`.
+        ids : ndarray of str objects
+            Images of the run.
+        """
+        if self.kind == "concepts":
+            own = rows.filter(pl.col("outcome").is_in(LABELLED), subject=self.finding.subject)
+            return self.numbers(pl.Series(ids[own["place"]]), own["score"])
+        own = rows.filter(pl.col("outcome") != "false alarm")
+        said = self.joined(pl.Series(ids[own["place"]]), own["label"])
+        right = pl.when(pl.col("target") == said).then(pl.lit("right")).otherwise(pl.lit("wrong"))
+        table = self.images.table.with_columns(prediction=said, right=right)
+        images = replace(self.images, table=table)
+        return _outcome(images, _metric(self.finding), self.finding.subject)[0]
+
+    def joined(self, ids: pl.Series, values: pl.Series) -> pl.Series:
+        """Return the value of each image of the run, null where it has none."""
+        own = pl.DataFrame({"id": self.ids.tolist()}, {"id": pl.String})
+        table = pl.DataFrame({"id": ids, "value": values}).unique("id", keep="first")
+        return own.join(table, on="id", how="left", maintain_order="left")["value"]
+
+    def numbers(self, ids: pl.Series, values: pl.Series) -> Floats:
+        """Return the number of each image of the run, NaN where it has none."""
+        return self.joined(ids, values).cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def texts(self, ids: pl.Series, values: pl.Series) -> Objects:
+        """Return the text or boolean of each image of the run, None where it has none."""
+        return np.array([*self.joined(ids, values).to_list(), None], dtype=object)[:-1]
+
+    @property
+    def kind(self) -> str:
+        """The kind of audit: predictions or concepts."""
+        return self.images.config.audit
+
+
+def _same(images: RunImages, name: str, subject: str) -> Booleans:
+    return (images.table[name] == subject).fill_null(value=False).to_numpy()
+
+
+def _outcome(images: RunImages, metric: str, subject: str) -> tuple[Floats, str]:
+    """Return the outcome of each image, NaN where the metric isn't about it, and its name."""
+    if not subject:
+        right = (images.table["right"] == "right").to_numpy()
+        return np.where(images.table["target"].is_null(), np.nan, right), "accuracy"
+    said, true = (_same(images, name, subject) for name in ("prediction", "target"))
+    outcome, about, shows = {
+        "right": (said == true, None, f"accuracy of “{subject}” against all other classes"),
+        "hit": (said, true, f"share of “{subject}” that the model recognises"),
+        "alarm": (said, ~true, f"share of other images that are called “{subject}”"),
+        "said": (said, None, f"share called “{subject}”"),
+        "precise": (true, said, f"share of images called “{subject}” that are"),
+    }[_OUTCOMES[metric]]
+    return np.where(True if about is None else about, outcome, np.nan), shows
+
+
+_OUTCOMES: Mapping[str, str] = {
+    **dict.fromkeys(("accuracy", "accuracy_gap", "worst_group_accuracy"), "right"),
+    **dict.fromkeys(("true_positive_rate", "false_negative_rate", "equalized_odds"), "hit"),
+    **dict.fromkeys(("false_positive_rate", "true_negative_rate"), "alarm"),
+    **dict.fromkeys(("selection_rate", "demographic_parity"), "said"),
+    "precision": "precise",
+}
+_WHOLE = ("accuracy", "accuracy_gap", "worst_group_accuracy")
+
+
+def _metric(finding: Finding) -> str:
+    return finding.metric.removesuffix("_against_rest")
+
+
+def find_disparity(
+    run: Path,
+    *,
+    metric: str = "",
+    subject: str = "",
+    model: str = "",
+    groups: str = "",
+    group: str = "",
+) -> Disparity:
+    """Return a finding of a run of predictions or concepts with the outcome of each image.
+
+    Parameters
+    ----------
+    run : Path
+    metric, subject, model, groups : str
+        Of the finding; the most serious one that fits unless given.
+    group : str
+        Group to compare with all others; the one that is worst off unless given.
+
+    Raises
+    ------
+    RunError
+        If it is no run of these kinds.
+    ConfigError
+        If no finding fits, or there is no such group.
+    """
+    result = read(run)
+    kind = result.manifest.resolved.get("audit")
+    if kind not in ("predictions", "concepts"):
+        raise RunError(
+            f"{run}: a run of {kind}; expected one of predictions or concepts, whose images have "
+            "outcomes"
+        )
+    fitting = [
+        one
+        for one in ranked(one for one in result.findings if one.by_group)
+        if _explainable(one, str(kind))
+        and all(
+            wanted in ("", known)
+            for wanted, known in (
+                (metric, one.metric), (subject, one.subject), (model, one.model),
+                (groups, one.groups),
+            )
+        )
+    ]  # fmt: skip
+    if not fitting:
+        able = sorted({_metric(one) for one in result.findings if _explainable(one, str(kind))})
+        raise ConfigError(
+            f"{run}: no finding fits; expected a metric among {listed(able)} and a subject, model "
+            "and groups of the run. To do: name others with --finding, --subject, --model, --groups"
+        )
+    finding = fitting[0]
+    found = (_of_predictions if kind == "predictions" else _of_concept)(run, finding)
+    alarms = _OUTCOMES.get(_metric(finding)) == "alarm"
+    return _among(found, group, max if alarms else min)
+
+
+def _explainable(finding: Finding, kind: str) -> bool:
+    if not finding.by_group:
+        return False
+    if kind == "concepts":
+        return bool(finding.subject)
+    metric = _metric(finding)
+    return metric in _OUTCOMES and (metric in _WHOLE or bool(finding.subject))
+
+
+def _of_predictions(run: Path, finding: Finding) -> Disparity:
+    images = load_images(run, model=finding.model, groups=finding.groups)
+    outcome, shows = _outcome(images, _metric(finding), finding.subject)
+    labels: Objects = np.array(images.table["target"].to_list(), dtype=object)
+    return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
+
+
+def _of_concept(run: Path, finding: Finding) -> Disparity:
+    images = load_images(run, model=finding.model, groups=finding.groups, subject=finding.subject)
+    has = images.table["outcome"].is_in(LABELLED).fill_null(value=False).to_numpy()
+    outcome = np.where(has, images.scores[f"score of {finding.model}"], np.nan)
+    labels = np.where(has, finding.subject, None).astype(object)  # type: ignore[call-overload]
+    shows = f"mean score of images labelled “{finding.subject}”"
+    return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
+
+
+def _among(found: Disparity, group: str, worst: Callable[..., str]) -> Disparity:
+    """Return a disparity with the group that is compared: the worst off unless given."""
+    means = {
+        name: float(np.nanmean(found.outcome[found.groups.codes == code]))
+        for code, (name, usable) in enumerate(
+            zip(found.groups.names, found.groups.usable, strict=True)
+        )
+        if usable and not np.isnan(found.outcome[found.groups.codes == code]).all()
+    }
+    if len(means) < 2:
+        raise ConfigError(
+            f"{found.finding.metric} of “{found.finding.subject}”: fewer than two groups have "
+            "enough images"
+        )
+    group = group or found.finding.group or worst(means, key=lambda name: means[name])
+    if group not in means:
+        raise ConfigError(f"--group {group}: expected one of {', '.join(means)}")
+    return replace(found, group=group)

@@ -1,0 +1,351 @@
+"""Models that look at a run's images again: embeddings, media, and predictions without objects."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from pydantic import ValidationError
+
+from equipoise.audits.concepts.config import Config as Concepts
+from equipoise.audits.config_fields import RunConfig
+from equipoise.audits.config_images import CORNERS
+from equipoise.audits.images import Known
+from equipoise.audits.kinds import audit_of
+from equipoise.audits.outputs import Models
+from equipoise.audits.predictions.config import Config as Predictions
+from equipoise.audits.predictions.config import ModelConfig
+from equipoise.core import (
+    Booleans,
+    Bytes,
+    ConfigError,
+    DataError,
+    Floats,
+    Groups,
+    Integers,
+    Objects,
+    Progress,
+    record,
+)
+from equipoise.data import ArraySource, Items, load_vectors
+from equipoise.data.labels import Outputs
+from equipoise.evidence import ImageError, Pictures, decode
+from equipoise.evidence.examples import BOXES, FOLDER, IMAGES
+from equipoise.evidence.pictures import Source
+from equipoise.metrics import explained_disparity, labelled_share_gap
+from equipoise.metrics.measure import Drawing
+from equipoise.review.disparities import Disparity
+from equipoise.review.labels import consensus, read_labels
+from equipoise.review.questions import UNSURE
+from equipoise.review.results import Row, share_rows
+from equipoise.review.sampling import drawn_strata, read_draws
+from equipoise.review.thumbnails import find_pictures, images_of, places_of
+from equipoise.stats.resampling import Resampling
+
+Values = Booleans | Floats | Objects
+"""A column of a cause, shape (n,): NaN or None where missing."""
+MEDIUM = "medium"
+MEDIA = {
+    "photograph": ("a photograph", "a photo"),
+    "painting": ("a painting",),
+    "drawing": ("a drawing", "a sketch"),
+    "rendering": ("a computer rendering",),
+    "black and white": ("a black and white photograph",),
+    "sign": ("a sign",),
+}
+"""Answers of the question `medium` with the prompts of the zero-shot probe."""
+
+
+@record
+class HiddenObjects:
+    """Pictures whose objects are painted over in the mean grey of each picture.
+
+    Attributes
+    ----------
+    source : Source
+    boxes : ndarray of int64, shape (n, 4)
+        Left, top, right and bottom in pixels, in the order of the source.
+    """
+
+    source: Source
+    boxes: Integers
+
+    def read(self, place: int) -> bytes:
+        """Return a picture as PNG; a file that is no picture as it is."""
+        from PIL import Image
+
+        data = self.source.read(place)
+        try:
+            levels: Bytes = decode(data).copy()
+        except ImageError:
+            return data
+        left, top, right, bottom = self.boxes[place]
+        levels[top:bottom, left:right] = round(levels.mean())
+        made = io.BytesIO()
+        Image.fromarray(levels).save(made, "PNG", compress_level=1)
+        return made.getvalue()
+
+    def where(self, place: int) -> str:
+        """Return where a picture lies, for messages."""
+        return self.source.where(place)
+
+    def take(self, places: Sequence[int]) -> HiddenObjects:
+        """Return some of the pictures."""
+        return HiddenObjects(self.source.take(places), self.boxes[[*places]])
+
+
+@record
+class Probe:
+    """What models and data sets say of the images of a disparity.
+
+    Attributes
+    ----------
+    run : Path
+    disparity : Disparity
+    folder : Path or None
+        Of the pictures, in place of that of the config.
+    progress : callable or None
+    """
+
+    run: Path
+    disparity: Disparity
+    folder: Path | None = None
+    progress: Progress | None = None
+
+    @cached_property
+    def models(self) -> Models:
+        """What runs models, with the store of the run's config."""
+        return Models(self.disparity.images.config, Path(), self.progress)
+
+    @cached_property
+    def known(self) -> Known | None:
+        """The images as the config names them; None where it names none."""
+        section = images_of(self.disparity.images.config)
+        return None if section is None else self.models.read_images(section)
+
+    @cached_property
+    def pictures(self) -> Pictures:
+        """Pictures of the run, by the ids of the run."""
+        found = find_pictures(self.run, self.folder)
+        places = places_of(found)
+        names = sorted(name for name in self.disparity.ids.tolist() if name in places)
+        own = found.take([places[name] for name in names])
+        return replace(own, ids=np.array([*names, None], dtype=object)[:-1])
+
+    @cached_property
+    def marked(self) -> pl.DataFrame | None:
+        """Boxes of labels, with the ids of images; None where the run has none."""
+        folder = self.run / FOLDER
+        if not (folder / BOXES).is_file():
+            return None
+        ids = pl.read_parquet(folder / IMAGES, columns=["image_id"])["image_id"]
+        table = pl.read_parquet(folder / BOXES).cast({"label": pl.String})
+        return table.with_columns(image_id=ids[table["place"]])
+
+    def section(self, option: str, name: str) -> RunConfig:
+        """Return a model of the run, or a model by its name for `load_model`.
+
+        Raises
+        ------
+        ConfigError
+            If the run has no such model, or it has no prefix.
+        """
+        own = getattr(self.disparity.images.config, "models", {}).get(name)
+        if isinstance(own, RunConfig):
+            if own.model is None:
+                raise ConfigError(
+                    f"{option} {name}: the run has its outputs from a file; expected a model that "
+                    "can be run. To do: name one such as hf:openai/clip-vit-base-patch32"
+                )
+            return own
+        try:
+            return RunConfig(model=name)
+        except ValidationError as error:
+            raise ConfigError(f"{option} {name}: {error.errors()[0]['msg']}") from None
+
+    def vectors(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
+        """Return places of images and their embeddings at length 1, from a file or a model.
+
+        Parameters
+        ----------
+        name : str
+            A file; or a model, whose embeddings are read from the store where they lie there.
+        ids : Path or None
+            Ids of the rows of a file that has none.
+        id_column : str
+            Of a table.
+        """
+        source: ArraySource | Outputs
+        models = getattr(self.disparity.images.config, "models", {})
+        if name in models or (":" in name and not Path(name).exists()):
+            section = self.section("--embeddings", name)
+            source = self.models.embed_images(name, section, self.pictures)
+        else:
+            table = name.endswith((".parquet", ".csv"))
+            source = ArraySource(Path(name), ids=ids, id=id_column if table else None)
+        items = Items("images", "image_id", self.disparity.ids, {}, {}, {})
+        found = load_vectors(source, items, max_unmatched=1.0)
+        places = np.flatnonzero(found.usable)
+        units = np.asarray(found.take(places), dtype=np.float64)
+        return places, units / np.linalg.norm(units, axis=1, keepdims=True)
+
+    def media(self, name: str) -> Objects:
+        """Return the medium of each image by a zero-shot model; None where it failed."""
+        from equipoise.audits.predictions.audit import predict_labels
+
+        own = self.section("--medium", name)
+        fields = {key: getattr(own, key) for key in RunConfig.model_fields}
+        section = ModelConfig(**fields, vocabulary=MEDIA, templates=("{}",), k=1)
+        found = predict_labels(self.models, name, section, self.pictures)
+        assert found.labels is not None  # noqa: S101 - it has the vocabulary
+        first = found.labels.codes[:, 0]
+        return self.disparity.texts(found.ids, pl.Series(np.array(found.labels.vocabulary)[first]))
+
+    def corrected_media(self, media: Objects, seed: int) -> list[Row]:
+        """Return the share of each medium by group, corrected by human labels.
+
+        The errors of the probe may depend on the group: within a group and a medium by the probe,
+        the share is that of the images that people labelled, a random sample of these.
+        """
+        labels = read_labels(self.run).filter(pl.col("answer") != UNSURE, question=MEDIUM)
+        answers = consensus(labels).drop_nulls()
+        given = self.disparity.joined(answers["image_id"], answers["answer"]).to_list()
+        disparity = self.disparity
+        drawn = read_draws(self.run, MEDIUM)
+        level: list[str | None] = [""] * len(media)
+        if drawn:
+            level = drawn_strata(self.run, disparity.images, drawn)
+        strata = [
+            None if None in (said, place) or not about else f"{said} / {place}"
+            for said, place, about in zip(media, level, disparity.about, strict=True)
+        ]
+        rows = list[Row]()
+        for name in MEDIA:
+            if name in given:
+                outcome = [np.nan if one is None else float(one == name) for one in given]
+                gap = labelled_share_gap(outcome, strata, disparity.groups, rng=seed)
+                rows += share_rows(name, gap)
+        return rows
+
+    def boxes(self, columns: Mapping[str, Callable[[], Values]]) -> Floats:
+        """Return left, top, right and bottom of the object of each image, shape (n, 4).
+
+        Crops; else of the data set's boxes with the label of the image the largest; else columns
+        that are named left, top, right and bottom. NaN where an image has none.
+        """
+        if self.pictures.crops is not None:
+            ids, found = pl.Series(self.pictures.ids), pl.DataFrame(self.pictures.crops, CORNERS)
+        elif self.marked is not None:
+            own = pl.DataFrame({
+                "image_id": self.disparity.ids.tolist(), "label": self.disparity.labels.tolist(),
+            })  # fmt: skip
+            size = (pl.col("right") - pl.col("left")) * (pl.col("bottom") - pl.col("top"))
+            found = self.marked.join(own, on=["image_id", "label"]).sort(size, descending=True)
+            ids = found["image_id"]
+        elif {*CORNERS} <= columns.keys():
+            return np.column_stack([columns[name]() for name in CORNERS]).astype(np.float64)
+        else:
+            raise ConfigError(
+                "no boxes of objects: expected crops, a data set with boxes, or columns "
+                f"{', '.join(CORNERS)} in pixels"
+            )
+        return np.column_stack([self.disparity.numbers(ids, found[name]) for name in CORNERS])
+
+    def without_objects(self, boxes: Floats) -> Floats:
+        """Return the outcome of each image when the model doesn't see the object.
+
+        NaN for images without a box, and for those that the finding isn't about.
+
+        Raises
+        ------
+        ConfigError
+            If the run has no model to run, or its images are crops.
+        DataError
+            If no image has a box.
+        """
+        disparity, model = self.disparity, self.disparity.finding.model
+        section, config = self.section("--mask", model), disparity.images.config
+        assert isinstance(config, Predictions | Concepts)  # noqa: S101 - others have no outcomes
+        if self.pictures.crops is not None:
+            raise ConfigError(
+                "--mask: the images are crops, and hiding the object would hide them whole. To do: "
+                "audit the whole images"
+            )
+        has = disparity.about & ~np.isnan(boxes).any(axis=1)
+        rows = {name: row for row, name in enumerate(disparity.ids.tolist()) if has[row]}
+        seen = self.pictures.take(
+            [place for place, name in enumerate(self.pictures.ids) if name in rows]
+        )
+        if not len(seen):
+            raise DataError("no image has a box of its object", file=seen.name)
+        own = boxes[[rows[name] for name in seen.ids]].clip(0)
+        pixels = np.append(np.floor(own[:, :2]), np.ceil(own[:, 2:]), axis=1).astype(np.int64)
+        other = replace(seen, source=HiddenObjects(seen.source, pixels))
+        store = config.extraction.store / "without_objects"
+        alone = config.model_copy(update={
+            "models": {model: section},
+            "data": config.data.model_copy(update={"max_unmatched": 1.0}),
+            "extraction": config.extraction.model_copy(update={"store": store}),
+        })  # fmt: skip
+        models, kind = Models(alone, Path(), self.progress), audit_of(config.audit)
+        assert self.known is not None  # noqa: S101 - predictions and concepts have images
+        models.sets["images"] = replace(self.known, locate=lambda: other)
+        loaded = kind.load(alone, models)
+        found = disparity.again(kind.examples(alone, loaded)[model], loaded.ids)
+        made: Booleans = np.isin(disparity.ids, seen.ids)
+        return np.where(made & disparity.about, found, np.nan)
+
+
+def lost_without_objects(
+    disparity: Disparity, hidden: Floats, resampling: Resampling, seed: int
+) -> Iterator[Row]:
+    """Yield what each group loses when its objects are hidden, then the difference.
+
+    Parameters
+    ----------
+    disparity : Disparity
+    hidden : ndarray, shape (n,)
+        Outcomes without the objects.
+    resampling : Resampling
+        Images or units are resampled with both of their outcomes.
+    seed : int
+
+    Yields
+    ------
+    dict
+        `group`, `n`, `visible` and `hidden` (mean outcomes), `lost` with `low` and `high`. The
+        outcome that stays comes from the context.
+    """
+    units = disparity.ids if disparity.images.units is None else disparity.images.units
+    known, drawing = (
+        ~np.isnan(hidden) & (disparity.groups.large >= 0),
+        Drawing(resampling=resampling, rng=seed),
+    )
+    twice = np.tile(np.flatnonzero(known), 2)
+    seen = np.repeat(["visible", "hidden"], known.sum())
+    names = np.array(disparity.groups.names, dtype=object)[disparity.groups.codes[twice]]
+    outcome = np.append(disparity.outcome[known], hidden[known])
+    found = explained_disparity(
+        outcome, Groups.of(seen, min_size=1), names, first="visible", units=units[twice], **drawing
+    )
+    for one in found.parts:
+        if one.metric == "disparity_in_stratum":
+            visible, without = one.by_group
+            yield {
+                "group": one.subject, "n": visible.n, "visible": visible.value,
+                "hidden": without.value, "lost": one.value, "low": one.low, "high": one.high,
+            }  # fmt: skip
+    apart = explained_disparity(
+        disparity.outcome - hidden, disparity.groups, ["same"] * len(hidden),
+        first=disparity.group, units=units, **drawing,
+    )  # fmt: skip
+    lost = apart.parts[0]
+    yield {
+        "group": f"{disparity.group} minus {disparity.others}", "n": lost.n, "lost": lost.value,
+        "low": lost.low, "high": lost.high,
+    }  # fmt: skip
