@@ -125,6 +125,23 @@ def test_xmcas_with_its_offset():
     assert pick(result, "xmcas").value == pytest.approx(direct.value, abs=1e-12)
 
 
+def test_the_offset_of_xmcas_comes_from_neutral_targets():
+    others = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
+    asked = {"metric": "xmcas", "further": ["others"], "attributes": ["men", "women"]}
+    targets = {"care": ["nurse"], "cure": ["doctor"]}
+    result = run(
+        {**asked, "targets": targets, "neutral": ["nurse"]}, measure("mcas", "nurse"), sets=others
+    )
+    offset = abs(pick(result, "mcas", subject="nurse", version="default").value)
+    assert pick(result, "offset").value == pytest.approx(offset)
+    given = run({**asked, "targets": targets, "offset": offset}, sets=others)
+    for name in ("nurse", "doctor"):
+        found, direct = (pick(each, "xmcas", subject=name) for each in (result, given))
+        assert found.value == pytest.approx(direct.value)
+    summary = pl.DataFrame(result.tables["score_summaries"]).filter(pl.col("metric") == "xmcas")
+    assert {*summary["category"]} >= {"care", "cure"}
+
+
 def test_encoders_are_compared_and_the_larger_one_is_named():
     result = run(
         measure("total_absolute_association", "doctor", "nurse", **II),

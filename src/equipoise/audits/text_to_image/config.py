@@ -261,8 +261,11 @@ class AssociationsConfig(Section):
     clusters : str
         What is resampled: `seed`, images of one noise together; or `prompt`, for inference over
         prompts, of which each set of attributes then needs ten.
+    neutral : list of str
+        Targets that are declared neutral, whose mean |MCAS| is the offset k of xMCAS; 0 without.
     """
 
+    neutral: Labels = ()
     pairs: Annotated[
         tuple[Annotated[tuple[Label, Label], Field(strict=False)], ...], Field(strict=False)
     ] = ()
@@ -451,6 +454,7 @@ class Config(AuditConfig):
             among(f"associations.pairs[{index}]", distinct(pair), attributes)
         if self.associations is not None:
             among("associations.encoders", self.associations.encoders, self.models)
+            among("associations.neutral", self.associations.neutral, self.prompts.target_names)
         for name, texts in attributes.items() if self.over_prompts else ():
             if len(texts) < 10:
                 raise ValueError(

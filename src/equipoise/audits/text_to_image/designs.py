@@ -223,7 +223,9 @@ class SpaceDesign(Design):
         }  # fmt: skip
         measures = [(measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
         if further:
-            angle = MeasureConfig(metric="xmcas", further=tuple(further), **shared)
+            asked = self.config.associations
+            neutral = asked.neutral if asked is not None and self.tested else ()
+            angle = MeasureConfig(metric="xmcas", further=tuple(further), neutral=neutral, **shared)
             measures.append((measure_xmcas, angle))
         for measure, own in measures:
             question = Question(AUDIT, own, space, options.seed, options.level, resampling)

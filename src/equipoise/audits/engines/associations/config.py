@@ -53,7 +53,7 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "sc_weat": ("modalities", "alternative", "ddof"),
     "differential_association": ("modalities", "resample_texts"),
     "mcas": ("generated", "resample_texts"),
-    "xmcas": ("offset", "resample_texts"),
+    "xmcas": ("offset", "neutral", "resample_texts"),
     "total_absolute_association": ("modalities",),
     "predicted_label_weat": ("alternative", "first", "ddof"),
     "label_concentration": ("k", "whole_vocabulary"),
@@ -109,6 +109,8 @@ class MeasureConfig(Section):
         Target images were generated from target texts: diffusion bias and amplification too.
     offset : float
         k of xmcas.
+    neutral : list of str
+        Sets that are declared neutral, whose mean |MCAS| is k in place of `offset`.
     k : int
         Labels in the top share.
     whole_vocabulary : bool
@@ -141,6 +143,7 @@ class MeasureConfig(Section):
     studentized: bool = False
     generated: bool = False
     offset: float = 0.0
+    neutral: Names = ()
     k: PositiveInt = 10
     whole_vocabulary: bool = False
     of: Literal["association_score", "mcas"] = "association_score"
@@ -196,6 +199,7 @@ class MeasureConfig(Section):
             "targets": self.target_names,
             "attributes": self.attributes,
             "further": self.further,
+            "neutral": self.neutral,
             "labels": self.labels,
             "positive": (self.positive,) if self.positive else (),
             "negative": (self.negative,) if self.negative else (),

@@ -59,6 +59,7 @@ from equipoise.metrics.vectors.mcas import (
     SIDES,
     bias_amplification,
     diffusion_bias,
+    estimate_offset,
     mcas,
     xmcas,
 )
@@ -108,7 +109,7 @@ def _sides(question: Question, case: Case, *parts: str) -> Sides:
 
 def measure_scores(question: Question) -> Iterator[Result]:
     """Measure the association score of each target in each modality that its sets allow."""
-    scores: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, Estimate]] = {}
     for case in question.cases:
         target, sides = case.targets[0], _sides(question, case, "targets", "a", "b")
         estimate = _estimate(association_score, question, sides, ("targets",), ("a", "b"))
@@ -117,7 +118,7 @@ def measure_scores(question: Question) -> Iterator[Result]:
             direction=closer(target, estimate.value, question.pair),
             by_group=estimate.parts[0].by_group, **about(sides),
         )  # fmt: skip
-        scores.setdefault(case.modality, {})[target] = estimate.value
+        scores.setdefault(case.modality, {})[target] = estimate
     for modality, values in scores.items():
         yield from _summaries(question, question.place(modality), values, "association_score")
 
@@ -305,10 +306,9 @@ def measure_mcas(question: Question) -> Iterator[Result]:
                 **vars(part), "target": target, "part": part.metric,
                 "category": question.options.categories[target],
             })  # fmt: skip
+    yield from _summaries(question, place, estimates, "mcas")
     if question.options.generated:
         yield from _generated(question, estimates)
-    values = {target: estimate.value for target, estimate in estimates.items()}
-    yield from _summaries(question, place, values, "mcas")
 
 
 def _mcas(question: Question, sides: Sides, **options: Any) -> Estimate:
@@ -355,6 +355,8 @@ def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterato
             "bias_amplification": gain.value, "amplification_low": gain_ends.low,
             "amplification_high": gain_ends.high, "fitted": smooth, "reason": gain.reason,
         })  # fmt: skip
+    for place_of, name in enumerate(("diffusion_bias", "bias_amplification")):
+        yield from _summaries(question, place, {k: own[place_of] for k, own in both.items()}, name)
 
 
 def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
@@ -367,10 +369,11 @@ def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
 
 
 def _summaries(
-    question: Question, place: Place, values: Mapping[str, float], of: str
+    question: Question, place: Place, estimates: Mapping[str, Estimate], of: str
 ) -> Iterator[Result]:
     """Summarise the scores of targets that have categories: mean and spread by direction."""
     categories = question.options.categories
+    values = {target: estimate.value for target, estimate in estimates.items()}
     if not any(categories.values()) or not any(map(math.isfinite, values.values())):
         return
     summary = score_summary(values, categories)
@@ -387,7 +390,13 @@ def _summaries(
 def measure_xmcas(question: Question) -> Iterator[Result]:
     """Measure xMCAS of each target with further groups."""
     options, space, place = question.options, question.space, question.place()
-    neutral = math.atan(1.0 / (2 + len(options.further)))
+    neutral, offset = math.atan(1.0 / (2 + len(options.further))), options.offset
+    estimates = dict[str, Estimate]()
+    if options.neutral:
+        own = [_mcas(question, _four_sides(question, name)).value for name in options.neutral]
+        found = estimate_offset(own, **question.drawn)
+        yield finding_of(found, place, Family.DESCRIPTIVE, subject="neutral targets")
+        offset = found.value
     for case in question.cases:
         target = case.targets[0]
         sides = _four_sides(question, target)
@@ -406,12 +415,13 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
                 }
                 for suffix, _ in _KINDS
             ),
-            offset=options.offset,
+            offset=offset,
             similarity=space.similarity,
             units=units_of(every, [(part,) for part in every if part.endswith("_images")]),
             resample_texts=options.resample_texts,
             **question.drawn,
         )
+        estimates[target] = estimate
         size = "less" if estimate.value < neutral else "more"
         groups = " and ".join(options.further)
         yield finding_of(
@@ -425,6 +435,7 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
                 "group": part.subject.removeprefix("further "), "theta": estimate.value,
                 "neutral": neutral,
             })  # fmt: skip
+    yield from _summaries(question, place, estimates, "xmcas")
 
 
 def measure_related(question: Question) -> Iterator[Result]:
