@@ -7,6 +7,9 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
+from equipoise import audits
+from equipoise.evidence import new_run
+from equipoise.report import write
 from equipoise.review import key_of
 
 CONFIG = """\
@@ -67,3 +70,13 @@ class Project:
 def page_data(path):
     text = path.read_text(encoding="utf-8")
     return json.loads(re.search(r'json" id="data">(.*?)</script>', text)[1])
+
+
+def finished(folder, config):
+    """Audit what a configuration says, and return the run."""
+    config = audits.parse_config(config)
+    with new_run(folder / "run") as run:
+        inputs = audits.prepare(config, base=folder)
+        write(audits.run(inputs, base=folder), run)
+        audits.save(inputs, run)
+    return folder / "run"

@@ -6,13 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from equipoise import audits
 from equipoise.core import RunError
-from equipoise.evidence import ImageError, new_run
-from equipoise.report import write
+from equipoise.evidence import ImageError
 from equipoise.review.examples import Examples, Selection
 from equipoise.review.server import Thumbnails, application
 from review.browser import HOST, TOKEN, Links, ask
+from review.project import finished
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -30,15 +29,6 @@ def predictions(n=400):
             "group": np.where(group == "men", HOSTILE, group),
         }
     )
-
-
-def finished(folder, config):
-    config = audits.parse_config(config)
-    with new_run(folder / "run") as run:
-        inputs = audits.prepare(config, base=folder)
-        write(audits.run(inputs, base=folder), run)
-        audits.save(inputs, run)
-    return folder / "run"
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +133,10 @@ def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
         "/image/huge/0", "/image/small/9999999999", "/finding/99999", "/assets/../server.py",
         "/assets/review.css.bak", "//etc/passwd", "/image/small/1.5", "/finding/0?outcome=none",
         "/finding/0?order=none", "/finding/0?group=none", "/finding/0?page=x", "/?token=other",
-        "/finding/0?cause=none", "/causes/99", "/causes/-1", "/code/99",
+        "/finding/0?cause=none", "/finding/0?low=x", "/finding/0?hide=none", "/finding/0?view=none",
+        "/finding/0/9999", "/finding/99999/0", "/image/small/0?finding=9999",
+        "/image/small/0?finding=-1",
+        "/causes/99", "/causes/-1", "/code/99",
         "/code/0?coder=a&image=-1", "/code/0?image=x",
         "/files.json", "/image/small/0/../../manifest.json", "/%00", "/finding/", "/image",
     ]  # fmt: skip

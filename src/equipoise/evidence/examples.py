@@ -48,6 +48,8 @@ CORNERS = ("left", "top", "right", "bottom")
 _SMALL = pl.col("subject", "outcome", "label").cast(pl.Categorical())
 # Where a picture is: its file, relative to the run, and its row and column in a file of several.
 _PLACE = {"file": pl.String(), "row": pl.UInt32(), "column": pl.String()}
+# Images that are read together.
+_ROWS = 1 << 16
 _CROP = dict.fromkeys(CORNERS, pl.Int32())
 
 
@@ -93,7 +95,8 @@ def write_examples(
             pl.Series(f"{GROUPS}{one.name}", names.tolist(), pl.String).cast(pl.Categorical)
         )
     least = {LEAST: str(min((one.min_size for one in groups), default=1))}
-    write_table(table.to_arrow().replace_schema_metadata(least), folder / IMAGES)
+    listed = table.to_arrow().replace_schema_metadata(least)
+    write_table(listed, folder / IMAGES, row_group_size=_ROWS)
     for model, own in rows.items():
         write_table(own.with_columns(_SMALL).to_arrow(), file_of(run, model))
     if boxes is not None:
@@ -185,9 +188,15 @@ def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:
         If the run lists no images.
     """
     table = pl.scan_parquet(run / FOLDER / IMAGES, row_index_name="place")
-    if places is not None:
-        table = table.filter(pl.col("place").is_in([*places]))
-    own = table.select("image_id", *_PLACE, *_CROP).collect()
+    table = table.select("place", "image_id", *_PLACE, *_CROP)
+    if places is None:
+        own = table.collect()
+    else:
+        # Of a million images those that are read together are in memory, and no more.
+        starts = sorted({place // _ROWS * _ROWS for place in places})
+        chosen = pl.col("place").is_in([*places])
+        parts = (table.slice(start, _ROWS).filter(chosen).collect() for start in starts)
+        own = pl.concat([table.clear().collect(), *parts])
     cut = own.select(CORNERS)
     known = cut["left"].count()
     # An image without a file has no crop, either, and can't be read.

@@ -205,8 +205,8 @@ class Examples:
         """Return the group of each image; one of all images where the run has no such groups."""
         column = f"{GROUPS}{groups}"
         if column in self.images.columns:
-            return self.images[column].cast(pl.String)
-        return pl.repeat(ALL, len(self), dtype=pl.String, eager=True)
+            return self.images[column]
+        return pl.repeat(ALL, len(self), dtype=pl.String, eager=True).cast(pl.Categorical)
 
     @lru_cache(maxsize=4)  # noqa: B019 - a server has one of these, for as long as it lives
     def rows(self, model: str, subject: str) -> pl.DataFrame:
@@ -217,14 +217,11 @@ class Examples:
             empty = pl.lit(None, pl.String)
             columns = {name: empty.alias(name) for name in ("subject", "label")}
             return places.to_frame().with_columns(
-                outcome=pl.lit(ALL), score=pl.lit(None, pl.Float32), **columns
+                outcome=pl.lit(ALL, pl.Categorical), score=pl.lit(None, pl.Float32), **columns
             )
         table = pl.scan_parquet(path)
-        known = table.select(pl.col("subject").cast(pl.String).unique()).collect()
-        if subject in known["subject"]:
-            table = table.filter(pl.col("subject").cast(pl.String) == subject)
-        texts = pl.col("subject", "outcome", "label").cast(pl.String)
-        return table.with_columns(texts).collect()
+        own = table.filter(pl.col("subject") == subject).collect()
+        return own if own.height else table.collect()
 
     def outcomes(self, finding: Finding) -> dict[str, int]:
         """Return the outcomes of a finding's images with their numbers, the most telling first."""
@@ -318,7 +315,11 @@ class Examples:
         ids = dict(zip(places, read_pictures(self.run, places).ids, strict=True))
         return tuple(
             Shown(place, ids[place], caption, score)
-            for place, caption, score in rows.select("place", CAPTION, "score").iter_rows()
+            for place, caption, score in rows.with_columns(
+                pl.col("subject", "outcome", "label").cast(pl.String)
+            )
+            .select("place", CAPTION, "score")
+            .iter_rows()
         )
 
 
