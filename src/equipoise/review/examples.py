@@ -100,6 +100,8 @@ class Selection:
     size: int = 0
 
 
+TEXTS = pl.col("subject", "outcome", "label").cast(pl.String)
+"""Columns of examples as text: their files have each text once."""
 VALUES = "cause_values.parquet"
 """File of the labels with the value of each cause that was tried, by image."""
 # Values of a cause beyond which nobody chooses one.
@@ -315,9 +317,7 @@ class Examples:
         ids = dict(zip(places, read_pictures(self.run, places).ids, strict=True))
         return tuple(
             Shown(place, ids[place], caption, score)
-            for place, caption, score in rows.with_columns(
-                pl.col("subject", "outcome", "label").cast(pl.String)
-            )
+            for place, caption, score in rows.with_columns(TEXTS)
             .select("place", CAPTION, "score")
             .iter_rows()
         )

@@ -25,7 +25,7 @@ from equipoise.data.problems import listed
 from equipoise.evidence import LABELS, keep_labels, read_predictions
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
-from equipoise.review.examples import Examples
+from equipoise.review.examples import TEXTS, Examples
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 _DRAWS = "samples.json"
@@ -145,7 +145,7 @@ def load_images(
     subject : str
         Class, concept, query or answer whose images alone count; all images unless given.
     outcome : str
-        Outcome of images that alone count, such as "labelled"; every one unless given.
+        Outcome of images that alone count, such as "miss"; every one unless given.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def _predicted(run: Path, config: AuditConfig, model: str, groups: str) -> RunIm
 
 def _rows(examples: Examples, model: str, subject: str, outcome: str) -> pl.DataFrame:
     """Return the examples of a subject and an outcome."""
-    rows = examples.rows(model, subject)
+    rows = examples.rows(model, subject).with_columns(TEXTS)
     for column, name in (("subject", subject), ("outcome", outcome)):
         known = rows[column].drop_nulls().unique().sort().to_list()
         if name and name not in known:
