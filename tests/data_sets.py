@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from image_files import write_csv, write_json
+from image_files import CIFAR_100_NAMES, CIFAR_NAMES, FLICKR, cifar, write_csv, write_json
 
 RACES = ("Black", "East Asian", "Indian", "White")
 AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
@@ -198,14 +198,14 @@ def social_counterfactuals(folder, sets=20):
     _write_counterfactuals(folder, rows[:half], rows[half:])
 
 
-def social_counterfactuals_in_pairs(folder, sets=3):
+def social_counterfactuals_in_pairs(folder, sets=3, occupations=("doctor", "engineer")):
     """Parquet files of sets of all three pairs of attributes, `sets` of each and occupation."""
     kinds = {"race": ("Black", "White"), "gender": ("female", "male"), "physical": ("old", "young")}
     pairs = (("race", "gender"), ("physical", "gender"), ("physical", "race"))
     rows = [
         row
         for pair in pairs
-        for occupation in ("doctor", "engineer")
+        for occupation in occupations
         for number in range(sets)
         for row in _counterfactuals(
             "_".join((*pair, occupation, str(number))),
@@ -213,6 +213,50 @@ def social_counterfactuals_in_pairs(folder, sets=3):
         )
     ]  # fmt: skip
     _write_counterfactuals(folder, rows)
+
+
+def social_counterfactuals_and_others(folder):
+    """The sets of six occupations, and the data sets that models are tested on before and after."""
+    data = folder / "data"
+    occupations = ("doctor", "engineer", "nurse", "pilot", "cook", "farmer")
+    social_counterfactuals_in_pairs(data, 2, occupations)
+    rows = [
+        [f"OO_{number}", "s", "s", occupation, "tool", f"https://example.org/{number}.jpg", gender]
+        for number, (occupation, gender, _) in enumerate(
+            product(("doctor", "judge", "author"), ("woman", "man"), range(4))
+        )
+    ]
+    names = ["IDX", "Sector", "Specialisation", "Occupation", "Object", "URL", "Occupation_Gender"]
+    (data / "visogender").mkdir()
+    write_csv(data / "visogender" / "OO_Visogender_02102023.tsv", [names, *rows], "\t")
+    scenes = product(("office", "fashion_show"), ("black", "white"), ("female", "male"),
+                     ("old", "young"), range(2))  # fmt: skip
+    tags = [f"{'_'.join(row)}|https://example.org/{n}.jpg" for n, (*row, _) in enumerate(scenes)]
+    (data / "pata").mkdir()
+    (data / "pata" / "pata_fairness.files.lst").write_text("\n".join(tags), encoding="utf-8")
+    for number, row in enumerate(rows):
+        _put(data / "visogender" / "images" / f"{row[0]}.jpg", 1, number)
+    for number in range(len(tags)):
+        _put(data / "pata" / "images" / f"{number}.jpg", 2, number)
+    flickr = [
+        FLICKR[1]
+        | {"filename": f"{n}.jpg", "sentences": [{"raw": f"{n} dogs"}, {"raw": f"{n} cats"}]}
+        for n in range(6)
+    ]
+    for place, one in enumerate(flickr):
+        _put(data / "flickr30k" / "images" / one["filename"], 3, place)
+    cifar(
+        data / "cifar-10-batches-bin", CIFAR_NAMES, {"data_batch_1": [0, 1], "test_batch": [1, 0]}
+    )
+    cifar(data / "cifar-100-binary", CIFAR_100_NAMES, {"train": [0, 1], "test": [1, 0]})
+    write_json(data / "flickr30k" / "dataset_flickr30k.json", {"images": flickr})
+    pictures_of_classes(data, "101_ObjectCategories", ("airplanes", "sea_horse"))
+    pictures_of_classes(data / "imagenet", "val", ("n01440764", "n01443537"))
+    known = [["label", "class"], ["n01440764", "tench"], ["n01443537", "goldfish"]]
+    write_csv(data / "imagenet" / "names.csv", known)
+    # What `equipoise mitigate` writes, for the plan of the audit that reads it.
+    (folder / "mitigated").mkdir()
+    (folder / "mitigated" / "withheld.txt").write_text("doctor\nnurse\n", encoding="utf-8")
 
 
 def _counterfactuals(name, values, occupation, number, *seeds):

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, NonNegativeInt, field_validator
 
 from equipoise.audits.config import Mapped
-from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table
+from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table, among
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.counterfactuals.config import Prefixes
+from equipoise.audits.engines.rankings.config import Prefixes
+from equipoise.audits.studies import STUDIES
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.recipe import Names
@@ -79,6 +80,8 @@ class Config(LoadConfig):
 
     Attributes
     ----------
+    study : str, optional
+        Published study whose tables the report shows beside the changes.
     model : str
         A dual encoder, as `load_model` takes it; a folder may be given relative to the file.
     floor : str, optional
@@ -98,6 +101,7 @@ class Config(LoadConfig):
     seed : int
     """
 
+    study: Name | None = None
     model: Name
     floor: Name | None = None
     images: SetsConfig
@@ -120,6 +124,7 @@ class Config(LoadConfig):
         return {name: recipe.model_copy(update={"name": name}) for name, recipe in recipes.items()}
 
     def _check(self) -> None:
+        among("study", self.study, STUDIES)
         for name, recipe in self.recipes.items():
             if isinstance(recipe, MatchedPrompts) and (
                 problem := recipe.problem(self.images.attributes)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.config_fields import located
-from equipoise.audits.counterfactuals.config import openings
+from equipoise.audits.engines.rankings.config import openings
 from equipoise.audits.images import ID, known
 from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress, record
 from equipoise.core.types import FileFacts

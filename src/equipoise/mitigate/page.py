@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from equipoise.audits.studies.study import source_tables
 from equipoise.core import AuditResult, Verdict
 from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, named
@@ -139,7 +140,7 @@ def _summary(result: AuditResult) -> Summary:
 
 PAGE = Page(
     subjects="recipes",
-    front=(price,),
+    front=(price, source_tables),
     sections=(subjects,),
     summary=_summary,
     noun="Mitigation",

@@ -4,14 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from equipoise.audits.audit import audit_kind, runs_models
-from equipoise.audits.counterfactuals.config import Config, openings
+from equipoise.audits.audit import audit_kind
+from equipoise.audits.counterfactuals.config import Config
 from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
-from equipoise.audits.engines.rankings.config import QueriesConfig
 from equipoise.audits.engines.rankings.scores import RankingData
-from equipoise.core import ConfigError, InputError
 from equipoise.core.types import Json
-from equipoise.data import Items
 
 
 def count_sets(design: RankingDesign) -> dict[str, int]:
@@ -40,12 +37,6 @@ def count_sets(design: RankingDesign) -> dict[str, int]:
 @audit_kind("counterfactuals")
 class Counterfactuals(Rankings[Config]):
     """Audits of counterfactual sets."""
-
-    def queries(self, config: Config, images: Items) -> QueriesConfig | None:
-        """Return the prompts of the config; neutral ones where models run without any."""
-        if config.queries is None and runs_models(config):
-            return _neutral(config, images)
-        return config.queries
 
     def details(
         self,
@@ -79,26 +70,3 @@ def _by_groups(designs: Sequence[RankingDesign]) -> list[RankingDesign]:
     """Return the designs of the first model that hold no attribute fixed."""
     first = designs[0].model
     return [design for design in designs if not design.within and design.model == first]
-
-
-def _neutral(config: Config, images: Items) -> QueriesConfig:
-    """Return the neutral prompts of every subject of the images.
-
-    Raises
-    ------
-    ConfigError
-        When no image has a subject, or prefixes make a prompt twice.
-    """
-    from equipoise.counterfactuals.captions import neutral_prompts
-
-    column = config.data.subject
-    subjects = sorted({str(name) for name in images.columns[column] if name is not None})
-    if not subjects:
-        raise ConfigError(
-            f"data.subject: no image has a {column!r}; name the column of what images show"
-        )
-    try:
-        table = neutral_prompts(subjects, openings(config.prefixes))
-    except InputError as error:
-        raise ConfigError(f"prefixes: {error}") from None
-    return QueriesConfig(table=table, id="prompt", subject="subject")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -20,9 +21,9 @@ from equipoise.report import blocks
 from equipoise.report.blocks import Number, Table, has
 from equipoise.report.text import interval, number
 
-Place = Literal["model", "metric", "subject", "groups", "version", "group", "level"]
+Place = Literal["model", "metric", "subject", "groups", "version", "group", "level", "parameter"]
 Where = Mapping[Place, str]
-"""Fields of a finding; `level` is one of its groups."""
+"""Fields of a finding; `level` is one of its groups, `parameter` one of its parameters."""
 
 
 def _subjects(value: object) -> object:
@@ -73,9 +74,12 @@ class SourceTable(Section):
         The source's numbers by row and column, null where it has none.
     note : str
         What to know of the comparison.
+    format : str, optional
+        Data set that the run must be of, by its format.
     """
 
     title: Name
+    format: Name | None = None
     rows: Places
     columns: Places
     printed: Annotated[
@@ -160,14 +164,21 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     written: dict[Path, str] = {}
     for place, (part, config) in enumerate(study.configs.items()):
         body = Template(config).substitute(places)
-        kind = yaml.safe_load(body)["audit"]
+        kind = yaml.safe_load(body).get("audit")
+        page = (
+            "mitigation"
+            if kind is None
+            else "config"
+            if kind == "predictions"
+            else f"audits/{kind}"
+        )
         at = path if place == 0 else path.with_name(f"{path.stem}-{part}{path.suffix}")
         lines = [
             study.question,
             f"A study of {study.source}: {', '.join(study.reproduces)}.",
             f"Data: {study.data}.",
             f"Licence: {study.licence}. Size: {study.size}. Time: {study.time}.",
-            f"Every key: docs/{'config' if kind == 'predictions' else f'audits/{kind}'}.md",
+            f"Every key: docs/{page}.md",
         ]
         head = "".join(f"{one}\n" for line in lines for one in _comment(line))
         written[at] = f"{head}study: {name}\n{body}"
@@ -205,8 +216,13 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
     name = result.manifest.resolved.get("study")
     if name is None:
         return None
-    study, findings = read_study(str(name)), result.findings
-    shown = {table.title: _table(table, findings) for table in study.tables}
+    study = read_study(str(name))
+    images = result.manifest.resolved.get("data", {}).get("images", {})
+    known = (None, images.get("format"))
+    shown = {
+        table.title: _table(table, result.findings if table.format in known else ())
+        for table in study.tables
+    }
     parts: list[blocks.Block | str] = [
         f"{study.source}. Each cell has this run's value with its interval and chance level, then "
         "the printed number."
@@ -232,7 +248,7 @@ def _table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
         models = dict.fromkeys(finding.model for found in every for finding in found)
         for model in models or ("",):
             cells = [
-                _cell(_matching(findings, {"model": model, **each}), each.get("level"), one)
+                _cell(_matching(findings, {"model": model, **each}), each, one)
                 for each, one in zip(wanted, printed, strict=True)
             ]
             measured = measured or any(isinstance(cell, Number) for cell in cells)
@@ -241,22 +257,29 @@ def _table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
     return Table.of(table.title, ["Row", *heads], rows) if measured else None
 
 
+_WITHIN = ("level", "parameter")
+
+
 def _matching(findings: Iterable[Finding], where: Where) -> list[Finding]:
     wanted = {"version": "default", "group": "", **where}
-    wanted.pop("level", None)
+    wanted = {key: value for key, value in wanted.items() if key not in _WITHIN}
     return [f for f in findings if all(getattr(f, key) == value for key, value in wanted.items())]
 
 
-def _cell(found: Sequence[Finding], level: str | None, printed: float | None) -> str | Number:
+def _cell(found: Sequence[Finding], where: Where, printed: float | None) -> str | Number:
     source = "" if printed is None else f"printed {printed:g}".replace("-", "−")
+    level, parameter = where.get("level"), where.get("parameter")
     if level is not None:
         values = [(g.value, g.low, g.high) for f in found for g in f.by_group if g.group == level]
+    elif parameter is not None:
+        own = [json.loads(f.parameters)[parameter] for f in found]
+        values = [(float(one), math.nan, math.nan) for one in own]
     else:
         values = [(f.value, f.ci_low, f.ci_high) for f in found]
     if not values:
         return f"not in this run; {source}" if source else "not in this run"
     value, low, high = values[0]
-    chance = found[0].chance if level is None else float("nan")
+    chance = found[0].chance if level is None and parameter is None else math.nan
     parts = [
         f"{number(value)} {interval(low, high)}" if has(low) else number(value),
         f"chance {number(chance)}" if has(chance) else "",

@@ -11,15 +11,21 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits import group_sizes
-from equipoise.audits.audit import Audit, Design, Measured
+from equipoise.audits.audit import Audit, Design, Measured, runs_models
 from equipoise.audits.columns import placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
-from equipoise.audits.engines.rankings.config import QueriesConfig, QueryAudit, RankingAudit
+from equipoise.audits.engines.rankings.config import (
+    QueriesConfig,
+    QueryAudit,
+    RankingAudit,
+    openings,
+)
 from equipoise.audits.engines.rankings.preferences import HYPOTHESES, Hypothesis, with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, Scored, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.outputs import Models
 from equipoise.core import (
+    ConfigError,
     DataError,
     Estimate,
     Family,
@@ -543,6 +549,12 @@ class ByQuery(Audit[ConfigT, RankingData, DesignT]):
 class Rankings(ByQuery[RankingT, RankingDesign]):
     """Audits of rankings."""
 
+    def queries(self, config: RankingT, images: Items) -> QueriesConfig | None:
+        """Return the prompts of the config; neutral ones where models run without any."""
+        if config.queries is None and config.makes_queries and runs_models(config):
+            return _neutral(config, images)
+        return config.queries
+
     def designs(self, config: RankingT, data: RankingData) -> list[RankingDesign]:
         """Return every model with every choice of groups; intersections with their marginals."""
         choices: dict[tuple[tuple[str, ...], tuple[str, ...]], None] = {}
@@ -640,3 +652,26 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                     f"{design.place}: no set holds images of two groups, so none are exchanged "
                     "within sets."
                 )
+
+
+def _neutral(config: RankingAudit, images: Items) -> QueriesConfig:
+    """Return the neutral prompts of every subject of the images.
+
+    Raises
+    ------
+    ConfigError
+        When no image has a subject, or prefixes make a prompt twice.
+    """
+    from equipoise.counterfactuals.captions import neutral_prompts
+
+    column = str(config.data.subject)
+    subjects = sorted({str(name) for name in images.columns[column] if name is not None})
+    if not subjects:
+        raise ConfigError(
+            f"data.subject: no image has a {column!r}; name the column of what images show"
+        )
+    try:
+        table = neutral_prompts(subjects, openings(config.prefixes or ()))
+    except InputError as error:
+        raise ConfigError(f"prefixes: {error}") from None
+    return QueriesConfig(table=table, id="prompt", subject="subject")

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PlainValidator, PositiveInt
+from pydantic import Field, PlainSerializer, PlainValidator, PositiveInt
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -22,11 +22,13 @@ from equipoise.audits.config_fields import (
     Table,
     TextsConfig,
     among,
+    distinct,
     located,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import nearest
 from equipoise.data import ItemSource
+from equipoise.data.lexicons import lexicon
 from equipoise.metrics.rankings.measures import MEASURES, RankingMeasure
 
 TARGETS = ("pool", "uniform")
@@ -45,6 +47,36 @@ def _desired(value: object) -> str | dict[str, float]:
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ValueError(f"the share of {name!r} is {share!r}; expected a number from 0 to 1")
     return {str(name): float(share) for name, share in value.items()}
+
+
+def _prefixes(value: object) -> str | tuple[str, ...]:
+    """Take the name of the list of prefixes, or prefixes."""
+    if value == "howard_2024":
+        return "howard_2024"
+    texts = value if isinstance(value, list | tuple) else ()
+    fits = (isinstance(each, str) and each.strip() and each.count("{}") < 2 for each in texts)
+    if not texts or not all(fits):
+        raise ValueError(
+            "expected howard_2024, or a list of texts such as 'A photo of a', with '{}' at most "
+            "once, where the subject goes"
+        )
+    return distinct(tuple(texts))
+
+
+Prefixes = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_prefixes),
+    PlainSerializer(lambda value: value if isinstance(value, str) else [*value]),
+]
+"""Name of the list of prefixes, or prefixes."""
+
+
+def openings(prefixes: str | tuple[str, ...]) -> Sequence[str]:
+    """Return prefixes, those of a list by its name."""
+    if isinstance(prefixes, str):
+        found: Sequence[str] = lexicon(prefixes).content["prefixes"]
+        return found
+    return prefixes
 
 
 class DataConfig(Section):
@@ -223,12 +255,15 @@ class QueryAudit(AuditConfig):
         Preferences that are declared before the audit.
     """
 
-    makes_queries: ClassVar[bool] = False
-    """Whether a model that is run needs no table of queries."""
     data: DataConfig
     queries: QueriesConfig | None = None
     models: Models[ModelConfig]
     hypotheses: Annotated[tuple[HypothesisConfig, ...], Field(strict=False)] = ()
+
+    @property
+    def makes_queries(self) -> bool:
+        """Whether a model that is run needs no table of queries."""
+        return False
 
     def _check(self) -> None:
         super()._check()
@@ -251,10 +286,30 @@ class RankingAudit(QueryAudit):
 
     Attributes
     ----------
+    prefixes : str or list of str, optional
+        What neutral prompts of the images' subjects begin with, where there is no table of
+        `queries`.
     ranking : RankingConfig
     """
 
+    prefixes: Prefixes | None = None
     ranking: RankingConfig = RankingConfig()
+
+    @property
+    def makes_queries(self) -> bool:
+        """Whether prompts are made of the subjects of the images."""
+        return self.prefixes is not None
+
+    def _check(self) -> None:
+        super()._check()
+        default = type(self).model_fields["prefixes"].default
+        if self.queries is not None and self.prefixes != default:
+            raise ValueError(
+                "'queries' and 'prefixes' are given; expected 'queries' for prompts of your "
+                "own, or 'prefixes' to make them of the images' subjects"
+            )
+        if self.prefixes is not None and self.data.subject is None:
+            raise ValueError("data.subject: required with 'prefixes': the column of the subjects")
 
     @property
     def group_names(self) -> Sequence[str]:
