@@ -13,17 +13,19 @@ from equipoise.mitigate.augmentation.faces import (
     regions_of_columns,
 )
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
-from equipoise.mitigate.neurons import (
+from equipoise.mitigate.neurons.choosing import (
     Found,
-    Recording,
-    Selectivity,
+    association_parts,
     choose_units,
+    find_features,
+    find_heads,
     find_units,
     random_units,
-    record_units,
-    selectivity,
     sweep_units,
 )
+from equipoise.mitigate.neurons.heads import Decomposition, decompose
+from equipoise.mitigate.neurons.recording import Recording, read_dictionary, record_units
+from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
 from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import (
@@ -42,6 +44,7 @@ from equipoise.models.edits import UnitEdit, edited, read_edit
 __all__ = [
     "CascadeDetector",
     "Contrastive",
+    "Decomposition",
     "Faces",
     "Found",
     "ImageSets",
@@ -59,17 +62,22 @@ __all__ = [
     "Training",
     "Trial",
     "UnitEdit",
+    "association_parts",
     "augmentation_experiment",
     "choose_units",
     "compare_models",
     "cover_region",
     "cross_fit",
+    "decompose",
     "edited",
+    "find_features",
+    "find_heads",
     "find_units",
     "folds",
     "mix_regions",
     "noise_region",
     "random_units",
+    "read_dictionary",
     "read_edit",
     "record_units",
     "regions_of_columns",

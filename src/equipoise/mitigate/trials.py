@@ -1,14 +1,15 @@
-"""Two dual encoders on the same images: association and retrieval, with paired intervals."""
+"""Two models on the same images: association and retrieval, with paired intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import Floats, Groups, InputError, record, unwarned
-from equipoise.models import DualEncoder
+from equipoise.core import Bytes, Floats, Floats32, Groups, InputError, record, unwarned
+from equipoise.mitigate.measuring import embed_images
+from equipoise.models.protocols import DualEncoder, Model, PairScorer
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import unit_keys, unit_times
@@ -33,6 +34,10 @@ class Trial:
         A description of each image, for retrieval.
     units : array-like (n,), optional
         Images of one unit are resampled together.
+    labels : sequence of n str, optional
+        True class of each image, for zero-shot accuracy.
+    classes : mapping of str to sequence of str, optional
+        Texts of each class.
     k : int
         Images that are retrieved for a concept.
     """
@@ -42,6 +47,8 @@ class Trial:
     concepts: Mapping[str, Sequence[str]]
     captions: Sequence[str] | None = None
     units: Any = None
+    labels: Sequence[str] | None = None
+    classes: Mapping[str, Sequence[str]] | None = None
     k: int = 100
 
     def __post_init__(self) -> None:
@@ -52,7 +59,10 @@ class Trial:
         InputError
             When lengths differ, there are fewer than two groups or concepts, or k is too large.
         """
-        columns = {"groups": self.grouped.codes, "captions": self.captions, "units": self.units}
+        columns = {
+            "groups": self.grouped.codes, "captions": self.captions, "units": self.units,
+            "labels": self.labels,
+        }  # fmt: skip
         for what, values in columns.items():
             if values is not None and len(values) != len(self.images):
                 raise InputError(f"{what}: {len(values)} for {len(self.images)} images")
@@ -60,6 +70,8 @@ class Trial:
             raise InputError("expected two or more groups with images, and as many concepts")
         if not 0 < self.k < len(self.images):
             raise InputError(f"k={self.k}: expected from 1 to fewer than the images")
+        if {*(() if self.labels is None else self.labels)} - {*(self.classes or ())}:
+            raise InputError("labels: some have no texts in classes; expected texts of each")
 
     @cached_property
     def grouped(self) -> Groups:
@@ -70,7 +82,7 @@ class Trial:
     def _present(self) -> list[int]:
         return np.flatnonzero(self.grouped.counts > 0).tolist()
 
-    def draws(self, model: DualEncoder, replicates: int, seed: int) -> dict[str, Floats]:
+    def draws(self, model: Model, replicates: int, seed: int) -> dict[str, Floats]:
         """Return each measure of a model: observed, then in each replicate.
 
         Replicates are paired: the same images are drawn for every model.
@@ -80,24 +92,63 @@ class Trial:
         InputError
             When the model doesn't compare images with texts.
         """
-        if not isinstance(model, DualEncoder):
-            raise InputError(
-                f"{type(model).__name__}: a trial compares images with texts. "
-                "To do: give a dual encoder; measure a classifier by its predictions"
-            )
-        vectors = unit_vectors(model.embed_images(self.images))
-        concepts = [unit_vectors(model.embed_texts([*texts])) for texts in self.concepts.values()]
-        means = unit_vectors(np.stack([texts.mean(axis=0) for texts in concepts]))
-        with unwarned():
-            scores = vectors @ means.T
-        hits = {} if self.captions is None else self._hits(model, vectors)
-        units = range(len(self.images)) if self.units is None else self.units
-        times = unit_times(unit_keys([*map(str, units)]), replicates, seed).T
+        compare = self._comparison(model)
+        scores = compare([*self.concepts.values()])
+        hits = {} if self.captions is None else self._hits(compare)
+        if self.labels is not None and self.classes is not None:
+            right = np.array([*self.classes])[compare([*self.classes.values()]).argmax(axis=1)]
+            hits["accuracy"] = (right == np.array(self.labels, dtype=str)).astype(np.float64)
+        times = self._times(replicates, seed)
         parts = [
             self._measures(scores, hits, times[start : start + _AT_ONCE].astype(np.float64))
             for start in range(0, len(times), _AT_ONCE)
         ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def gaps(self, values: Floats, replicates: int, seed: int) -> Floats:
+        """Return how much higher values, (n, columns), are of the first group than of the second.
+
+        Returns
+        -------
+        ndarray of float64, shape (1 + replicates, columns)
+            Observed, then in each replicate.
+        """
+        times, codes = self._times(replicates, seed).astype(np.float64), self.grouped.codes
+        first, second = (_mean(values, times * (codes == code)) for code in self._present[:2])
+        return first - second
+
+    def text_means(self, model: DualEncoder) -> Floats32:
+        """Return the mean vector of each concept, (concepts, dimension), of length 1."""
+        return _means_of(model, [*self.concepts.values()])
+
+    def _times(self, replicates: int, seed: int) -> Bytes:
+        """Return how often each image counts, (1 + replicates, n)."""
+        units = range(len(self.images)) if self.units is None else self.units
+        return unit_times(unit_keys([*map(str, units)]), replicates, seed).T
+
+    def _comparison(self, model: Model) -> Callable[[Sequence[Sequence[str]]], Floats]:
+        """Return the function from some lists of texts to scores of images, (n, lists)."""
+        if isinstance(model, DualEncoder):
+            vectors = unit_vectors(embed_images(model, self.images))
+
+            def cosines(texts: Sequence[Sequence[str]]) -> Floats:
+                with unwarned():
+                    return np.asarray(vectors @ _means_of(model, texts).T)
+
+            return cosines
+        if isinstance(model, PairScorer):
+            images = [self.images[row] for row in range(len(self.images))]
+
+            def matches(texts: Sequence[Sequence[str]]) -> Floats:
+                each = model.score(images, [text for some in texts for text in some])
+                starts = np.cumsum([0, *map(len, texts)])[:-1]
+                return np.add.reduceat(each, starts, axis=1) / [*map(len, texts)]
+
+            return matches
+        raise InputError(
+            f"{type(model).__name__}: a trial compares images with texts. "
+            "To do: give a dual encoder; measure a classifier by its predictions"
+        )
 
     def _measures(
         self, scores: Floats, hits: Mapping[str, Floats], weights: Floats
@@ -131,10 +182,10 @@ class Trial:
             each.append(np.abs(shares - shares.mean(axis=0)).sum(axis=0))
         return np.asarray(np.mean(each, axis=0))
 
-    def _hits(self, model: Any, vectors: Floats) -> dict[str, Floats]:
+    def _hits(self, compare: Callable[[Sequence[Sequence[str]]], Floats]) -> dict[str, Floats]:
         """Return whether each image finds its caption, and is found by it, among the first k."""
         texts, owner = np.unique(np.array(self.captions, dtype=str), return_inverse=True)
-        scores = vectors @ unit_vectors(model.embed_texts(texts.tolist())).T
+        scores = compare([[text] for text in texts.tolist()])
         own = scores[np.arange(len(scores)), owner]
         text_rank = (scores > own[:, None]).sum(axis=1)
         # A caption finds an image of its own as soon as the best of them is among the first.
@@ -148,6 +199,12 @@ class Trial:
         }
 
 
+def _means_of(model: DualEncoder, texts: Sequence[Sequence[str]]) -> Floats32:
+    vectors = unit_vectors(model.embed_texts([text for some in texts for text in some]))
+    ends = np.cumsum([*map(len, texts)])[:-1]
+    return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
+
+
 def _mean(values: Floats, weights: Floats) -> Floats:
     """Return weighted means, (replicates, columns); NaN where nothing counts."""
     with unwarned():
@@ -155,18 +212,18 @@ def _mean(values: Floats, weights: Floats) -> Floats:
 
 
 def compare_models(
-    before: DualEncoder,
-    after: DualEncoder,
+    before: Model,
+    after: Model,
     trial: Trial,
     *,
     replicates: int = 1000,
     seed: int = 0,
 ) -> pa.Table:
-    """Measure two dual encoders on the same images.
+    """Measure two models on the same images.
 
     Parameters
     ----------
-    before, after : DualEncoder
+    before, after : DualEncoder or PairScorer
     trial : Trial
     replicates : int
         Of the bootstrap over images or units.

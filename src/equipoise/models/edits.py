@@ -1,4 +1,4 @@
-"""The prefix ``edited:``: a model some of whose units are changed while it runs."""
+"""The prefix ``edited:``: a model some of whose components are changed while it runs."""
 
 import hashlib
 import json
@@ -10,14 +10,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import numpy as np
 from pydantic import TypeAdapter
 
-from equipoise.core import Floats32, ModelError, record
+from equipoise.core import Floats, Floats32, ModelError, record
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
 from equipoise.models.preprocessing import Recipe, of_transformers
-from equipoise.models.protocols import Classifier, DualEncoder, Model
+from equipoise.models.protocols import Classifier, DualEncoder, Model, PairScorer
 from equipoise.models.registry import (
     Options,
     absolute,
@@ -34,65 +35,188 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-Mode = Literal["clamp", "balance"]
+Mode = Literal["clamp", "balance", "remove"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-"""What becomes of a unit: its mean, or what makes the opposing sets equally active."""
+"""What a changed component becomes: its mean, what balances opposing sets, or 0."""
+
+Side = Literal["output", "input"]
+Row = tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class LayerEdit:
-    """Units of one layer.
+@record
+class Site:
+    """Numbers inside a model: units of a layer, or directions and features that are read of them.
 
     Attributes
     ----------
     layer : str
         Its name in the module.
     axis : int
-        Where units lie in what the layer gives: 1 (channels first) or -1.
+        Where units lie in the tensor: 1 (channels first) or -1.
     units : tuple of int
-        Their places.
+        Places of the units; () takes all.
+    side : "output" or "input"
+        Whether the tensor is the output or the first input of the layer.
+    first : bool
+        Whether only the first place counts, such as a class token.
+    read, write : ndarray of float32, shape (k, units), optional
+        Component c of k is the dot product of the units with ``read[c]``, and a change of it is
+        added to them along ``write[c]``. None: the units themselves.
+    bias, thresholds : ndarray of float32, shape (k,), optional
+        Added to a component; a component at or below its threshold is 0.
+    name : str
+        Of the part of the layer that the units are, such as "head 3"; "" of a layer.
+    center : ndarray of float64, shape (units,), optional
+        Mean of the units over groups.
+    """
+
+    layer: str
+    axis: int = -1
+    units: tuple[int, ...] = ()
+    side: Side = "output"
+    first: bool = False
+    read: Floats32 | None = None
+    write: Floats32 | None = None
+    bias: Floats32 | None = None
+    thresholds: Floats32 | None = None
+    name: str = ""
+    center: Floats | None = None
+
+    def hook(self, module: "Module", change: Callable[["Tensor"], "Tensor | None"]) -> Any:
+        """Call a function with the tensor of each run of the layer; it may return another one.
+
+        Returns
+        -------
+        torch.utils.hooks.RemovableHandle
+        """
+
+        def before(_module: "Module", inputs: tuple["Tensor", ...]) -> Any:
+            new = change(inputs[0])
+            return None if new is None else (new, *inputs[1:])
+
+        def after(_module: "Module", _inputs: Any, output: Any) -> Any:
+            if not isinstance(output, tuple):
+                return change(output)
+            new = change(output[0])
+            return None if new is None else (new, *output[1:])
+
+        if self.side == "input":
+            return module.register_forward_pre_hook(before)
+        return module.register_forward_hook(after)
+
+    def components(self, values: "Tensor") -> "Tensor":
+        """Return the components, (..., k), of a tensor with its units last.
+
+        Raises
+        ------
+        ModelError
+            When the layer has fewer units, or another number than directions and features read.
+        """
+        width = values.shape[-1]
+        if self.units and max(self.units) >= width:
+            raise ModelError(
+                f"the layer {self.layer!r} has {width} units, and unit "
+                f"{max(self.units)} was to be changed"
+            )
+        values = values[..., [*self.units]] if self.units else values
+        if self.read is None:
+            return values
+        if self.read.shape[1] != values.shape[-1]:
+            raise ModelError(
+                f"the layer {self.layer!r} has {values.shape[-1]} units; expected "
+                f"{self.read.shape[1]}, which a direction or feature is read of"
+            )
+        active = values @ as_tensor(self.read, values).T
+        if self.bias is not None:
+            active = active + as_tensor(self.bias, values)
+        if self.thresholds is not None:
+            active = active * (active > as_tensor(self.thresholds, values))
+        return active
+
+
+def as_tensor(array: Floats32, like: "Tensor") -> "Tensor":
+    """Return an array as a tensor on the device of another, with its type of numbers."""
+    return like.new_tensor(array)
+
+
+@dataclass(frozen=True)
+class LayerEdit:
+    """Units of one layer, or directions and features that are read of them.
+
+    Attributes
+    ----------
+    layer, axis, units, side, first, read, write, bias, thresholds
+        As of `Site`; () where a site has None.
     sets : tuple of int
-        Which of the opposing sets each belongs to.
+        Which of the opposing sets each component belongs to.
     means, spreads : tuple of float
-        Mean and standard deviation of each over images.
+        Mean and standard deviation of each component over images.
     """
 
     layer: str
     axis: int
     units: tuple[int, ...]
     sets: tuple[int, ...]
-    means: tuple[float, ...]
-    spreads: tuple[float, ...]
+    means: Row
+    spreads: Row
+    side: Side = "output"
+    first: bool = False
+    read: tuple[Row, ...] = ()
+    write: tuple[Row, ...] = ()
+    bias: Row = ()
+    thresholds: Row = ()
 
-    def hook(
-        self, mode: Mode, torch: ModuleType
-    ) -> Callable[["Module", tuple["Tensor", ...], "Tensor"], "Tensor"]:
-        """Return what replaces the output of the layer."""
+    def __len__(self) -> int:
+        """Return the number of components."""
+        return len(self.means)
 
-        def changed(_module: Any, _inputs: Any, output: Any) -> Any:
-            values = output.clone().movedim(self.axis, -1)
-            if max(self.units) >= values.shape[-1]:
-                raise ModelError(
-                    f"the layer {self.layer!r} has {values.shape[-1]} units, and unit "
-                    f"{max(self.units)} was to be changed"
-                )
-            units = [*self.units]
-            means, spreads = output.new_tensor([self.means, self.spreads])
-            if mode == "clamp":
-                values[..., units] = means
-                return values.movedim(-1, self.axis)
-            # Each set is shifted until all are equally active, in standard deviations.
-            standard = (values[..., units] - means) / spreads
-            sets = torch.tensor(self.sets, device=output.device)
-            names, which = sets.unique(return_inverse=True)
-            active = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
-            active = torch.stack(active, dim=-1)
-            # A set without an opponent in its layer goes to its own mean.
-            wanted = active.mean(dim=-1, keepdim=True) if len(names) > 1 else 0.0
-            values[..., units] = (standard + (wanted - active)[..., which]) * spreads + means
-            return values.movedim(-1, self.axis)
+    @property
+    def site(self) -> Site:
+        """The components that change."""
+        arrays = (
+            np.asarray(rows, dtype=np.float32) if rows else None
+            for rows in (self.read, self.write, self.bias, self.thresholds)
+        )
+        return Site(self.layer, self.axis, self.units, self.side, self.first, *arrays)
+
+    def change(self, mode: Mode, torch: ModuleType) -> Callable[["Tensor"], "Tensor"]:
+        """Return the function that changes the tensor of the site."""
+        site = self.site
+
+        def changed(tensor: "Tensor") -> "Tensor":
+            whole = tensor.clone().movedim(self.axis, -1)
+            values = whole[:, :1] if self.first else whole
+            active = site.components(values)
+            wanted = self._wanted(active, mode, torch)
+            if site.write is None:
+                new = wanted
+            else:
+                old = values[..., [*self.units]] if self.units else values
+                new = old + (wanted - active) @ as_tensor(site.write, values)
+            if self.units:
+                values[..., [*self.units]] = new
+            else:
+                values[...] = new
+            return whole.movedim(-1, self.axis)
 
         return changed
+
+    def _wanted(self, active: "Tensor", mode: Mode, torch: ModuleType) -> "Tensor":
+        """Return what the components, (..., k), are to be."""
+        if mode == "remove":
+            return torch.zeros_like(active)
+        means, spreads = active.new_tensor([self.means, self.spreads])
+        if mode == "clamp":
+            return means.expand_as(active)
+        # Each set is shifted until all are equally active, in standard deviations.
+        standard = (active - means) / spreads
+        sets = torch.tensor(self.sets, device=active.device)
+        names, which = sets.unique(return_inverse=True)
+        level = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
+        levels = torch.stack(level, dim=-1)
+        # A set without an opponent in its layer goes to its own mean.
+        shared = levels.mean(dim=-1, keepdim=True) if len(names) > 1 else 0.0
+        return (standard + (shared - levels)[..., which]) * spreads + means
 
 
 @record
@@ -225,7 +349,7 @@ def insides(model: Model) -> Insides:
 
 @dataclass(frozen=True)
 class UnitEdit:
-    """What is changed in a model, and in which.
+    """Changes of components of a model: units, directions of heads, features.
 
     Attributes
     ----------
@@ -233,10 +357,11 @@ class UnitEdit:
         Name of the model, and its commit.
     weights_sha256 : str
         Digest of its weights: the edit is of these.
-    mode : "clamp" or "balance"
-        "clamp": each unit gives its mean, whatever the image. "balance": the units of each of the
-        opposing sets are shifted, by as much for each in standard deviations, until the sets are
-        equally active; units of a set that has no opponent in its layer are shifted to their mean.
+    mode : "clamp", "balance" or "remove"
+        "clamp": each component gives its mean, whatever the image. "balance": the components of
+        each of the opposing sets are shifted, by as much for each in standard deviations, until the
+        sets are equally active; a set without an opponent in its layer is shifted to its mean.
+        "remove": each component gives 0.
     layers : tuple of LayerEdit
     """
 
@@ -254,8 +379,8 @@ class UnitEdit:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def __len__(self) -> int:
-        """Return the number of units."""
-        return sum(len(one.units) for one in self.layers)
+        """Return the number of components."""
+        return sum(map(len, self.layers))
 
     def write(self, path: Path) -> None:
         """Write the edit as a small file of JSON, which ``edited:path`` names as a model.
@@ -288,13 +413,13 @@ def read_edit(path: Path) -> UnitEdit:
 
 @record
 class Edited:
-    """A model whose units are changed while it runs; made by `edited`.
+    """A model whose components are changed while it runs; made by `edited`.
 
     Attributes
     ----------
     info : ModelInfo
         With the edit in its key.
-    base : DualEncoder or Classifier
+    base : DualEncoder, Classifier or PairScorer
         The model as it was, which is left as it is.
     edit : UnitEdit
     inside : Insides
@@ -308,26 +433,36 @@ class Edited:
 
     @contextmanager
     def changed(self) -> Iterator[None]:
-        """Have the module change its units for as long as this lasts."""
+        """Have the module change its components for as long as this lasts."""
         with ExitStack() as stack:
             for one in self.edit.layers:
-                hook = one.hook(self.edit.mode, self.inside.torch)
-                handle = self.inside.layer(one.layer).register_forward_hook(hook)
+                change = one.change(self.edit.mode, self.inside.torch)
+                handle = one.site.hook(self.inside.layer(one.layer), change)
                 stack.callback(handle.remove)
             yield
 
 
 class EditedEncoder(Edited):
-    """A dual encoder; texts are embedded as before."""
+    """A dual encoder."""
 
     def embed_images(self, images: Images) -> Floats32:
-        """Return vectors of images, (n, dimension), with units changed."""
+        """Return vectors of images, (n, dimension), with components changed."""
         with self.changed():
             return self.base.embed_images(images)  # type: ignore[no-any-return]
 
     def embed_texts(self, texts: Sequence[str]) -> Floats32:
-        """Return vectors of texts, (n, dimension)."""
-        return self.base.embed_texts(texts)  # type: ignore[no-any-return]
+        """Return vectors of texts, (n, dimension), with components changed."""
+        with self.changed():
+            return self.base.embed_texts(texts)  # type: ignore[no-any-return]
+
+
+class EditedScorer(Edited):
+    """A model that matches images with texts."""
+
+    def score(self, images: Images, texts: Sequence[str]) -> Floats32:
+        """Return probabilities of a match, (n, m), with components changed."""
+        with self.changed():
+            return self.base.score(images, texts)  # type: ignore[no-any-return]
 
 
 class EditedClassifier(Edited):
@@ -339,28 +474,28 @@ class EditedClassifier(Edited):
         return tuple(self.base.labels)
 
     def predict_proba(self, images: Images) -> Floats32:
-        """Return probabilities of classes, (n, classes), with units changed."""
+        """Return probabilities of classes, (n, classes), with components changed."""
         with self.changed():
             return self.base.predict_proba(images)  # type: ignore[no-any-return]
 
     def features(self, images: Images) -> Floats32:
-        """Return what the last layer sees, (n, dimension), with units changed."""
+        """Return what the last layer sees, (n, dimension), with components changed."""
         with self.changed():
             return self.base.features(images)  # type: ignore[no-any-return]
 
 
 def edited(
     model: Model, edit: UnitEdit, *, name: str | None = None
-) -> EditedEncoder | EditedClassifier:
-    """Return a model whose units are changed while it runs; the model itself stays as it is.
+) -> EditedEncoder | EditedClassifier | EditedScorer:
+    """Return a model whose components change while it runs; the model itself stays as it is.
 
     Parameters
     ----------
-    model : DualEncoder or Classifier
+    model : DualEncoder, Classifier or PairScorer
         That of the edit.
     edit : UnitEdit
     name : str, optional
-        What it is called. Default: the model's name, the mode and how many units.
+        What it is called. Default: the model's name, the mode and the number of components.
 
     Raises
     ------
@@ -377,8 +512,10 @@ def edited(
     for one in edit.layers:
         inside.layer(one.layer)
     facts = {**model.info.preprocessing, "edited_units": edit.digest}
-    called = name or f"{model.info.name} ({edit.mode} {len(edit)} units)"
+    called = name or f"{model.info.name} ({edit.mode} {len(edit)})"
     info = replace(model.info, name=called, preprocessing=facts)
+    if isinstance(model, PairScorer):
+        return EditedScorer(info, model, edit, inside)
     runs_images(model)
     kind = EditedEncoder if isinstance(model, DualEncoder) else EditedClassifier
     return kind(info, model, edit, inside)
@@ -386,7 +523,7 @@ def edited(
 
 @adapter("edited")
 def load(target: str, options: Options) -> Model:
-    """Load a model with the units changed that a file names.
+    """Load a model with the components changed that a file names.
 
     Parameters
     ----------

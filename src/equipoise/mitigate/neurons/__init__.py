@@ -1,0 +1,1 @@
+"""Components of a model that respond to a group: units, heads, features."""

@@ -1,0 +1,475 @@
+"""Components found, chosen and changed, and the model measured each time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from equipoise.core import (
+    Floats,
+    GroupLabels,
+    Groups,
+    InputError,
+    Integers32,
+    Labels,
+    record,
+)
+from equipoise.mitigate.neurons.heads import decompose, record_heads
+from equipoise.mitigate.neurons.recording import Items, Recording, record_sites, record_units
+from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
+from equipoise.mitigate.trials import Trial, change_rows
+from equipoise.models.edits import MODES, LayerEdit, Mode, Site, UnitEdit, edited
+from equipoise.models.images import Images
+from equipoise.models.protocols import DualEncoder, Model
+from equipoise.stats.intervals import percentile
+from equipoise.stats.streams import stream
+
+_LEAST_SPREAD = 1e-6
+
+
+@record
+class Found:
+    """Components of a model with their responses to groups.
+
+    Attributes
+    ----------
+    model : object
+        The model.
+    recording : Recording
+        Activation of each component on each image or text.
+    selectivity : Selectivity
+        How well each component tells the groups apart.
+    codes : ndarray of int32, shape (n,)
+        Group of each image or text, as a place in `selectivity.groups`; -1 without one.
+    text : str
+        That a matching model held against the images.
+    share : ndarray of float64, shape (components,), optional
+        Of the differential association, the share that the component's part contributes.
+    """
+
+    model: Any
+    recording: Recording
+    selectivity: Selectivity
+    codes: Integers32
+    text: str = ""
+    share: Floats | None = None
+
+    def ranked(self) -> list[tuple[int, int]]:
+        """Return components with the group they respond to, first those to change first.
+
+        By the share of the association where it is known, else by selectivity.
+        """
+        ranked = self.selectivity.strongest()
+        if self.share is not None:
+            ranked.sort(key=lambda pair: -abs(float(self.share[pair[0]])))  # type: ignore[index]
+        return ranked
+
+    def table(self, most: int | None = None) -> pa.Table:
+        """Return the components, first those to change first.
+
+        Returns
+        -------
+        pyarrow.Table
+            `component`, `layer`, `unit`, `group` (that it responds to), `auroc` of that group,
+            `p_value`, `q_value`, `share`.
+        """
+        tested, recorded, rows = self.selectivity, self.recording, []
+        for column, place in self.ranked()[:most]:
+            rows.append(
+                {
+                    "component": recorded.name(column),
+                    "layer": recorded.layers[recorded.layer[column]],
+                    "unit": int(recorded.unit[column]),
+                    "group": tested.groups[place],
+                    "auroc": float(tested.auroc[place, column]),
+                    "p_value": float(tested.p_value[place, column]),
+                    "q_value": float(tested.q_value[place, column]),
+                    "share": None if self.share is None else float(self.share[column]),
+                }
+            )
+        return pa.Table.from_pylist(rows)
+
+    def retested(
+        self,
+        columns: Sequence[int],
+        items: Items,
+        groups: GroupLabels,
+        within: Labels | None = None,
+    ) -> "Found":
+        """Test some components on other images or texts; q-values are corrected over these alone.
+
+        Raises
+        ------
+        InputError
+            When shapes do not fit.
+        """
+        recorded, kept = self.recording, [*columns]
+        values = record_sites(self.model, items, recorded.sites, text=self.text).values[:, kept]
+        own = replace(recorded, values=values, layer=recorded.layer[kept], unit=recorded.unit[kept])
+        share = None if self.share is None else self.share[kept]
+        return replace(_found(self.model, own, groups, within, self.text), share=share)
+
+
+def _found(
+    model: Model, recorded: Recording, groups: GroupLabels, within: Labels | None, text: str = ""
+) -> Found:
+    grouped = Groups.of(groups)
+    tested = selectivity(recorded.values, grouped, within=within)
+    places = {name: place for place, name in enumerate(tested.groups)}
+    by_code = np.array([places.get(name, -1) for name in grouped.names] + [-1], dtype=np.int32)
+    return Found(model, recorded, tested, by_code[grouped.codes], text)
+
+
+def find_units(
+    model: Model,
+    items: Items,
+    groups: GroupLabels,
+    *,
+    layers: Sequence[str] | None = None,
+    within: Labels | None = None,
+    text: str = "",
+) -> Found:
+    """Find the units of a model that respond to a group.
+
+    Parameters
+    ----------
+    model : DualEncoder, Classifier or PairScorer
+        That runs on torch.
+    items : sequence of n images or str
+        Texts run through the text tower of a dual encoder.
+    groups : array-like (n,), mapping of attribute to labels, or Groups
+    layers, text
+        See `record_units`.
+    within
+        See `selectivity`.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be hooked.
+    InputError
+        When shapes do not fit.
+    """
+    recorded = record_units(model, items, layers=layers, text=text)
+    return _found(model, recorded, groups, within, text)
+
+
+def find_features(
+    model: Model,
+    images: Images,
+    groups: GroupLabels,
+    dictionary: Site,
+    *,
+    within: Labels | None = None,
+) -> Found:
+    """Find the features of a sparse autoencoder that respond to a group.
+
+    Parameters
+    ----------
+    model, images, groups, within
+        As in `find_units`.
+    dictionary : Site
+        Result of `read_dictionary`.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be hooked, or the layer has another number of units.
+    InputError
+        When shapes do not fit.
+    """
+    return _found(model, record_sites(model, images, [dictionary]), groups, within)
+
+
+def find_heads(
+    model: DualEncoder,
+    images: Images,
+    groups: GroupLabels,
+    concepts: Mapping[str, Sequence[str]],
+    *,
+    within: Labels | None = None,
+) -> Found:
+    """Find the attention heads and MLPs that a differential association runs through.
+
+    Parameters
+    ----------
+    model : DualEncoder
+        A CLIP of transformers that runs on torch.
+    images, groups, within
+        As in `find_units`.
+    concepts
+        See `Trial`.
+
+    Returns
+    -------
+    Found
+        Components are the directions in which a part's output at the class token separates the
+        groups, ranked by the part's own share of the association.
+
+    Raises
+    ------
+    ModelError
+        When the model is another one.
+    InputError
+        When shapes do not fit.
+    """
+    grouped = Groups.of(groups)
+    recorded = record_heads(model, images, grouped, within=within)
+    trial = Trial(images, grouped, concepts, k=1)
+    shares = {row["part"]: row["share"] for row in association_parts(model, trial).to_pylist()}
+    share = np.array([shares[recorded.sites[place].name] for place in recorded.layer.tolist()])
+    return replace(_found(model, recorded, grouped, within), share=share)
+
+
+def association_parts(
+    model: DualEncoder, trial: Trial, *, replicates: int = 0, seed: int = 0
+) -> pa.Table:
+    """Split the differential association of a CLIP into the contributions of its parts.
+
+    Parameters
+    ----------
+    model : DualEncoder
+        A CLIP of transformers that runs on torch.
+    trial : Trial
+    replicates, seed
+        Of the bootstrap over images or units.
+
+    Returns
+    -------
+    pyarrow.Table
+        `part`, `value` with `low` and `high` (missing without replicates), and `share` of the
+        association, which the values sum to.
+
+    Raises
+    ------
+    ModelError
+        When the model is another one.
+    """
+    parts = decompose(model, trial.images)
+    vectors = parts.values.sum(axis=1)
+    first, second, *_ = trial.text_means(model)
+    towards = parts.values @ (first - second) / np.linalg.norm(vectors, axis=1, keepdims=True)
+    values = trial.gaps(towards.astype(np.float64), replicates, seed)
+    low, high = percentile(values[1:]) if replicates else np.full((2, len(parts.parts)), np.nan)
+    columns = {"part": parts.parts, "value": values[0], "low": low, "high": high}
+    return pa.table(columns | {"share": values[0] / values[0].sum()})
+
+
+def choose_units(
+    found: Found,
+    units: int,
+    *,
+    mode: Mode = "balance",
+    alpha: float | None = 0.05,
+    whole: bool = False,
+) -> UnitEdit:
+    """Choose the first components, to be changed while the model runs.
+
+    Parameters
+    ----------
+    found : Found
+        Result of `find_units`, `find_heads` or `find_features`.
+    units : int
+        Most components to choose.
+    mode : "balance", "clamp" or "remove"
+        See `equipoise.models.edits.UnitEdit`.
+    alpha : float, optional
+        Only components with q at most this; None takes them whatever q.
+    whole : bool
+        Of heads and MLPs: change all that they write, not a direction.
+
+    Returns
+    -------
+    UnitEdit
+        Means are those of the groups' means, so that a component's own does not depend on how many
+        images of each group were recorded.
+
+    Raises
+    ------
+    InputError
+        When no component is left, there is no such mode, or units are to be changed whole.
+    """
+    q = found.selectivity.q_value
+    best = np.where(np.isnan(q), 2.0, q).min(axis=0)
+    kept = [pair for pair in found.ranked() if alpha is None or best[pair[0]] <= alpha][:units]
+    if not kept:
+        raise InputError(
+            f"no unit responds to a group with q at most {alpha}; there is nothing to change"
+        )
+    if mode not in MODES:
+        raise InputError(f"there is no mode {mode!r}; expected one of {', '.join(MODES)}")
+    recorded = found.recording
+    layers = []
+    for place, site in enumerate(recorded.sites):
+        here = [pair for pair in sorted(kept) if recorded.layer[pair[0]] == place]
+        if here and whole:
+            layers.append(_whole(site, here[0][1]))
+        elif here:
+            layers.append(_some(found, site, here))
+    return _edit(found, mode, layers)
+
+
+def _edit(found: Found, mode: Mode, layers: Sequence[LayerEdit]) -> UnitEdit:
+    info = found.model.info
+    return UnitEdit(info.name, info.revision, info.weights_sha256, mode, tuple(layers))
+
+
+def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> LayerEdit:
+    """Return the change of some components of a site."""
+    columns, sets = [column for column, _ in pairs], tuple(group for _, group in pairs)
+    # Every group counts the same in mean and standard deviation.
+    values = found.recording.values[:, columns].astype(np.float64)
+    groups = [values[found.codes == code] for code in range(len(found.selectivity.groups))]
+    mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
+    spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
+    places = tuple(found.recording.unit[columns].tolist())
+    return _change(site, places, sets, mean, np.maximum(spread, _LEAST_SPREAD))
+
+
+def _change(
+    site: Site, places: tuple[int, ...], sets: tuple[int, ...], mean: Floats, spread: Floats
+) -> LayerEdit:
+    numbers = tuple(mean.tolist()), tuple(spread.tolist())
+    if site.read is None:
+        return LayerEdit(site.layer, site.axis, places, sets, *numbers, site.side, site.first)
+    rows = [
+        () if array is None else tuple(map(tuple, array[[*places]].tolist()))
+        for array in (site.read, site.write)
+    ]
+    more = [
+        () if array is None else tuple(array[[*places]].tolist())
+        for array in (site.bias, site.thresholds)
+    ]
+    return LayerEdit(
+        site.layer, site.axis, site.units, sets, *numbers, site.side, site.first, *rows, *more
+    )
+
+
+def _whole(site: Site, group: int) -> LayerEdit:
+    if site.center is None:
+        raise InputError("whole: only heads and MLPs can be changed whole; choose components")
+    width = len(site.center)
+    own = replace(site, read=None)
+    units = site.units or tuple(range(width))
+    return _change(own, units, (group,) * width, site.center, np.ones(width))
+
+
+def random_units(found: Found, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
+    """Choose components of the same layers at random, as a reference for a change.
+
+    Parameters
+    ----------
+    found : Found
+        That the edit was chosen from.
+    like : UnitEdit
+        As many components of each of its layers are drawn: units and features that may be any;
+        of heads and MLPs random directions of any of the layer, or any head whole.
+    seed : int
+    """
+    draw = stream(seed, "neurons", "random")
+    recorded, counts = found.recording, dict[tuple[str, bool], int]()
+    for one in like.layers:
+        key = one.layer, bool(one.read)
+        by_head = not one.read and recorded.sites[recorded.layers.index(one.layer)].name
+        counts[key] = counts.get(key, 0) + (1 if by_head else len(one))
+    layers: list[LayerEdit] = []
+    lean = dict(found.selectivity.strongest())
+    for (layer, read), count in counts.items():
+        pool = [place for place, name in enumerate(recorded.layers) if name == layer]
+        if recorded.sites[pool[0]].center is None:
+            columns = np.flatnonzero(recorded.layer == pool[0])
+            taken = sorted(draw.permutation(columns)[:count].tolist())
+            pairs = [(column, lean[column]) for column in taken]
+            layers.append(_some(found, recorded.sites[pool[0]], pairs))
+            continue
+        some = draw.permutation(pool)[:count] if count <= len(pool) else draw.choice(pool, count)
+        for place in sorted(some.tolist()):
+            site = recorded.sites[place]
+            layers.append(_random_direction(site, draw) if read else _whole(site, 0))
+    return _edit(found, like.mode, layers)
+
+
+def _random_direction(site: Site, draw: np.random.Generator) -> LayerEdit:
+    center = cast("Floats", site.center)
+    direction = draw.standard_normal((1, len(center)))
+    direction /= np.linalg.norm(direction)
+    own = replace(site, read=direction, write=direction)
+    return _change(own, (0,), (0,), direction @ center, np.ones(1))
+
+
+def sweep_units(
+    found: Found,
+    trial: Trial,
+    counts: Sequence[int] = (1, 2, 4, 8, 16, 32),
+    *,
+    mode: Mode = "balance",
+    alpha: float | None = None,
+    random: int = 100,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> pa.Table:
+    """Change more and more components, and measure the model each time.
+
+    Parameters
+    ----------
+    found : Found
+        Components of a dual encoder or a matching model.
+    trial : Trial
+        Use other images than components were searched in: the result is fitted to those.
+    counts : sequence of int
+        Numbers of components.
+    mode, alpha
+        See `choose_units`.
+    random : int
+        How often as many components of the same layers are drawn at random.
+    replicates, seed
+        Of the paired bootstrap over images or units.
+
+    Returns
+    -------
+    pyarrow.Table
+        Per number of components and measure: `units`, the columns of `compare_models`, the mean
+        difference of the random draws (`random`) with its middle 95 % (`random_low`,
+        `random_high`), and `p_value`: of the draws and the choice itself, the share that differ as
+        much from before.
+
+    Raises
+    ------
+    InputError
+        When counts are not above 0, or no component responds to a group.
+    ModelError
+        When the model cannot be hooked.
+    """
+    if not counts or min(counts) < 1:
+        raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
+    before = trial.draws(found.model, replicates, seed)
+    rows: list[dict[str, Any]] = []
+    sizes = [min(count, found.recording.values.shape[1]) for count in counts]
+    for edit in (
+        choose_units(found, size, mode=mode, alpha=alpha) for size in dict.fromkeys(sizes)
+    ):
+        if rows and rows[-1]["units"] == len(edit):
+            continue  # fewer respond than the next number
+        after = trial.draws(edited(found.model, edit), replicates, seed)
+        drawn = []
+        for number in range(random):
+            reference = edited(found.model, random_units(found, edit, seed=seed + number))
+            drawn.append(trial.draws(reference, 0, seed))
+        for row in change_rows(before, after):
+            name = str(row["measure"])
+            beside = np.array([one[name][0] - before[name][0] for one in drawn])
+            rows.append({"units": len(edit)} | row | _reference(float(row["difference"]), beside))
+    return pa.Table.from_pylist(rows)
+
+
+def _reference(value: float, drawn: Floats) -> dict[str, float | None]:
+    if not len(drawn):
+        return dict.fromkeys(("random", "random_low", "random_high", "p_value"))
+    low, high = percentile(drawn)
+    as_far = int((np.abs(drawn) >= abs(value)).sum())
+    return {
+        "random": float(drawn.mean()), "random_low": float(low), "random_high": float(high),
+        "p_value": (1 + as_far) / (1 + len(drawn)),
+    }  # fmt: skip

@@ -1,0 +1,177 @@
+"""Contributions of attention heads and MLPs to the image vectors of a CLIP."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from equipoise.core import Floats, Floats32, Groups, Integers, ModelError, encode, record
+from equipoise.mitigate.neurons.recording import Recording, record_sites, recording_of
+from equipoise.models.edits import Insides, Site, insides
+from equipoise.models.images import Images
+from equipoise.models.protocols import Model
+
+_TOWER = "vision_model"
+_START, _END = f"{_TOWER}.pre_layrnorm", f"{_TOWER}.post_layernorm"
+# Directions along which groups' means differ by less are rounding.
+_LEAST = 1e-6
+
+
+@record
+class Decomposition:
+    """Contributions of the parts of a tower to the vectors of n images.
+
+    Attributes
+    ----------
+    parts : tuple of str
+        "head 0 of layer 0", …, "MLP of layer 0", …, "embedding", "biases".
+    values : ndarray of float32, shape (n, parts, dimension)
+        They sum to the vectors of the images. The last normalisation divides each image's parts by
+        the spread of the whole, which is taken as fixed.
+    """
+
+    parts: tuple[str, ...]
+    values: Floats32
+
+
+def head_sites(inside: Insides) -> tuple[Site, ...]:
+    """Return the heads and MLPs of the image tower of a CLIP, at its class token.
+
+    Raises
+    ------
+    ModelError
+        When the model is no CLIP of transformers.
+    """
+    if type(inside.module).__name__ != "CLIPModel":
+        raise ModelError(
+            f"{inside.name} is a {type(inside.module).__name__}; heads are known of a CLIPModel of "
+            "transformers alone. To do: name a CLIP with hf:, or look at units"
+        )
+    config = inside.module.config.vision_config
+    width = config.hidden_size // config.num_attention_heads
+    sites = []
+    for number in range(config.num_hidden_layers):
+        layer = f"{_TOWER}.encoder.layers.{number}"
+        for head in range(config.num_attention_heads):
+            units = tuple(range(head * width, (head + 1) * width))
+            name = f"head {head} of layer {number}"
+            attention = f"{layer}.self_attn.out_proj"
+            sites.append(Site(attention, units=units, side="input", first=True, name=name))
+        sites.append(Site(f"{layer}.mlp", first=True, name=f"MLP of layer {number}"))
+    return tuple(sites)
+
+
+def decompose(model: Model, images: Images) -> Decomposition:
+    """Split the vectors of images into contributions of heads and MLPs.
+
+    Parameters
+    ----------
+    model : DualEncoder
+        A CLIP of transformers that runs on torch.
+    images : sequence of n images
+
+    Raises
+    ------
+    ModelError
+        When the model is another one.
+
+    References
+    ----------
+    Gandelsman et al. 2024, "Interpreting CLIP's Image Representation via Text-Based
+    Decomposition".
+    """
+    inside = insides(model)
+    sites = (
+        *head_sites(inside),
+        Site(_START, first=True, name="embedding"),
+        Site(_END, side="input"),
+    )
+    recorded = record_sites(model, images, sites)
+    outputs = dict(zip((site.name for site in recorded.sites), _by_site(recorded), strict=True))
+    weights = {
+        name: one.detach().cpu().double().numpy()
+        for name, one in inside.module.named_parameters()
+        if name.startswith((_TOWER, "visual_projection"))
+    }
+    final, parts = outputs.pop(""), {}
+    layers = dict.fromkeys(site.layer for site in sites if site.side == "input" and site.name)
+    for site in sites[:-1]:
+        own = outputs[site.name]
+        if site.side == "input":
+            own = own @ weights[f"{site.layer}.weight"][:, [*site.units]].T
+        parts[site.name] = own
+    parts["biases"] = np.tile(sum(weights[f"{layer}.bias"] for layer in layers), (len(final), 1))
+    scale = np.sqrt(final.var(axis=1, keepdims=True) + inside.layer(_END).eps)
+    projection = weights["visual_projection.weight"].T
+    values = np.stack(
+        [
+            (own - own.mean(axis=1, keepdims=True)) / scale * weights[f"{_END}.weight"] @ projection
+            for own in parts.values()
+        ],
+        axis=1,
+    )
+    values[:, -1] += weights[f"{_END}.bias"] @ projection
+    return Decomposition(tuple(parts), values.astype(np.float32))
+
+
+def record_heads(
+    model: Model, images: Images, groups: Groups, *, within: Sequence[str] | None = None
+) -> Recording:
+    """Record heads and MLPs along the directions in which they separate groups.
+
+    The directions of a part are those of the differences between the groups' mean outputs within
+    strata, one fewer than groups, the one with the largest differences first.
+
+    Parameters
+    ----------
+    model : DualEncoder
+        A CLIP of transformers that runs on torch.
+    images : sequence of n images
+    groups : Groups
+    within
+        See `selectivity`.
+
+    Raises
+    ------
+    ModelError
+        When the model is another one.
+    """
+    recorded = record_sites(model, images, head_sites(insides(model)))
+    strata = np.zeros(len(images), np.int64) if within is None else encode(within)[0]
+    sites, values = [], []
+    for site, outputs in zip(recorded.sites, _by_site(recorded), strict=True):
+        means = _means(outputs, groups.codes, strata)
+        center = means.mean(axis=0)
+        _, sizes, directions = np.linalg.svd(means - center, full_matrices=False)
+        kept = directions[: max(1, int((sizes > _LEAST).sum()))]
+        # Of two groups, more of the direction is more of the first.
+        kept = (kept * np.where((means[:1] - center) @ kept.T < 0, -1.0, 1.0).T).astype(np.float32)
+        sites.append(replace(site, read=kept, write=kept, center=center))
+        values.append((outputs @ kept.T).astype(np.float32))
+    return recording_of(values, sites)
+
+
+def _by_site(recorded: Recording) -> list[Floats]:
+    return [
+        recorded.values[:, recorded.layer == place].astype(np.float64)
+        for place in range(len(recorded.sites))
+    ]
+
+
+def _means(values: Floats, codes: Integers, strata: Integers) -> Floats:
+    """Return the mean of each group that has images, (groups, units); strata count the same.
+
+    Strata without one of the groups take no part, unless all lack one.
+    """
+    present = np.unique(codes[codes >= 0])
+    each = []
+    for code in present:
+        cells = [values[(codes == code) & (strata == one)] for one in np.unique(strata)]
+        each.append(
+            [cell.mean(axis=0) if len(cell) else np.full(values.shape[1], np.nan) for cell in cells]
+        )
+    table = np.array(each)
+    whole = ~np.isnan(table).any(axis=(0, 2))
+    if not whole.any():
+        return np.stack([values[codes == code].mean(axis=0) for code in present])
+    return table[:, whole].mean(axis=1)

@@ -1,0 +1,255 @@
+"""Activations of the components of a model: units, heads by residual decomposition, features."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equipoise.core import AnyArray, Floats32, InputError, Integers, ModelError, record
+from equipoise.models.edits import Site, insides, runs_images
+from equipoise.models.images import Images
+from equipoise.models.protocols import DualEncoder, Model, PairScorer
+
+# Class names of activation functions contain one of these.
+_ACTIVATIONS = ("relu", "gelu", "silu", "swish", "elu", "mish")
+_IMAGES_AT_ONCE = 64
+_NAMES: Mapping[str, tuple[str, bool]] = {
+    "W_enc": ("encoder.weight", True), "W_dec": ("decoder.weight", True),
+    "b_enc": ("encoder.bias", False), "b_dec": ("decoder.bias", False),
+}  # fmt: skip
+"""Names of a dictionary's arrays, as of SAELens and of torch, which turns matrices."""
+
+Items = Images | Sequence[str]
+"""Images, or texts that a dual encoder embeds."""
+
+
+@record
+class Recording:
+    """Activations of n images or texts.
+
+    Attributes
+    ----------
+    values : ndarray of float32, shape (n, components)
+        Means over the places of an image, or at the first place.
+    sites : tuple of Site
+        What was recorded, in the order in which layers ran.
+    layer, unit : ndarray of int64, shape (components,)
+        Site of each column, and its place there: the number of a unit or feature.
+    """
+
+    values: Floats32
+    sites: tuple[Site, ...]
+    layer: Integers
+    unit: Integers
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Name of the layer of each site."""
+        return tuple(site.layer for site in self.sites)
+
+    def name(self, column: int) -> str:
+        """Return what a component is called."""
+        site, unit = self.sites[self.layer[column]], int(self.unit[column])
+        if site.name:
+            several = site.read is not None and len(site.read) > 1
+            return f"{site.name}, direction {unit + 1}" if several else site.name
+        return f"{'unit' if site.read is None else 'feature'} {unit} of {site.layer}"
+
+
+def recording_of(values: Sequence[Floats32], sites: Sequence[Site]) -> Recording:
+    """Join the activations of several sites."""
+    widths = [part.shape[1] for part in values]
+    units = [
+        np.asarray(site.units or range(width)) for site, width in zip(sites, widths, strict=True)
+    ]
+    return Recording(
+        np.concatenate([*values], axis=1),
+        tuple(sites),
+        np.repeat(np.arange(len(sites)), widths),
+        np.concatenate([
+            np.arange(width) if site.read is not None else own
+            for site, own, width in zip(sites, units, widths, strict=True)
+        ]),
+    )  # fmt: skip
+
+
+def record_units(
+    model: Model, items: Items, *, layers: Sequence[str] | None = None, text: str = ""
+) -> Recording:
+    """Run a model over images or texts and record the activations of its units.
+
+    Parameters
+    ----------
+    model : DualEncoder, Classifier or PairScorer
+        That runs on torch.
+    items : sequence of n images or str
+        Texts run through the text tower of a dual encoder, one at a time: padding takes no part.
+    layers : sequence of str, optional
+        Names in the module. Default: every activation function that runs once for an item.
+    text : str
+        That a matching model holds against each image, so that its cross-modal layers run.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be hooked, has no such layer, or runs it several times for an item.
+    InputError
+        When there are no items.
+    """
+    every = (
+        name
+        for name, layer in insides(model).module.named_modules()
+        if name
+        and not any(layer.children())
+        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
+    )
+    sites = [Site(name) for name in dict.fromkeys(every if layers is None else layers)]
+    return record_sites(model, items, sites, text=text, all_of=layers is not None)
+
+
+def record_sites(
+    model: Model, items: Items, sites: Sequence[Site], *, text: str = "", all_of: bool = True
+) -> Recording:
+    """Record the activations of components; see `record_units`.
+
+    Parameters
+    ----------
+    model, items, text
+        As in `record_units`.
+    sites : sequence of Site
+    all_of : bool
+        Whether a site that does not run once for an item is an error, rather than left out.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be hooked, has no such layer, or runs it several times for an item.
+    InputError
+        When there are no items.
+    """
+    if not len(items):
+        raise InputError("images: none; expected at least one")
+    inside = insides(model)
+    run = _runner(model, items[0], text)
+    inside.need_torch("looking at units while it runs")
+    taken: dict[int, list[Floats32]] = {}
+    known = dict(enumerate(sites))
+
+    def record(place: int, tensor: Any) -> None:
+        shape = tuple(getattr(tensor, "shape", ()))
+        site = sites[place]
+        if not 2 <= len(shape) <= 4:
+            raise ModelError(
+                f"the layer {site.layer!r} gives no tensor of units. To do: name another layer"
+            )
+        last = len(shape) < 4 or (shape[1] == shape[2] != shape[3])
+        known[place] = site = replace(site, axis=-1 if last else 1)
+        values = tensor.movedim(site.axis, -1)
+        values = values.reshape(shape[0], -1, values.shape[-1])
+        values = site.components(values[:, :1] if site.first else values)
+        taken.setdefault(place, []).append(values.float().mean(dim=1).detach().cpu().numpy())
+
+    at_once = 1 if isinstance(items[0], str) else _IMAGES_AT_ONCE
+    with ExitStack() as stack:
+        for place, site in enumerate(sites):
+            handle = site.hook(inside.layer(site.layer), partial(record, place))
+            stack.callback(handle.remove)
+        for start in range(0, len(items), at_once):
+            run([items[row] for row in range(start, min(start + at_once, len(items)))])
+    joined = {place: np.concatenate(parts) for place, parts in taken.items()}
+    kept = [place for place, values in joined.items() if len(values) == len(items)]
+    if not kept or (all_of and len(kept) < len(sites)):
+        raise ModelError(
+            f"{inside.name} runs only {[sites[place].layer for place in kept]} once for an image. "
+            "To do: name other layers"
+        )
+    return recording_of([joined[place] for place in kept], [known[place] for place in kept])
+
+
+def _runner(model: Model, item: object, text: str) -> Callable[[Any], AnyArray]:
+    if isinstance(item, str):
+        if not isinstance(model, DualEncoder):
+            raise ModelError(
+                f"{model.info.name} embeds no texts alone. To do: name a dual encoder, or images"
+            )
+        return model.embed_texts
+    if isinstance(model, PairScorer) and text:
+        return partial(_matched, model, text)
+    return runs_images(model)
+
+
+def _matched(model: PairScorer, text: str, images: Images) -> Floats32:
+    return model.score(images, [text])
+
+
+def read_dictionary(path: Path, layer: str) -> Site:
+    """Read the features of a sparse autoencoder.
+
+    Parameters
+    ----------
+    path : Path
+        A `safetensors` or `npz` file with ``W_enc`` (units, features), ``W_dec`` (features, units)
+        and, optional, ``b_enc``, ``b_dec`` and ``threshold``; or with ``encoder.weight``,
+        ``encoder.bias``, ``decoder.weight`` and ``decoder.bias`` of two linear layers of torch.
+    layer : str
+        Name of the layer whose output the autoencoder was trained on.
+
+    Returns
+    -------
+    Site
+        A feature is ``relu((x - b_dec) @ W_enc + b_enc)``, or 0 up to its threshold.
+
+    Raises
+    ------
+    ModelError
+        When the file cannot be read, lacks a matrix, or shapes do not fit.
+    """
+    arrays = _arrays(path)
+    found: dict[str, Floats32] = {}
+    for name, (torch_name, turned) in _NAMES.items():
+        if name in arrays:
+            found[name] = arrays[name]
+        elif torch_name in arrays:
+            found[name] = arrays[torch_name].T if turned else arrays[torch_name]
+    if lacking := [name for name in ("W_enc", "W_dec") if name not in found]:
+        raise ModelError(
+            f"{path} has no {lacking[0]} and no {_NAMES[lacking[0]][0]}; it has "
+            f"{', '.join(sorted(arrays)) or 'nothing'}"
+        )
+    encoder, decoder = found["W_enc"], found["W_dec"]
+    thresholds = arrays.get("threshold", np.zeros(len(decoder), np.float32))
+    bias = found.get("b_enc", np.zeros(len(decoder), np.float32))
+    before = found.get("b_dec", np.zeros(len(encoder), np.float32))
+    sizes = [bias.shape, thresholds.shape, before.shape]
+    if encoder.shape[::-1] != decoder.shape or sizes != [(len(decoder),)] * 2 + [(len(encoder),)]:
+        raise ModelError(
+            f"{path}: W_enc {encoder.shape}, W_dec {decoder.shape}, b_enc, threshold and b_dec "
+            f"{sizes}; expected (units, features), (features, units), twice features, units"
+        )
+    return Site(
+        layer,
+        read=np.ascontiguousarray(encoder.T),
+        write=np.ascontiguousarray(decoder),
+        bias=bias - before @ encoder,
+        thresholds=thresholds,
+    )
+
+
+def _arrays(path: Path) -> dict[str, Floats32]:
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        else:
+            from safetensors.numpy import load_file
+
+            arrays = load_file(path)
+        return {name: array.astype(np.float32) for name, array in arrays.items()}
+    except Exception as error:
+        raise ModelError(
+            f"{path} is no safetensors or npz file of a sparse autoencoder: {error}"
+        ) from error

@@ -1,0 +1,258 @@
+"""Heads of a CLIP carry what was planted; features, text towers and matching models are edited."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from equipoise.core import InputError, ModelError
+from equipoise.mitigate import (
+    Trial,
+    association_parts,
+    choose_units,
+    compare_models,
+    decompose,
+    edited,
+    find_features,
+    find_heads,
+    find_units,
+    random_units,
+    read_dictionary,
+    read_edit,
+    sweep_units,
+)
+from equipoise.mitigate.neurons.recording import record_sites
+from equipoise.models import load_model
+from equipoise.planted import scenes
+from equipoise.planted.scenes.captions import caption, neutral_prompts
+from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
+from model_checkpoints import images
+from tools.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
+
+TEXTS = {subject: neutral_prompts(subject) for subject in SUBJECTS}
+SEEN, WITHHELD = scenes.render_sets(2, seed=1), scenes.render_sets(2, seed=2)
+VALUES = {"frame": FRAMES, "hue": sorted(HUES)}
+
+
+def concepts(attribute):
+    """Return prompts of the subjects that favour each value."""
+    favourites = scenes.BIASED.favourites
+    return {
+        value: [
+            text
+            for one in favourites
+            if getattr(one, attribute) == value and getattr(one, f"{attribute}_strength") > 0
+            for text in TEXTS[one.subject]
+        ]
+        for value in VALUES[attribute]
+    }
+
+
+def trial(attribute, drawn=WITHHELD, **more):
+    table = drawn.table()
+    subjects = table["subject"].tolist()
+    return Trial(
+        drawn.images, table[attribute], concepts(attribute), units=table["set"], labels=subjects,
+        classes=TEXTS, k=50, **more,
+    )  # fmt: skip
+
+
+def heads(clip, attribute):
+    table = SEEN.table()
+    return find_heads(clip, SEEN.images, table[attribute], concepts(attribute), within=table["set"])
+
+
+def by_measure(table):
+    return {row["measure"]: row for row in table.to_pylist()}
+
+
+def test_contributions_sum_to_the_vectors(clip, tiny_model):
+    tiny = tiny_model("clip")
+    for model, pictures in ((clip, SEEN.images[:80]), (tiny, images()[:3])):
+        found = decompose(model, pictures)
+        assert np.abs(found.values.sum(axis=1) - model.embed_images(pictures)).max() < 1e-4
+        assert found.parts[-2:] == ("embedding", "biases")
+        assert len(found.parts) == len({*found.parts})
+
+
+def test_shares_of_the_association_sum_to_it(clip):
+    own = trial("hue")
+    parts = association_parts(clip, own, replicates=50).to_pylist()
+    assert sum(row["share"] for row in parts) == pytest.approx(1.0)
+    measured = own.draws(clip, 0, 0)["differential_association"][0]
+    assert sum(row["value"] for row in parts) == pytest.approx(measured, abs=1e-5)
+    assert all(row["low"] <= row["value"] <= row["high"] for row in parts)
+
+
+def test_one_head_carries_the_frame_and_units_do_not(clip):
+    """The scenes' CLIP prefers frames through head 1 of its last layer alone."""
+    found, own = heads(clip, "frame"), trial("frame")
+    assert found.table(1)["component"].to_pylist() == ["head 1 of layer 2"]
+    rows = by_measure(sweep_units(found, own, (1,), mode="clamp", random=10, replicates=100))
+    association, accuracy = rows["differential_association"], rows["accuracy"]
+    assert abs(association["after"]) < 0.05 * association["before"]
+    assert association["p_value"] == pytest.approx(1 / 11)
+    assert abs(association["random"]) < 0.05 * association["before"]
+    assert accuracy["difference_low"] > -0.02
+    table = SEEN.table()
+    units = find_units(clip, SEEN.images, table["frame"], within=table["set"])
+    after = edited(clip, choose_units(units, 128, mode="clamp"))
+    row = by_measure(compare_models(clip, after, own, replicates=2))["differential_association"]
+    assert abs(row["difference"]) < 0.1 * row["before"]
+    whole = edited(clip, choose_units(found, 1, mode="clamp", whole=True))
+    row = by_measure(compare_models(clip, whole, own, replicates=2))["differential_association"]
+    assert abs(row["after"]) < 0.05 * row["before"]
+
+
+def test_heads_carry_much_of_the_hue(clip):
+    found, own = heads(clip, "hue"), trial("hue")
+    rows = by_measure(sweep_units(found, own, (8,), mode="clamp", random=10, replicates=100))
+    association = rows["differential_association"]
+    assert association["difference_high"] < -0.25 * association["before"]
+    assert association["p_value"] == pytest.approx(1 / 11)
+    assert rows["accuracy"]["difference_low"] > -0.02
+
+
+def test_a_null_model_stays_quiet():
+    null, own = scenes.load_clip("null"), trial("frame")
+    row = by_measure(
+        sweep_units(heads(null, "frame"), own, (1,), mode="clamp", random=2, replicates=2)
+    )["differential_association"]
+    assert max(abs(row[name]) for name in ("before", "after", "difference")) < 0.01
+
+
+def test_random_draws_match_layers_and_seeds(clip):
+    for attribute, units, whole in (("hue", 7, False), ("frame", 1, True)):
+        found = heads(clip, attribute)
+        like = choose_units(found, units, mode="clamp", whole=whole)
+        drawn = random_units(found, like, seed=3)
+        assert len(drawn) == len(like)
+        assert {one.layer for one in drawn.layers} == {one.layer for one in like.layers}
+        assert drawn.digest == random_units(found, like, seed=3).digest != like.digest
+
+
+def test_an_ablated_head_is_the_same_for_every_image(clip):
+    found = heads(clip, "frame")
+    edit = choose_units(found, 1, mode="clamp", whole=True)
+    (site,) = (one for one in found.recording.sites if one.name == "head 1 of layer 2")
+    with edited(clip, edit).changed():
+        values = record_sites(clip, WITHHELD.images[:30], [site]).values
+    np.testing.assert_allclose(values, np.tile(values[:1], (30, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["heads", "whole", "features"])
+def test_edits_are_files_that_name_a_model(kind, tiny_model, tmp_path):
+    model, pictures = tiny_model("clip"), [one for one in images() if min(one.shape[:2]) > 10]
+    group = ["a", "b", "a", "b", "b"][: len(pictures)]
+    if kind == "features":
+        width = model.model.config.vision_config.hidden_size
+        rng = np.random.default_rng(0)
+        arrays = {"W_enc": rng.standard_normal((width, 40)), "W_dec": np.eye(40, width)}
+        np.savez(tmp_path / "own.npz", **arrays)
+        site = read_dictionary(tmp_path / "own.npz", "vision_model.encoder.layers.0")
+        found = find_features(model, pictures, group, site)
+    else:
+        found = find_heads(model, pictures, group, {"a": ["a photo"], "b": ["a doctor"]})
+    edit = choose_units(found, 3, mode="clamp", alpha=None, whole=kind == "whole")
+    edit.write(tmp_path / "edit.json")
+    assert read_edit(tmp_path / "edit.json").digest == edit.digest
+    again = load_model(f"edited:{tmp_path / 'edit.json'}", device="cpu", dtype="float32")
+    changed = edited(model, edit).embed_images(pictures)
+    assert np.abs(changed - model.embed_images(pictures)).max() > 0.0
+    np.testing.assert_allclose(again.embed_images(pictures), changed, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["npz", "torch"])
+def test_a_planted_feature_is_found_first_and_removed(form, tmp_path):
+    """Feature f reads unit f - 5, so that of the planted unit has another number."""
+    read = 2.0 * np.roll(np.eye(64, dtype=np.float32), 5, axis=1)
+    before = np.full(64, 0.01, np.float32)
+    if form == "npz":
+        path = tmp_path / "own.npz"
+        np.savez(path, W_enc=read, W_dec=read.T / 4.0, b_dec=before, threshold=np.zeros(64))
+    else:
+        path = tmp_path / "own.safetensors"
+        arrays = {"encoder.weight": read.T, "decoder.weight": read / 4.0, "decoder.bias": before}
+        save_file({name: np.ascontiguousarray(own) for name, own in arrays.items()}, path)
+    model, seen = planted_unit(), draw_marked(200, seed=1)
+    found = find_features(
+        model, seen.images, seen.group, read_dictionary(path, LAYER), within=seen.caption
+    )
+    assert found.table(1)["component"].to_pylist() == [f"feature {PLANTED + 5} of {LAYER}"]
+    withheld = draw_marked(200, seed=2)
+    own = Trial(withheld.images, withheld.group, CONCEPTS, withheld.caption, k=40)
+    after = edited(model, choose_units(found, 1, mode="remove"))
+    rows = by_measure(compare_models(model, after, own, replicates=100))
+    assert abs(rows["differential_association"]["after"]) < 0.02
+    assert abs(rows["text_recall_at_1"]["difference"]) < 0.02
+
+
+def test_files_of_features_are_checked(tmp_path):
+    for arrays, message in (
+        (None, "no safetensors or npz"),
+        ({"W_enc": np.ones((2, 3))}, "has no W_dec and no decoder.weight"),
+        ({"W_enc": np.ones((2, 3)), "W_dec": np.ones((2, 3))}, "expected"),
+        ({"W_enc": np.ones((2, 3)), "W_dec": np.ones((3, 2)), "b_enc": np.ones(2)}, "expected"),
+    ):
+        path = tmp_path / "own.npz"
+        if arrays is None:
+            path.write_text("no")
+        else:
+            np.savez(path, **arrays)
+        with pytest.raises(ModelError, match=message):
+            read_dictionary(path, "act")
+    np.savez(path, W_enc=np.ones((2, 3)), W_dec=np.ones((3, 2)))
+    seen = draw_marked(4)
+    with pytest.raises(ModelError, match="has 64 units; expected 2"):
+        find_features(planted_unit(), seen.images, seen.group, read_dictionary(path, LAYER))
+    with pytest.raises(ModelError, match="heads are known of a CLIPModel"):
+        decompose(planted_unit(), seen.images)
+
+
+def test_units_of_the_text_tower_change_texts_alone(clip):
+    texts = [caption(subject, hue) for subject in SUBJECTS for hue in HUES[:2]]
+    group = [hue for _ in SUBJECTS for hue in HUES[:2]]
+    found = find_units(clip, texts, group, within=[one for one in SUBJECTS for _ in range(2)])
+    assert all(layer.startswith("text_model") for layer in found.recording.layers)
+    assert found.table(1)["auroc"].to_pylist() == [1.0]
+    again = find_units(clip, texts[:7], group[:7]).recording.values
+    np.testing.assert_array_equal(again, found.recording.values[:7])
+    after = edited(clip, choose_units(found, 200, mode="clamp"))
+    np.testing.assert_array_equal(
+        after.embed_images(SEEN.images[:5]), clip.embed_images(SEEN.images[:5])
+    )
+    vectors = [model.embed_texts(texts).reshape(len(SUBJECTS), 2, -1) for model in (after, clip)]
+    changed, before = (np.linalg.norm(np.subtract(*own.mean(axis=0))) for own in vectors)
+    assert changed < 0.9 * before
+    with pytest.raises(ModelError, match="embeds no texts alone"):
+        find_units(load_model(f"hf:{scenes.WEIGHTS / 'vit-biased'}"), texts, group)
+
+
+@pytest.mark.parametrize("family", ["blip_matching", "bridgetower"])
+def test_cross_modal_layers_of_a_matching_model_are_edited(family, tiny_model):
+    model, pictures = tiny_model(family), draw_marked(5).images
+    group = ["a", "b", "a", "b", "b"]
+    found = find_units(model, pictures, group, text="a photo")
+    assert any("cross" in layer or "text" in layer for layer in found.recording.layers)
+    after = edited(model, choose_units(found, 20, mode="clamp", alpha=None))
+    words = {"one": ["a photo"], "two": ["doctor", "a nurse"]}
+    own = Trial(pictures, group, words, k=1)
+    assert np.abs(after.score(pictures, ["a photo"]) - model.score(pictures, ["a photo"])).max() > 0
+    before, changed = (own.draws(one, 3, 0)["differential_association"] for one in (model, after))
+    scores = model.score(pictures, ["a photo", "doctor", "a nurse"])
+    gaps = scores[:, 0] - scores[:, 1:].mean(axis=1)
+    member = np.array(group) == "a"
+    assert before[0] == pytest.approx(gaps[member].mean() - gaps[~member].mean(), abs=1e-6)
+    assert before.shape == changed.shape == (4,)
+
+
+def test_what_is_chosen_on_one_half_is_tested_on_the_other(clip):
+    noise = np.random.default_rng(0).integers(2, size=len(SEEN)).astype(str)
+    found = find_units(clip, SEEN.images, noise)
+    columns = [column for column, _ in found.ranked()[:30]]
+    again = np.random.default_rng(1).integers(2, size=len(WITHHELD)).astype(str)
+    tested = found.retested(columns, WITHHELD.images, again)
+    assert tested.table(1)["q_value"].to_pylist()[0] > 0.05
+    names = [found.recording.name(column) for column in columns]
+    assert [tested.recording.name(column) for column in range(30)] == names
+    with pytest.raises(InputError):
+        found.retested(columns, WITHHELD.images, again[:3])
