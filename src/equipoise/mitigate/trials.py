@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import Bytes, Floats, Floats32, Groups, InputError, record, unwarned
+from equipoise.core import Bytes, Floats, Groups, InputError, record, unwarned
 from equipoise.mitigate.measuring import embed_images
+from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
@@ -42,7 +43,7 @@ class Trial:
         Images that are retrieved for a concept.
     """
 
-    images: Sequence[Any]
+    images: Images
     groups: Any
     concepts: Mapping[str, Sequence[str]]
     captions: Sequence[str] | None = None
@@ -117,7 +118,7 @@ class Trial:
         first, second = (_mean(values, times * (codes == code)) for code in self._present[:2])
         return first - second
 
-    def text_means(self, model: DualEncoder) -> Floats32:
+    def text_means(self, model: DualEncoder) -> Floats:
         """Return the mean vector of each concept, (concepts, dimension), of length 1."""
         return _means_of(model, [*self.concepts.values()])
 
@@ -199,7 +200,7 @@ class Trial:
         }
 
 
-def _means_of(model: DualEncoder, texts: Sequence[Sequence[str]]) -> Floats32:
+def _means_of(model: DualEncoder, texts: Sequence[Sequence[str]]) -> Floats:
     vectors = unit_vectors(model.embed_texts([text for some in texts for text in some]))
     ends = np.cumsum([*map(len, texts)])[:-1]
     return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))

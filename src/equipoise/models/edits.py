@@ -173,11 +173,13 @@ class LayerEdit:
     @property
     def site(self) -> Site:
         """The components that change."""
-        arrays = (
+        read, write, bias, thresholds = (
             np.asarray(rows, dtype=np.float32) if rows else None
             for rows in (self.read, self.write, self.bias, self.thresholds)
         )
-        return Site(self.layer, self.axis, self.units, self.side, self.first, *arrays)
+        return Site(
+            self.layer, self.axis, self.units, self.side, self.first, read, write, bias, thresholds
+        )  # fmt: skip
 
     def change(self, mode: Mode, torch: ModuleType) -> Callable[["Tensor"], "Tensor"]:
         """Return the function that changes the tensor of the site."""

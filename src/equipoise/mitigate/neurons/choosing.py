@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from equipoise.core import (
     Floats,
+    Floats32,
     GroupLabels,
     Groups,
     InputError,
@@ -20,7 +21,7 @@ from equipoise.mitigate.neurons.heads import decompose, record_heads
 from equipoise.mitigate.neurons.recording import Items, Recording, record_sites, record_units
 from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
 from equipoise.mitigate.trials import Trial, change_rows
-from equipoise.models.edits import MODES, LayerEdit, Mode, Site, UnitEdit, edited
+from equipoise.models.edits import MODES, LayerEdit, Mode, Row, Site, UnitEdit, edited
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model
 from equipoise.stats.intervals import percentile
@@ -331,20 +332,23 @@ def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> LayerEd
 def _change(
     site: Site, places: tuple[int, ...], sets: tuple[int, ...], mean: Floats, spread: Floats
 ) -> LayerEdit:
-    numbers = tuple(mean.tolist()), tuple(spread.tolist())
+    active = tuple(mean.tolist()), tuple(spread.tolist())
     if site.read is None:
-        return LayerEdit(site.layer, site.axis, places, sets, *numbers, site.side, site.first)
-    rows = [
-        () if array is None else tuple(map(tuple, array[[*places]].tolist()))
-        for array in (site.read, site.write)
-    ]
-    more = [
-        () if array is None else tuple(array[[*places]].tolist())
-        for array in (site.bias, site.thresholds)
-    ]
+        return LayerEdit(site.layer, site.axis, places, sets, *active, site.side, site.first)
+    directions = (_rows(site.read, places), _rows(site.write, places))
+    numbers = (_numbers(site.bias, places), _numbers(site.thresholds, places))
     return LayerEdit(
-        site.layer, site.axis, site.units, sets, *numbers, site.side, site.first, *rows, *more
-    )
+        site.layer, site.axis, site.units, sets, *active, site.side, site.first,
+        *directions, *numbers,
+    )  # fmt: skip
+
+
+def _rows(array: Floats32 | None, places: tuple[int, ...]) -> tuple[Row, ...]:
+    return () if array is None else tuple(map(tuple, array[[*places]].tolist()))
+
+
+def _numbers(array: Floats32 | None, places: tuple[int, ...]) -> Row:
+    return () if array is None else tuple(array[[*places]].tolist())
 
 
 def _whole(site: Site, group: int) -> LayerEdit:
@@ -394,7 +398,7 @@ def random_units(found: Found, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
 def _random_direction(site: Site, draw: np.random.Generator) -> LayerEdit:
     center = cast("Floats", site.center)
     direction = draw.standard_normal((1, len(center)))
-    direction /= np.linalg.norm(direction)
+    direction = (direction / np.linalg.norm(direction)).astype(np.float32)
     own = replace(site, read=direction, write=direction)
     return _change(own, (0,), (0,), direction @ center, np.ones(1))
 

@@ -1,11 +1,20 @@
 """Contributions of attention heads and MLPs to the image vectors of a CLIP."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from equipoise.core import Floats, Floats32, Groups, Integers, ModelError, encode, record
+from equipoise.core import (
+    AnyArray,
+    Floats,
+    Floats32,
+    Groups,
+    Integers32,
+    Labels,
+    ModelError,
+    encode,
+    record,
+)
 from equipoise.mitigate.neurons.recording import Recording, record_sites, recording_of
 from equipoise.models.edits import Insides, Site, insides
 from equipoise.models.images import Images
@@ -115,7 +124,7 @@ def decompose(model: Model, images: Images) -> Decomposition:
 
 
 def record_heads(
-    model: Model, images: Images, groups: Groups, *, within: Sequence[str] | None = None
+    model: Model, images: Images, groups: Groups, *, within: Labels | None = None
 ) -> Recording:
     """Record heads and MLPs along the directions in which they separate groups.
 
@@ -137,7 +146,7 @@ def record_heads(
         When the model is another one.
     """
     recorded = record_sites(model, images, head_sites(insides(model)))
-    strata = np.zeros(len(images), np.int64) if within is None else encode(within)[0]
+    strata = encode(["all"] * len(images) if within is None else within, what="within")[0]
     sites, values = [], []
     for site, outputs in zip(recorded.sites, _by_site(recorded), strict=True):
         means = _means(outputs, groups.codes, strata)
@@ -158,7 +167,7 @@ def _by_site(recorded: Recording) -> list[Floats]:
     ]
 
 
-def _means(values: Floats, codes: Integers, strata: Integers) -> Floats:
+def _means(values: Floats, codes: Integers32, strata: AnyArray) -> Floats:
     """Return the mean of each group that has images, (groups, units); strata count the same.
 
     Strata without one of the groups take no part, unless all lack one.
@@ -174,4 +183,4 @@ def _means(values: Floats, codes: Integers, strata: Integers) -> Floats:
     whole = ~np.isnan(table).any(axis=(0, 2))
     if not whole.any():
         return np.stack([values[codes == code].mean(axis=0) for code in present])
-    return table[:, whole].mean(axis=1)
+    return np.asarray(table[:, whole].mean(axis=1))
