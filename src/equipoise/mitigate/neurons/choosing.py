@@ -398,9 +398,9 @@ def random_units(found: Found, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
 def _random_direction(site: Site, draw: np.random.Generator) -> LayerEdit:
     center = cast("Floats", site.center)
     direction = draw.standard_normal((1, len(center)))
-    direction = (direction / np.linalg.norm(direction)).astype(np.float32)
-    own = replace(site, read=direction, write=direction)
-    return _change(own, (0,), (0,), direction @ center, np.ones(1))
+    unit = (direction / np.linalg.norm(direction)).astype(np.float32)
+    own = replace(site, read=unit, write=unit)
+    return _change(own, (0,), (0,), unit @ center, np.ones(1))
 
 
 def sweep_units(
