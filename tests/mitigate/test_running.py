@@ -119,7 +119,7 @@ def test_a_plan_loads_no_model(project, capsys):
         ("batch: 24", "bach: 24", "recipes.tuned.bach: unknown key. Allowed here: recipe, name"),
         ("output: mitigated", "", "output: required, and missing"),
         ("  ensemble:", "  a/b:", "expected a name that a folder can have, without slashes"),
-        ("  ensemble:", "  report:", "the report lies in a folder of this name"),
+        ("  ensemble:", "  report:", "something else lies in a folder of this name"),
         ("batch: 24", "batch: 1", "recipes.tuned.batch"),
     ],
 )  # fmt: skip

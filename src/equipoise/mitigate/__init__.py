@@ -13,6 +13,7 @@ from equipoise.mitigate.augmentation.faces import (
     regions_of_columns,
 )
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
+from equipoise.mitigate.generated import GeneratedTest
 from equipoise.mitigate.neurons.choosing import (
     Found,
     association_parts,
@@ -26,6 +27,7 @@ from equipoise.mitigate.neurons.choosing import (
 from equipoise.mitigate.neurons.heads import Decomposition, decompose
 from equipoise.mitigate.neurons.recording import Recording, read_dictionary, record_units
 from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
+from equipoise.mitigate.prompting import BalancedPrompts
 from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import (
@@ -42,11 +44,13 @@ from equipoise.mitigate.trials import Trial, compare_models
 from equipoise.models.edits import UnitEdit, edited, read_edit
 
 __all__ = [
+    "BalancedPrompts",
     "CascadeDetector",
     "Contrastive",
     "Decomposition",
     "Faces",
     "Found",
+    "GeneratedTest",
     "ImageSets",
     "MatchedPrompts",
     "MixedFaces",

@@ -3,32 +3,46 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeInt, field_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator
 
 from equipoise.audits.config import Mapped
-from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Table, among
+from equipoise.audits.config_fields import (
+    FilePath,
+    Guidance,
+    LoadConfig,
+    Name,
+    Section,
+    Table,
+    among,
+)
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.rankings.config import Prefixes
 from equipoise.audits.studies import STUDIES
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
+from equipoise.mitigate.prompting import BalancedPrompts
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.trained import Contrastive
 
 WITHHELD = "withheld.txt"
 """File of the output with a withheld subject in each line, as `where` of an audit reads it."""
 
+IMAGES = "images"
+"""Folder of the output that keeps generated images."""
+
 
 def _folder(value: str) -> str:
     if value.startswith(".") or any(character in value for character in "/\\:\0"):
         raise ValueError("expected a name that a folder can have, without slashes and colons")
-    if value in ("report", WITHHELD):
-        raise ValueError("the report lies in a folder of this name; choose another")
+    if value in ("report", IMAGES, WITHHELD):
+        raise ValueError("something else lies in a folder of this name; choose another")
     return value
 
 
 FolderName = Annotated[Name, AfterValidator(_folder)]
-AnyRecipe = Annotated[Contrastive | PromptEnsemble | MatchedPrompts, Field(discriminator="recipe")]
+AnyRecipe = Annotated[
+    Contrastive | PromptEnsemble | MatchedPrompts | BalancedPrompts, Field(discriminator="recipe")
+]
 
 
 class ImagesConfig(PicturesConfig):
@@ -75,6 +89,26 @@ class LabelsConfig(ImagesConfig):
     templates: Literal[tuple(TEMPLATES)] | Names = "plain"  # type: ignore[valid-type]
 
 
+class GenerationConfig(Section):
+    """How images of a generator are made, and what reads them.
+
+    Attributes
+    ----------
+    probe : str
+        A dual encoder, which tells subjects and values of attributes from images.
+    images : int
+        Of each prompt.
+    steps, guidance, negative_prompt
+        As of `Sampling`.
+    """
+
+    probe: Name
+    images: PositiveInt = 20
+    steps: PositiveInt = 50
+    guidance: Guidance = 7.5
+    negative_prompt: str | None = None
+
+
 class Config(LoadConfig):
     """Data, recipes and measures of a mitigation.
 
@@ -83,7 +117,9 @@ class Config(LoadConfig):
     study : str, optional
         Published study whose tables the report shows beside the changes.
     model : str
-        A dual encoder, as `load_model` takes it; a folder may be given relative to the file.
+        A dual encoder, as `load_model` takes it, or with `generation` a model that makes images; a
+        folder may be given relative to the file.
+    generation : GenerationConfig, optional
     floor : str, optional
         A model without the bias: how low numbers can be expected to fall.
     images : SetsConfig
@@ -103,6 +139,7 @@ class Config(LoadConfig):
 
     study: Name | None = None
     model: Name
+    generation: GenerationConfig | None = None
     floor: Name | None = None
     images: SetsConfig
     prompts: PromptsConfig = PromptsConfig()
@@ -125,6 +162,13 @@ class Config(LoadConfig):
 
     def _check(self) -> None:
         among("study", self.study, STUDIES)
+        makes_images = self.generation is not None
+        for name, recipe in self.recipes.items():
+            if recipe.makes_images != makes_images:
+                other = "no 'generation'" if makes_images else "'generation'"
+                raise ValueError(f"recipes.{name}: {recipe.recipe} needs {other} in the config")
+        if makes_images and (self.zero_shot or self.retrieval):
+            raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
         for name, recipe in self.recipes.items():
             if isinstance(recipe, MatchedPrompts) and (
                 problem := recipe.problem(self.images.attributes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,16 @@ class Test:
         """Return the same with the counterfactual sets of some subjects alone."""
         return replace(self, images=self.images.of(subjects))
 
+    def measure(
+        self,
+        model: DualEncoder,
+        *,
+        only: Collection[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Measured:
+        """Return `measure` of a model."""
+        return measure(model, self, only=only, progress=progress)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -173,18 +183,20 @@ class Measured:
         By measure and attribute, a number for each subject: 0 or above, lower is better.
     utility : mapping of (str, str) to mapping of str to float
         By measure and data set, a number for each image or query, by its name: higher is better.
+    chance : mapping
+        Levels of `bias` that chance alone gives, where these are known.
     """
 
     bias: Numbers
     utility: Numbers
+    chance: Numbers = field(default_factory=dict)
 
     def joined(self, other: Measured) -> Measured:
         """Return this together with the measures of other subjects."""
-        bias, utility = (
+        return Measured(*(
             {key: {**one.get(key, {}), **two.get(key, {})} for key in {**one, **two}}
-            for one, two in ((self.bias, other.bias), (self.utility, other.utility))
-        )
-        return Measured(bias, utility)
+            for one, two in zip(vars(self).values(), vars(other).values(), strict=True)
+        ))  # fmt: skip
 
 
 def measure(
@@ -508,7 +520,7 @@ def assess(
                     recipe=recipe, role=role, measure=key[0], about=key[1],
                     **vars(paired(*numbers, seed=seed)),
                 )  # fmt: skip
-                if least is not None:
+                if least:
                     numbers.append([least[key][unit] for unit in units])
                     row = replace(row, floor=sum(numbers[2]) / len(units))
                     if role == "bias":
@@ -578,9 +590,13 @@ def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
         f"{sum(row.open for row in biases)} may have fallen halfway, {shown - fell} rose, and "
         f"{near} were not clear of the floor before"
     )
-    accuracy = [row.difference for row in utilities if row.measure == ACCURACY]
-    recall = [row.difference for row in utilities if row.measure != ACCURACY]
-    for name, changes in (("accuracy", accuracy), ("recall", recall)):
-        worst = f"{number(100 * min(changes), 1)} points" if changes else "not measured"
+    changes: dict[str, list[float]] = {"accuracy": [], "recall": []}
+    for row in utilities:
+        name = "recall" if "recall" in row.measure else named(row.measure).split()[-1]
+        changes.setdefault(name, []).append(row.difference)
+    if len(changes) > 2:
+        del changes["recall"]
+    for name, own in changes.items():
+        worst = f"{number(100 * min(own), 1)} points" if own else "not measured"
         text += f". Worst change in {name}: {worst}"
     return text

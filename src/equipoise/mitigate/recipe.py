@@ -11,7 +11,7 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import PositiveInt
 
@@ -22,35 +22,41 @@ from equipoise.core.types import Json
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
-from equipoise.mitigate.trainable import RECORD, Trainable, trainable
-from equipoise.models import load_model, runtimes
+from equipoise.mitigate.trainable import RECORD
+from equipoise.models import runtimes
+from equipoise.models.generators import ImageGenerator
 from equipoise.models.images import Images
-from equipoise.models.protocols import DualEncoder
-from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
+from equipoise.models.protocols import DualEncoder, Model
+from equipoise.models.registry import Options, find_adapter
+from equipoise.models.wrapped import SETTINGS, Changes, save_wrapped
 
 Names = Some[Name]
+AnyModel = DualEncoder | ImageGenerator
+ModelT = TypeVar("ModelT", bound=AnyModel)
 
 
 class Recipe(Section, ABC):
-    """A way to lower a disparity of a dual encoder; its fields are its settings."""
+    """A way to lower a disparity of a model; its fields are its settings."""
 
+    makes_images: ClassVar[bool] = False
+    """Whether the model is a generator, and no dual encoder."""
     recipe: str
     name: str
 
     def fit(
         self,
-        base: DualEncoder,
+        base: ModelT,
         training: Training,
         out: Path,
         *,
         seed: int = 0,
         progress: Progress | None = None,
-    ) -> DualEncoder:
+    ) -> ModelT:
         """Learn from the training subjects and write a model with a key of its own.
 
         Parameters
         ----------
-        base : DualEncoder
+        base : DualEncoder or ImageGenerator
             Not changed.
         training : Training
         out : Path
@@ -60,7 +66,7 @@ class Recipe(Section, ABC):
 
         Returns
         -------
-        DualEncoder
+        DualEncoder or ImageGenerator
             Loaded from `out`; `info.name` loads it again.
 
         Raises
@@ -74,20 +80,18 @@ class Recipe(Section, ABC):
             When the model cannot be trained, or the loss is not finite.
         """
         info = base.info
-        prefix = self._write(base, training, out, seed, progress)
-        model: DualEncoder = load_model(
-            f"{prefix}:{out}",
-            device=info.device,
-            dtype=info.dtype,
-            backend="auto" if info.backend == "torch" else info.backend,
-            trust_remote_code=True,
-        )
+        name = f"{self._write(base, training, out, seed, progress)}:{out}"
+        options = Options(name, info.device, info.dtype, trust_remote_code=True)
+        if info.backend != "torch":
+            options = replace(options, backend=info.backend)
+        adapter, folder = find_adapter(name, makes_images=self.makes_images)
+        model: ModelT = adapter.load(folder, options)
         return model
 
     @abstractmethod
     def _write(
         self,
-        base: DualEncoder,
+        base: AnyModel,
         training: Training,
         out: Path,
         seed: int,
@@ -97,11 +101,11 @@ class Recipe(Section, ABC):
 
 
 class WrappedRecipe(Recipe):
-    """A recipe that trains no weights: it changes the vectors of a model on their way out."""
+    """A recipe that trains no weights: it changes texts or vectors around a model."""
 
     def _write(
         self,
-        base: DualEncoder,
+        base: AnyModel,
         training: Training,
         out: Path,
         seed: int,
@@ -111,7 +115,7 @@ class WrappedRecipe(Recipe):
         if not has_model(out, record):
             refuse_occupied(out)
             wrapping = self._wrapping(base, training, progress)
-            wrapping = replace(wrapping, record={**record, **wrapping.record})
+            wrapping = wrapping.recorded(record)
             with new_run(out) as partial:
                 save_wrapped(partial, base.info, wrapping, at=out)
         return "equipoise"
@@ -120,15 +124,13 @@ class WrappedRecipe(Recipe):
         return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
 
     @abstractmethod
-    def _wrapping(
-        self, base: DualEncoder, training: Training, progress: Progress | None
-    ) -> Wrapping:
-        """Return what is done to the vectors of the base, with what the record says of it."""
+    def _wrapping(self, base: Any, training: Training, progress: Progress | None) -> Changes:
+        """Return what is changed around the base, with what the record says of it."""
 
 
 def record_of(
     recipe: Recipe,
-    base: DualEncoder,
+    base: Model,
     seed: int,
     inputs: Mapping[str, Json],
     torch: "ModuleType | None" = None,
@@ -238,6 +240,21 @@ class State:
     losses: list[tuple[int, float]] = field(default_factory=list)
 
 
+class Trained(Protocol):
+    """What a recipe trains."""
+
+    @property
+    def torch(self) -> ModuleType:
+        """The library."""
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of the name that loads a folder that `save` wrote."""
+
+    def save(self, folder: Path, record: Mapping[str, Json]) -> None:
+        """Write a folder that loads by its name, with the record of the model."""
+
+
 class TrainedRecipe(Recipe):
     """A recipe that trains weights.
 
@@ -251,14 +268,13 @@ class TrainedRecipe(Recipe):
 
     def _write(
         self,
-        base: DualEncoder,
+        base: AnyModel,
         training: Training,
         out: Path,
         seed: int,
         progress: Progress | None,
     ) -> str:
-        subject = trainable(base, self.dtype)
-        plan = self._plan(subject, training, seed)
+        subject, plan = self._begin(base, training, seed)
         record = record_of(self, base, seed, self._inputs(training), subject.torch)
         folder = out.with_name(f"{out.name}.training")
         if not has_model(out, record):
@@ -286,7 +302,7 @@ class TrainedRecipe(Recipe):
         }
 
     @abstractmethod
-    def _plan(self, subject: Trainable, training: Training, seed: int) -> Plan:
+    def _begin(self, base: Any, training: Training, seed: int) -> tuple[Trained, Plan]:
         """Return what is trained, and how."""
 
 

@@ -4,17 +4,20 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError, Progress
 from equipoise.core.types import Json
-from equipoise.mitigate.config import WITHHELD, Config
+from equipoise.core.wording import number
+from equipoise.mitigate.config import IMAGES, WITHHELD, Config
+from equipoise.mitigate.generated import GeneratedTest
 from equipoise.mitigate.loading import Loaded, check_images, load
 from equipoise.mitigate.measuring import (
     ALPHA,
@@ -26,13 +29,13 @@ from equipoise.mitigate.measuring import (
     Row,
     Test,
     assess,
-    measure,
     named,
     outcomes,
 )
-from equipoise.mitigate.recipe import Recipe
+from equipoise.mitigate.recipe import AnyModel, Recipe
 from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
 from equipoise.mitigate.trained import Contrastive
+from equipoise.models import Sampling, load_generator
 from equipoise.models.protocols import DualEncoder
 
 
@@ -53,6 +56,8 @@ class Assessment:
         Time to fit, by recipe, over all folds.
     models : mapping of str to str
         Name of the model that a recipe wrote; empty of a cross-fit.
+    errors : mapping of str to float
+        Share of labelled images that the probe of a generator reads wrong, by attribute.
     """
 
     rows: tuple[Row, ...]
@@ -63,16 +68,17 @@ class Assessment:
     floor: Measured | None
     seconds: Mapping[str, float]
     models: Mapping[str, str]
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 def cross_fit(  # noqa: PLR0913 - models, data, and how
-    base: DualEncoder,
+    base: AnyModel,
     recipes: Sequence[Recipe],
     texts: Mapping[str, SubjectTexts],
     images: ImageSets,
-    test: Test,
+    test: Test | GeneratedTest,
     *,
-    floor: DualEncoder | None = None,
+    floor: AnyModel | None = None,
     count: int = 4,
     seed: int = 0,
     progress: Progress | None = None,
@@ -81,15 +87,15 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
 
     Parameters
     ----------
-    base : DualEncoder
+    base : DualEncoder or ImageGenerator
     recipes : sequence of Recipe
         All of them are reported, whatever they do: none is chosen on withheld subjects.
     texts : mapping of str to SubjectTexts
         Of every subject.
     images : ImageSets
         To learn from. They share no image with `test`.
-    test : Test
-    floor : DualEncoder, optional
+    test : Test or GeneratedTest
+    floor : DualEncoder or ImageGenerator, optional
         A model without the bias: how low the numbers can be expected to fall.
     count : int
         Folds.
@@ -129,11 +135,11 @@ class _Job:
 
 
 def _assessed(
-    base: DualEncoder,
-    floor: DualEncoder | None,
+    base: Any,
+    floor: Any,
     recipes: Mapping[str, Recipe],
     jobs: Sequence[_Job],
-    test: Test,
+    test: Test | GeneratedTest,
     seed: int,
     progress: Progress | None,
 ) -> Assessment:
@@ -145,17 +151,20 @@ def _assessed(
             model = recipe.fit(base, job.training, job.out / name, seed=seed, progress=progress)
             seconds[name] += perf_counter() - began
             models[name] = model.info.name
-            own = measure(model, test, only=job.only, progress=progress)
+            own = test.measure(model, only=job.only, progress=progress)
             after[name] = after[name].joined(own)
 
-    def whole(model: DualEncoder) -> Measured:
-        parts = (measure(model, test, only=job.only, progress=progress) for job in jobs)
+    def whole(model: Any) -> Measured:
+        parts = (test.measure(model, only=job.only, progress=progress) for job in jobs)
         return reduce(Measured.joined, parts)
 
     before, lowest = whole(base), None if floor is None else whole(floor)
+    if lowest is None and before.chance:
+        lowest = Measured(before.chance, {})
     rows = assess(before, after, lowest, seed=seed)
     splits = tuple(job.split for job in jobs)
-    return Assessment(rows, outcomes(rows), splits, before, after, lowest, seconds, models)
+    errors = test.errors() if isinstance(test, GeneratedTest) else {}
+    return Assessment(rows, outcomes(rows), splits, before, after, lowest, seconds, models, errors)
 
 
 def run(
@@ -182,21 +191,33 @@ def run(
         When something lies where a model is to be.
     """
     check_images(loaded.test, progress)
-    encoder, floor = _opened(config, base), None
+    own, out = config.generation, base / config.output
+    model, floor = _opened(config, base, makes_images=own is not None), None
     if config.floor is not None:
-        other = config.model_copy(update={"model": config.floor, "revision": None})
-        floor = _opened(other, base)
-    out = base / config.output
+        floor = _opened(_naming(config, config.floor), base, makes_images=own is not None)
     out.mkdir(parents=True, exist_ok=True)
     subjects = "".join(f"{subject}\n" for subject in loaded.split.withheld)
     (out / WITHHELD).write_text(subjects, encoding="utf-8")
+    test: Test | GeneratedTest = loaded.test
+    if own is not None:
+        sampling = Sampling(own.steps, own.guidance, own.negative_prompt)
+        probe = _opened(_naming(config, own.probe), base)
+        images, texts = loaded.test.images, loaded.test.texts
+        test = GeneratedTest(images, texts, probe, sampling, own.images, out / IMAGES, config.seed)
     job = _Job(loaded.split, loaded.training, out)
-    test = loaded.test.of(loaded.split.withheld)
-    return _assessed(encoder, floor, config.recipes, [job], test, config.seed, progress)
+    test = test.of(loaded.split.withheld)
+    return _assessed(model, floor, config.recipes, [job], test, config.seed, progress)
 
 
-def _opened(config: Config, base: Path) -> DualEncoder:
-    model = config.options(ExtractionConfig()).load(config.located(base))
+def _naming(config: Config, name: str) -> Config:
+    return config.model_copy(update={"model": name, "revision": None})
+
+
+def _opened(config: Config, base: Path, *, makes_images: bool = False) -> Any:
+    options, name = config.options(ExtractionConfig()), config.located(base)
+    if makes_images:
+        return load_generator(name, **{k: v for k, v in vars(options).items() if k != "backend"})
+    model = options.load(name)
     if not isinstance(model, DualEncoder):
         raise ModelError(
             f"{config.model} is no dual encoder. To do: name one, such as "
@@ -309,9 +330,20 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
     """Return the limitations that a reader must know."""
     withheld, folds = sum(len(split.withheld) for split in assessment.splits), assessment.splits
     floor = "the level of a model without the bias"
-    if assessment.floor is None:
+    if assessment.before.chance:
+        floor = "the level of as many images with values in equal shares, unless a model was given"
+    elif assessment.floor is None:
         floor = "0, which trained models do not reach: no model without the bias was given"
+    probe = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in assessment.errors.items())
     notes = (
+        *(
+            (
+                "A probe reads what generated images show, and shares are not corrected for its "
+                f"errors. On labelled images it is wrong about {probe}.",
+            )
+            if probe
+            else ()
+        ),
         f"Disparities are those of {withheld} subjects, withheld in {len(folds)} parts while the "
         f"recipes learned from the others. The floor is {floor}. Every recipe is shown.",
         f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "

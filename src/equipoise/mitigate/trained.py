@@ -11,7 +11,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from equipoise.core import InputError, Integers, Positions
 from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
 from equipoise.mitigate.sets import ImageSets, Training
-from equipoise.mitigate.trainable import Towers, Trainable
+from equipoise.mitigate.trainable import Towers, Trainable, trainable
+from equipoise.models.protocols import DualEncoder
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Contrastive(TrainedRecipe):
     towers: Towers = "both"
     looks: PositiveInt = 4
 
-    def _plan(self, subject: Trainable, training: Training, seed: int) -> Plan:
+    def _begin(self, base: DualEncoder, training: Training, seed: int) -> tuple[Trainable, Plan]:
+        subject = trainable(base, self.dtype)
         images = training.known_images(self.name, watched=False)
         sets = [*images.by_set().values()]
         largest = max(map(len, sets))
@@ -83,7 +85,7 @@ class Contrastive(TrainedRecipe):
                 for rows in _packed([*watched.by_set().values()], self.batch)
             )
 
-        return Plan(
+        return subject, Plan(
             subject.weights(self.towers), self.epochs * in_epoch, self.learning_rate, look, loss,
             validation if watched else None,
         )  # fmt: skip

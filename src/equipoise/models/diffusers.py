@@ -23,6 +23,7 @@ from equipoise.models.towers import tower_info
 
 if TYPE_CHECKING:
     from diffusers import DiffusionPipeline
+    from torch import Tensor
 
 INDEX = "model_index.json"
 _WEIGHTS = ("model", "diffusion_pytorch_model")
@@ -187,14 +188,65 @@ class DiffusersGenerator:
             When the pipeline fails, would cut a text, or gives numbers that are no image.
         """
         self.check_prompts(prompts, sampling)
+        return self._batched([*zip(prompts, seeds, strict=True)], sampling)
+
+    def _batched(self, items: Sequence[Any], sampling: Sampling) -> list[Image | None]:
         room = self.room(sampling)
         batches = self._batches.setdefault(room, self.placement.batches(room))
         with self._translated():
-            parts = batches.map(
-                lambda rows: self._made(sampling, *zip(*rows, strict=True)),
-                [*zip(prompts, seeds, strict=True)],
-            )
+            parts = batches.map(lambda rows: self._made(sampling, *zip(*rows, strict=True)), items)
         return [image for part in parts for image in part]
+
+    def embed_prompts(self, prompts: Sequence[str]) -> "Tensor":
+        """Return what a Stable Diffusion attends to of prompts, (n, tokens, dimension)."""
+        self.check_prompts(prompts, Sampling())
+        with self.placement.torch.no_grad():
+            embedded: Tensor = self.pipeline.encode_prompt(
+                [*prompts], self.placement.device, 1, do_classifier_free_guidance=False
+            )[0]
+        return embedded
+
+    def generate_from(
+        self,
+        embedded: "Tensor",
+        prompts: Sequence[str],
+        *,
+        seeds: Sequence[int],
+        sampling: Sampling,
+    ) -> list[Image | None]:
+        """Make images of embeddings as `generate` does; messages name the prompts."""
+        return self._batched([*zip(prompts, seeds, embedded, strict=True)], sampling)
+
+    def differentiable(
+        self, embedded: "Tensor", *, seeds: Sequence[int], sampling: Sampling, last: int
+    ) -> "Tensor":
+        """Return images of embeddings with gradients through the last denoising steps.
+
+        Returns
+        -------
+        tensor of float, shape (n, 3, height, width)
+            In [0, 1].
+        """
+        pipeline = self.pipeline
+        for part in (pipeline.unet, pipeline.vae):
+            part.requires_grad_(requires_grad=False)
+
+        def cut(_: Any, step: int, __: Any, tensors: dict[str, "Tensor"]) -> dict[str, "Tensor"]:
+            early = step < sampling.steps - last
+            return {"latents": tensors["latents"].detach()} if early else {}
+
+        with quiet(diffusers()), self._translated():
+            # Without the decorator that turns gradients off.
+            images: Tensor = inspect.unwrap(type(pipeline).__call__)(
+                pipeline,
+                prompt_embeds=embedded,
+                num_inference_steps=sampling.steps,
+                guidance_scale=sampling.guidance,
+                generator=[self.placement.torch.Generator().manual_seed(seed) for seed in seeds],
+                callback_on_step_end=cut,
+                output_type="pt",
+            ).images
+        return images
 
     def check_control(self) -> None:
         """Refuse a pipeline whose attention cannot be shared; see `ControlledGenerator`."""
@@ -278,10 +330,13 @@ class DiffusersGenerator:
         sampling: Sampling,
         prompts: Sequence[str],
         seeds: Sequence[int],
+        embedded: "Sequence[Tensor] | None" = None,
         **control: Any,
     ) -> list[Image | None]:
         torch, away = self.placement.torch, sampling.negative_prompt
         settings: dict[str, Any] = {
+            "prompt": [*prompts] if embedded is None else None,
+            "prompt_embeds": None if embedded is None else torch.stack([*embedded]),
             "num_inference_steps": sampling.steps,
             "guidance_scale": sampling.guidance,
             "negative_prompt": None if away is None else [away] * len(prompts),
@@ -297,7 +352,7 @@ class DiffusersGenerator:
             )
         noise = [torch.Generator().manual_seed(seed) for seed in seeds]
         with quiet(diffusers()):
-            found = self.pipeline([*prompts], generator=noise, output_type="np", **settings)
+            found = self.pipeline(generator=noise, output_type="np", **settings)
         values = np.asarray(found.images, dtype=np.float32)
         wrong = np.flatnonzero(~np.isfinite(values).all(axis=(1, 2, 3)))
         if len(wrong):

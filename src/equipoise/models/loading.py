@@ -18,6 +18,7 @@ for _module in (
     "edits",
     "wrapped",
     "diffusers",
+    "balanced",
 ):
     import_module(f"equipoise.models.{_module}")
 
@@ -98,7 +99,7 @@ def load_generator(
     ----------
     name : str
         ``diffusers:`` and a hub id or a folder that `save_pretrained` wrote; ``python:`` and
-        module:factory.
+        module:factory; ``equipoise:`` and a folder that a recipe of `equipoise.mitigate` wrote.
     device, dtype, revision, allow_pickle, trust_remote_code
         As in `load_model`.
 

@@ -151,7 +151,7 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
     return known[prefix], rest
 
 
-def load_nested(name: str, options: Options, **changes: Any) -> Any:
+def load_nested(name: str, options: Options, *, makes_images: bool = False, **changes: Any) -> Any:
     """Load the model that a file names, for the model that the file describes.
 
     Raises
@@ -159,7 +159,7 @@ def load_nested(name: str, options: Options, **changes: Any) -> Any:
     ModelError
         When the inner model is Python code and `options` do not trust it, or cannot be loaded.
     """
-    found, rest = find_adapter(name)
+    found, rest = find_adapter(name, makes_images=makes_images)
     if found.runs_code and not options.trust_remote_code:
         raise ModelError(
             f"{options.name} runs {name}, which is Python code. To do: if you trust where the "

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -111,8 +112,35 @@ SETTINGS, MATCHING = "equipoise_model.json", "matching.safetensors"
 FORMAT = 3
 
 
+@dataclass(frozen=True, kw_only=True)
+class Changes(ABC):
+    """What an ``equipoise:`` folder holds beside the name of a model.
+
+    Attributes
+    ----------
+    record : mapping
+        How it came about, for whoever reads the folder.
+    """
+
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    @abstractmethod
+    def facts(self) -> Mapping[str, Json]:
+        """All that decides an output but the numbers, as JSON takes it."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Mapping[str, dict[str, Floats32]]:
+        """The numbers, by file and name."""
+
+    def recorded(self, record: Mapping[str, Json]) -> Self:
+        """Return the same with more in its record."""
+        return replace(self, record={**record, **self.record})
+
+
 @dataclass(frozen=True)
-class Wrapping:
+class Wrapping(Changes):
     """What is done to the vectors of a model.
 
     Attributes
@@ -121,13 +149,10 @@ class Wrapping:
         Texts whose vector is the mean of those of several captions.
     matching : Matching, optional
         What becomes of all vectors in the end.
-    record : mapping
-        How it came about, for whoever reads the folder.
     """
 
     ensemble: Ensemble | None = None
     matching: Matching | None = None
-    record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, Json]:
@@ -136,6 +161,11 @@ class Wrapping:
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
             "matching": None if self.matching is None else self.matching.facts,
         }
+
+    @property
+    def arrays(self) -> dict[str, dict[str, Floats32]]:
+        """The numbers, by file and name."""
+        return {} if self.matching is None else {MATCHING: self.matching.numbers}
 
 
 @dataclass(frozen=True)
@@ -164,9 +194,9 @@ class WrappedEncoder:
 
 
 def save_wrapped(
-    folder: Path, base: ModelInfo, wrapping: Wrapping, *, at: Path | None = None
+    folder: Path, base: ModelInfo, wrapping: Changes, *, at: Path | None = None
 ) -> None:
-    """Write what `load_model("equipoise:folder")` opens.
+    """Write what ``equipoise:folder`` names as a model.
 
     Parameters
     ----------
@@ -174,7 +204,7 @@ def save_wrapped(
         There, and empty.
     base : ModelInfo
         Of the model to wrap. A folder or file is named relative to `at`.
-    wrapping : Wrapping
+    wrapping : Wrapping or Balance
     at : Path, optional
         Where the folder will lie in the end; `folder` unless given.
     """
@@ -185,10 +215,10 @@ def save_wrapped(
         **wrapping.facts,
         "record": dict(wrapping.record),
     }
-    if wrapping.matching is not None:
+    for name, numbers in wrapping.arrays.items():
         from safetensors.numpy import save_file
 
-        save_file(wrapping.matching.numbers, folder / MATCHING)
+        save_file(numbers, folder / name)
     write_settings(folder / SETTINGS, settings)
 
 
@@ -209,43 +239,75 @@ def load(target: str, options: Options) -> WrappedEncoder:
         If the folder is none of these, or the model inside is missing, another one than was
         wrapped, or made by code that is not trusted.
     """
-    without_revision(target, options)
-    folder = Path(target).expanduser()
-    try:
-        settings = TypeAdapter(Settings).validate_json((folder / SETTINGS).read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
-    base = _base(settings, folder, options)
-    try:
-        wrapping = _wrapping(settings, folder, base.info.dimension or 0)
-    except Exception as error:
-        raise ModelError(f"{target} cannot be read: {error}.") from error
-    files = digests(path for path in (folder / SETTINGS, folder / MATCHING) if path.is_file())
-    kept = {MATCHING: files[MATCHING]} if MATCHING in files else {}
-    matching, dimension, scale = wrapping.matching, base.info.dimension, base.info.scale
+    base, wrapping, info = open_wrapped(target, options, Settings, _wrapping)
+    matching = wrapping.matching
     if matching is not None:
         # Without a scale of its own it is told what makes its cosines those of the model inside.
-        dimension, scale = matching.dimension, (scale or 1.0) * matching.stretch
-    info = replace(
-        base.info,
-        name=options.name,
-        dimension=dimension,
-        scale=scale,
-        weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
-        files={**base.info.files, **files},
-        revision=None,
-        preprocessing={**base.info.preprocessing, "wrapping": wrapping.facts},
-    )
+        scale = (info.scale or 1.0) * matching.stretch
+        info = replace(info, dimension=matching.dimension, scale=scale)
     return WrappedEncoder(info, base, wrapping)
 
 
-def _base(settings: Settings, folder: Path, options: Options) -> Any:
+SettingsT = TypeVar("SettingsT", bound="Base")
+ChangesT = TypeVar("ChangesT", bound=Changes)
+
+
+def open_wrapped(
+    target: str,
+    options: Options,
+    form: type[SettingsT],
+    read: Callable[[SettingsT, Path, int], ChangesT],
+    *,
+    makes_images: bool = False,
+) -> tuple[Any, ChangesT, ModelInfo]:
+    """Return the model inside a folder, what is changed of it, and facts of both together.
+
+    Parameters
+    ----------
+    target, options
+        As of an adapter.
+    form : type
+        Of the settings.
+    read : callable
+        From settings, the folder and the length of a vector to the changes.
+    makes_images : bool
+        Whether the model inside makes images.
+
+    Raises
+    ------
+    ModelError
+        See `load`.
+    """
+    without_revision(target, options)
+    folder = Path(target).expanduser()
+    try:
+        settings = TypeAdapter(form).validate_json((folder / SETTINGS).read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
+    base = _base(settings, folder, options, makes_images=makes_images)
+    try:
+        changes = read(settings, folder, base.info.dimension or 0)
+    except Exception as error:
+        raise ModelError(f"{target} cannot be read: {error}.") from error
+    kept = digests(folder / name for name in changes.arrays)
+    info = replace(
+        base.info,
+        name=options.name,
+        weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
+        files={**base.info.files, **digests([folder / SETTINGS]), **kept},
+        revision=None,
+        preprocessing={**base.info.preprocessing, "wrapping": changes.facts},
+    )
+    return base, changes, info
+
+
+def _base(settings: Base, folder: Path, options: Options, *, makes_images: bool) -> Any:
     name = absolute(settings.base, folder)
     try:
-        base = load_nested(name, options)
+        base = load_nested(name, options, makes_images=makes_images)
     except ModelError as error:
         raise ModelError(f"{options.name} wraps {name}, which is not loaded: {error}") from error
-    if not isinstance(base, DualEncoder):
+    if not (makes_images or isinstance(base, DualEncoder)):
         raise ModelError(f"{options.name} wraps {name}, which is no dual encoder.")
     if base.info.weights_sha256 != settings.base_weights_sha256:
         raise ModelError(
@@ -261,7 +323,7 @@ def _wrapping(settings: Settings, folder: Path, dimension: int) -> Wrapping:
         from safetensors.numpy import load_file
 
         matching = Matching.of(settings.matching, load_file(folder / MATCHING), dimension)
-    return Wrapping(settings.ensemble, matching, settings.record)
+    return Wrapping(settings.ensemble, matching, record=settings.record)
 
 
 NUMBERS = ("gate", "offset", "directions")
@@ -299,15 +361,21 @@ class _Facts:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the file of settings holds."""
+class Base:
+    """What every file of settings holds."""
 
     format: Literal[3]
     base: str
     base_weights_sha256: str
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings(Base):
+    """What the file of settings of a dual encoder holds."""
+
     ensemble: Ensemble | None
     matching: _Facts | None
-    record: dict[str, Any]
 
 
 @record
