@@ -134,7 +134,8 @@ def project(tmp_path):
 def test_the_command_mitigates_a_generator(project, capsys):
     assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert next(row["reaches"] for row in told["rows"] if row["about"] == "hue")
+    hue = next(row for row in told["rows"] if row["about"] == "hue")
+    assert hue["after"] < 0.3 < 0.6 < hue["before"]
     assert {row["measure"] for row in told["rows"] if row["role"] == "utility"} == {
         "accuracy", "prompt_similarity", "image_precision",
     }  # fmt: skip
