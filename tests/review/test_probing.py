@@ -121,6 +121,12 @@ def test_embeddings_come_from_the_model_of_the_run(called):
     called("--embeddings", "theirs:nothing", code=2)
 
 
+def test_a_probe_without_human_labels_says_so(run, capsys):
+    probe = ("--medium", "python:context_models:medium_probe")
+    assert command(["causes", str(run), "--subject", "cup", *probe]) == 0
+    assert "--question medium" in capsys.readouterr().out
+
+
 def test_human_labels_correct_the_probe_of_media(called, run, kitchen):
     rng = np.random.default_rng(5)
     chosen = rng.choice(N, 250, replace=False)

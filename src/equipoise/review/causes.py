@@ -20,7 +20,6 @@ from equipoise.core import (
     Finding,
     Floats,
     Integers,
-    Objects,
     Progress,
     RunError,
     record,
@@ -28,8 +27,15 @@ from equipoise.core import (
 from equipoise.core.files import read_table as read_parquet
 from equipoise.core.files import table_bytes
 from equipoise.core.types import Json
-from equipoise.data import hall_boxes, hall_captions, synset_text
-from equipoise.data.tables import as_numbers, as_text, is_numbers, open_table, spells_numbers
+from equipoise.data import hall_boxes, synset_text
+from equipoise.data.tables import (
+    as_numbers,
+    as_text,
+    is_numbers,
+    open_table,
+    read_table,
+    spells_numbers,
+)  # fmt: skip
 from equipoise.evidence import LABELS, Pictures, concept_scores, decode, keep_labels
 from equipoise.evidence.examples import CORNERS
 from equipoise.evidence.pictures import picture_facts
@@ -42,7 +48,7 @@ from equipoise.review.coding import code_table, subject_of
 from equipoise.review.disparities import Disparity
 from equipoise.review.examples import VALUES
 from equipoise.review.labels import consensus, read_labels
-from equipoise.review.probing import MEDIUM, Probe, Values, lost_without_objects
+from equipoise.review.probing import MEDIUM, Probe, Read, lost_without_objects
 from equipoise.review.questions import UNSURE
 from equipoise.review.results import Row
 from equipoise.review.sampling import drawn_strata, read_draws
@@ -64,7 +70,7 @@ _NEAREST, _AT_ONCE = 10, 512
 _MOST_VALUES, _FEW = 30, 8
 PEOPLE = frozenset({
     *map(synset_text, chain(*dict(hall_boxes().groups).values())),
-    *chain(*dict(hall_captions().groups).values()), "person", "people", "child",
+    "person", "people", "child", "boy",
 })  # fmt: skip
 """Labels of boxes that show a person."""
 
@@ -123,7 +129,7 @@ class Candidates:
 
     Attributes
     ----------
-    values : mapping of str to ndarray, shape (n,)
+    values : mapping of str to polars.Series, shape (n,)
     how : mapping of str to "reweight" or "remove"
     weights : mapping of str to ndarray, shape (n,)
         Of causes that a sample of the images has.
@@ -135,7 +141,7 @@ class Candidates:
         Of WordNet, see `read_senses`.
     """
 
-    values: dict[str, Values] = field(default_factory=dict)
+    values: dict[str, pl.Series] = field(default_factory=dict)
     how: dict[str, How] = field(default_factory=dict)
     weights: dict[str, Floats] = field(default_factory=dict)
     details: dict[str, list[Row]] = field(default_factory=dict)
@@ -175,7 +181,8 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
         media = values[name] = probe.media(sources.medium)
         found.details[name] = probe.corrected_media(media, sources.seed)
     if sources.mask:
-        hidden = values[HIDDEN] = probe.without_objects(probe.boxes(columns))
+        hidden = probe.without_objects(probe.boxes(columns))
+        values[HIDDEN] = pl.Series(hidden, nan_to_null=True)
         lost = lost_without_objects(disparity, hidden, Bootstrap(), sources.seed)
         found.details[HIDDEN] = [*lost]
     if not values:
@@ -191,7 +198,7 @@ def subjects_of(run: Path) -> list[str]:
     return sorted({one.subject for one in read(run).findings if one.by_group and one.subject})
 
 
-def _columns(probe: Probe, sources: Sources) -> dict[str, Callable[[], Values]]:
+def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
     """Return the columns that causes may be, to be read one by one."""
     if sources.table is not None:
         table, key = open_table(sources.table), sources.id
@@ -207,40 +214,33 @@ def _columns(probe: Probe, sources: Sources) -> dict[str, Callable[[], Values]]:
         table = open_table(source.table, encoding=source.encoding, delimiter=source.delimiter)
         key = source.id
 
-    def read_column(name: str) -> Values:
+    def read_column(name: str) -> pl.Series:
         found = table.read((key, name))
-        names, column = as_text(found[key], table.name, key), found[name]
-        if is_numbers(column.type) or spells_numbers(column):
-            return probe.disparity.numbers(names, as_numbers(column, table.name, name))
-        return probe.disparity.texts(names, as_text(column, table.name, name))
+        column = found[name]
+        read = as_numbers if is_numbers(column.type) or spells_numbers(column) else as_text
+        names = as_text(found[key], table.name, key)
+        return probe.disparity.joined(names, read(column, table.name, name))
 
     return {name: lambda name=name: read_column(name) for name in table.names if name != key}  # type: ignore[misc]
 
 
-def _by_meaning(values: Mapping[str, Values], senses: pl.DataFrame) -> dict[str, Values]:
+def _by_meaning(values: Mapping[str, pl.Series], senses: pl.DataFrame) -> dict[str, pl.Series]:
     """Return the meanings of the class that columns with its variants have."""
-    found = {name: meanings(_texts(one), senses) for name, one in values.items()}
-    return {
-        f"meaning by {name}": np.array(one.to_list(), dtype=object)
-        for name, one in found.items()
-        if one.filter(one != UNCLEAR).len()
-    }
+    found = {f"meaning by {name}": meanings(_texts(one), senses) for name, one in values.items()}
+    return {name: one for name, one in found.items() if one.filter(one != UNCLEAR).len()}
 
 
-def _disagreement(file: Path, key: str, probe: Probe) -> Floats:
+def _disagreement(file: Path, key: str, probe: Probe) -> pl.Series:
     """Return the share of annotators of each image who gave another label than most."""
-    table = open_table(file)
-    names = (key, "annotator", "label")
-    read_in = table.read(names)
-    columns = {name: as_text(read_in[name], table.name, name) for name in names}
-    given = pl.DataFrame(columns).drop_nulls().unique([key, "annotator"], keep="last",
-                                                      maintain_order=True)  # fmt: skip
+    read_in = read_table(file, texts=(key, "annotator", "label"), role="annotations")
+    given = pl.DataFrame(dict(read_in.texts)).drop_nulls()
+    given = given.unique([key, "annotator"], keep="last", maintain_order=True)
     shares = (
         given.group_by(key, "label").len("votes")
         .group_by(key).agg(of=pl.col("votes").sum(), most=pl.col("votes").max())
         .filter(pl.col("of") > 1).select(key, share=1 - pl.col("most") / pl.col("of"))
     )  # fmt: skip
-    return probe.disparity.numbers(shares[key], shares["share"])
+    return probe.disparity.joined(shares[key], shares["share"])
 
 
 def _add_labels(found: Candidates, probe: Probe) -> None:
@@ -252,27 +252,27 @@ def _add_labels(found: Candidates, probe: Probe) -> None:
             if subject in ("", disparity.finding.subject):
                 table = code_table(labels, subject)
                 for name in table.columns[1:]:
-                    found.values[name] = probe.disparity.texts(table["image_id"], table[name])
+                    found.values[name] = probe.disparity.joined(table["image_id"], table[name])
                     found.how[name] = "remove"
             continue
         answers = consensus(labels.filter(question=question)).filter(pl.col("answer") != UNSURE)
         name = WRONG if question == _RIGHT else question
-        values = probe.disparity.texts(answers["image_id"], answers["answer"])
+        values = probe.disparity.joined(answers["image_id"], answers["answer"])
         if question == _RIGHT:
-            values = np.array([None if one is None else one == "no" for one in values], object)
+            values = values == "no"
             found.how[name] = "remove"
         found.values[name] = values
         if (weights := _weights(probe.run, disparity, question, values)) is not None:
             found.weights[name] = weights
 
 
-def _weights(run: Path, disparity: Disparity, question: str, values: Values) -> Floats | None:
+def _weights(run: Path, disparity: Disparity, question: str, values: pl.Series) -> Floats | None:
     """Return the inverse of the share of its stratum that was labelled, for a drawn sample."""
     drawn = read_draws(run, question)
     if not drawn:
         return None
     strata = drawn_strata(run, disparity.images, drawn)
-    has = np.array([one is not None for one in values])
+    has = values.is_not_null().to_numpy()
     cells = SampledCells.of(np.where(has, 1.0, np.nan), strata, disparity.groups)
     share = cells.labelled / cells.sizes
     known = cells.code >= 0
@@ -281,29 +281,25 @@ def _weights(run: Path, disparity: Disparity, question: str, values: Values) -> 
     return weights
 
 
-def _of_pictures(
-    probe: Probe, columns: Mapping[str, Callable[[], Values]]
-) -> dict[str, Callable[[], Values]]:
+def _of_pictures(probe: Probe, columns: Mapping[str, Read]) -> dict[str, Read]:
     """Return numbers of pictures, of the boxes of objects, and of how many there are."""
 
-    def picture(measured: Callable[[Pictures], npt.ArrayLike]) -> Values:
+    def picture(measured: Callable[[Pictures], npt.ArrayLike]) -> pl.Series:
         pictures = probe.pictures
-        return probe.disparity.numbers(
+        return probe.disparity.joined(
             pl.Series(pictures.ids), pl.Series(np.asarray(measured(pictures)))
         )
 
-    def size() -> Values:
-        left, top, right, bottom = probe.boxes(columns).T
-        return np.asarray((right - left) * (bottom - top))
+    def box(measured: Callable[[Floats], Floats]) -> pl.Series:
+        return pl.Series(measured(probe.boxes(columns)), nan_to_null=True)
 
-    def many(shown: pl.Expr) -> Values:
+    def many(shown: pl.Expr) -> pl.Series:
         if probe.marked is None:
             raise ConfigError("objects and people: expected a data set with boxes of objects")
         # A box of two labels has two rows.
         own = probe.marked.filter(shown).unique(["image_id", *CORNERS])
         counts = own.group_by("image_id").len()
-        found = probe.disparity.joined(counts["image_id"], counts["len"]).fill_null(0)
-        return found.cast(pl.Float64).to_numpy()
+        return probe.disparity.joined(counts["image_id"], counts["len"]).fill_null(0)
 
     words = pl.col("label").str.replace_all("_", " ").str.replace(r"\.n\.\d+$", "")
     return {
@@ -311,9 +307,9 @@ def _of_pictures(
         "brightness": lambda: picture(
             lambda one: each(lambda place: _brightness(one, place), range(len(one)))
         ),
-        "box size": size,
-        "box from the left": lambda: probe.boxes(columns)[:, 0],
-        "box from the top": lambda: probe.boxes(columns)[:, 1],
+        "box size": lambda: box(lambda one: (one[:, 2:] - one[:, :2]).prod(axis=1)),
+        "box from the left": lambda: box(lambda one: one[:, 0]),
+        "box from the top": lambda: box(lambda one: one[:, 1]),
         "objects": lambda: many(pl.lit(value=True)),
         "people": lambda: many(words.str.to_lowercase().is_in([*PEOPLE])),
     }
@@ -327,7 +323,7 @@ def _brightness(pictures: Pictures, place: int) -> float:
         return float("nan")
 
 
-def _from_embeddings(probe: Probe, sources: Sources) -> dict[str, Values]:
+def _from_embeddings(probe: Probe, sources: Sources) -> dict[str, pl.Series]:
     """Return the cluster of each image, and the share of its neighbours with other labels."""
     usable, units = probe.vectors(sources.embeddings, sources.ids, sources.id)
     return {
@@ -336,7 +332,7 @@ def _from_embeddings(probe: Probe, sources: Sources) -> dict[str, Values]:
     }
 
 
-def _neighbours(disparity: Disparity, usable: Integers, units: Floats) -> Floats:
+def _neighbours(disparity: Disparity, usable: Integers, units: Floats) -> pl.Series:
     labels = pl.Series(disparity.labels[usable].tolist(), dtype=pl.String).fill_null("")
     code, found = labels.rank("dense").to_numpy(), np.full(len(disparity.ids), np.nan)
     rows = np.flatnonzero(disparity.about[usable])
@@ -347,10 +343,10 @@ def _neighbours(disparity: Disparity, usable: Integers, units: Floats) -> Floats
         cosines[np.arange(len(some)), some] = -np.inf
         nearest = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
         found[usable[some]] = (code[nearest] != code[some, None]).mean(axis=1)
-    return found
+    return pl.Series(found, nan_to_null=True)
 
 
-def _clusters(disparity: Disparity, sources: Sources, usable: Integers, units: Floats) -> Objects:
+def _clusters(disparity: Disparity, sources: Sources, usable: Integers, units: Floats) -> pl.Series:
     """Return the cluster of each image: k-means of unit vectors."""
     many = min(sources.clusters, len(units))
     _, code = kmeans2(
@@ -359,15 +355,14 @@ def _clusters(disparity: Disparity, sources: Sources, usable: Integers, units: F
     # Clusters are numbered by their first image, so that names don't depend on the start.
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     rank_of = np.argsort(np.argsort(first))
-    names = np.full(len(disparity.ids), None, dtype=object)
-    names[usable] = [f"cluster {one + 1}" for one in rank_of[place].tolist()]
-    return names
+    names = pl.Series([f"cluster {one + 1}" for one in rank_of[place].tolist()])
+    return disparity.joined(pl.Series(disparity.ids[usable]), names)
 
 
-def _differ(disparity: Disparity, clusters: Values) -> Estimate:
+def _differ(disparity: Disparity, clusters: pl.Series) -> Estimate:
     """Test whether groups differ over clusters."""
-    known = disparity.about & (disparity.groups.large >= 0) & (clusters != None)  # noqa: E711
-    names, cluster = np.unique(clusters[known].astype(str), return_inverse=True)
+    known = disparity.about & (disparity.groups.large >= 0) & clusters.is_not_null().to_numpy()
+    names, cluster = np.unique(clusters.to_numpy()[known].astype(str), return_inverse=True)
     table = np.zeros((len(disparity.groups), len(names)), dtype=np.int64)
     np.add.at(table, (disparity.groups.codes[known], cluster), 1)
     return cramers_v(table[table.any(axis=1)])
@@ -394,14 +389,23 @@ class Ranking:
     values: pl.DataFrame
     candidates: Candidates
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """The finding and group that it is of, by the names of `_KEYS`."""
+        finding = self.disparity.finding
+        return {name: getattr(finding, name) for name in _KEYS[:-1]} | {
+            "group": self.disparity.group
+        }
+
 
 def rank(
     disparity: Disparity, candidates: Candidates, *, seed: int = 0,
     resampling: Resampling = Bootstrap(),  # noqa: B008 - it is frozen
 ) -> Ranking:  # fmt: skip
     """Rank candidate causes by what they explain; see `equipoise.metrics.rank_causes`."""
+    causes = {name: values.to_numpy() for name, values in candidates.values.items()}
     table = rank_causes(
-        disparity.outcome, disparity.groups, candidates.values, how=candidates.how,
+        disparity.outcome, disparity.groups, causes, how=candidates.how,
         first=disparity.group, weights=candidates.weights, units=disparity.images.units,
         resampling=resampling, rng=seed,
     )  # fmt: skip
@@ -442,26 +446,26 @@ def _shares(disparity: Disparity, texts: pl.Series) -> list[Row]:
     return both.with_columns(counts).sort(-more, "value").to_dicts()
 
 
-def _texts(values: Values) -> pl.Series:
+def _texts(values: pl.Series) -> pl.Series:
     """Return values as people choose among them."""
-    if values.dtype.kind != "f":
-        named = {True: "yes", False: "no"}
-        texts = [named.get(one, one) if isinstance(one, bool) else one for one in values.tolist()]
-        return pl.Series(texts, dtype=pl.String)
-    distinct = np.unique(values[~np.isnan(values)])
-    if len(distinct) <= _FEW:
-        return pl.Series([None if np.isnan(one) else f"{one:g}" for one in values], dtype=pl.String)
-    low, high = np.nanquantile(values, [1 / 3, 2 / 3])
-    thirds = np.array(["low", "middle", "high"], dtype=object)
-    names: Objects = thirds[(values > low).astype(np.int64) + (values > high)]
-    names[np.isnan(values)] = None
-    return pl.Series(names.tolist(), dtype=pl.String)
+    if values.dtype == pl.String:
+        return values
+    if values.dtype == pl.Boolean:
+        return values.replace_strict([True, False], ["yes", "no"])
+    if values.drop_nulls().n_unique() <= _FEW:
+        return values.map_elements("{:g}".format, pl.String)
+    low, high = np.quantile(values.drop_nulls(), [1 / 3, 2 / 3])
+    third: pl.Series = (values > low).cast(pl.Int8) + (values > high).cast(pl.Int8)
+    return third.replace_strict([0, 1, 2], ["low", "middle", "high"])
 
 
-def _evidence(disparity: Disparity, values: Values, shares: list[Row]) -> str:
+def _evidence(disparity: Disparity, values: pl.Series, shares: list[Row]) -> str:
     """Say how a cause differs between the group and the others."""
-    if values.dtype.kind == "f":
-        means = {name: values[rows & ~np.isnan(values)] for name, rows in disparity.sides.items()}
+    if values.dtype.is_numeric():
+        means = {
+            name: values.filter(pl.Series(rows)).drop_nulls().to_numpy()
+            for name, rows in disparity.sides.items()
+        }
         return "; ".join(
             f"{name}: mean {one.mean():.3g}" for name, one in means.items() if len(one)
         )
@@ -476,14 +480,13 @@ def _evidence(disparity: Disparity, values: Values, shares: list[Row]) -> str:
 
 def write_ranking(run: Path, ranking: Ranking) -> None:
     """Write a ranking into the labels of a run, in place of an earlier one of the same finding."""
-    facts = {name: getattr(ranking.disparity.finding, name) for name in _KEYS[:-1]}
-    facts["group"] = ranking.disparity.group
-    own = ranking.table.with_columns(**{name: pl.lit(text) for name, text in facts.items()})
-    details = [json.dumps(ranking.candidates.details.get(one, [])) for one in own["cause"]]
-    own = own.select(
-        *_KEYS, pl.exclude(_KEYS), pl.lit(ranking.disparity.shows).alias("shows"),
-        pl.Series("details", details),
-    )  # fmt: skip
+    facts = ranking.facts
+    own = ranking.table.with_columns(
+        details=pl.Series([json.dumps(ranking.candidates.details.get(one, []))
+                           for one in ranking.table["cause"]]),
+        shows=pl.lit(ranking.disparity.shows),
+        **{name: pl.lit(text) for name, text in facts.items()},
+    ).select(*_KEYS, pl.exclude(_KEYS))  # fmt: skip
     earlier = read_rankings(run)
     if earlier.height:
         same = pl.all_horizontal(pl.col(name) == text for name, text in facts.items())
@@ -548,29 +551,25 @@ def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:
     DataError
         If the table can't be read or lacks a column.
     """
-    opened = open_table(table)
-    columns = opened.read(("Word", "Conc.M"))
-    words = as_text(columns["Word"], opened.name, "Word").str.to_lowercase().to_list()
-    means = as_numbers(columns["Conc.M"], opened.name, "Conc.M").to_list()
+    norms = read_table(table, texts=("Word",), numbers=("Conc.M",), role="norms")
+    words, means = norms.texts["Word"].str.to_lowercase(), norms.numbers["Conc.M"]
     known_means = dict(zip(words, means, strict=True))
     sizes = {
-        one.subject: max(group.value for group in one.by_group)
-        - min(group.value for group in one.by_group)
+        one.subject: float(np.ptp([group.value for group in one.by_group]))
         for one in read(run).findings
         if one.by_group
         and one.subject
         and (one.metric, one.model, one.groups) == (finding.metric, finding.model, finding.groups)
     }
-    pairs = [(known_means.get(name.lower()), size) for name, size in sorted(sizes.items())]
-    x = [np.nan if mean is None else mean for mean, _ in pairs]
-    return correlation(x, [size for _, size in pairs])
+    names = sorted(sizes)
+    x = [known_means.get(name.lower(), np.nan) for name in names]
+    return correlation(x, [sizes[name] for name in names])
 
 
 def as_json(ranking: Ranking) -> dict[str, Json]:
     """Return a ranking as plain values."""
     return {
-        **{name: getattr(ranking.disparity.finding, name) for name in _KEYS[:-1]},
-        "group": ranking.disparity.group,
+        **ranking.facts,
         "shows": ranking.disparity.shows,
         "causes": ranking.table.to_dicts(),
         **ranking.candidates.details,
@@ -592,6 +591,12 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
         yield "The interval holds 0: there may be no difference to explain."
     else:
         yield "None of these causes explains it."
+    for cause, details in ranking.candidates.details.items():
+        if not details:
+            yield (
+                f"The shares of {cause} are those of the model: nobody has labelled the medium. "
+                "To do: `equipoise label` with --question medium."
+            )
     one = ranking.candidates.clusters
     if one is not None and one.p_value is not None:
         yield f"Groups over clusters: Cramér's V {number(one.value)}, p = {number(one.p_value)}."

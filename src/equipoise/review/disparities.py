@@ -87,9 +87,10 @@ class Disparity:
         ids : ndarray of str objects
             Images of the run.
         """
-        if self.kind == "concepts":
+        if self.images.config.audit == "concepts":
             own = rows.filter(pl.col("outcome").is_in(LABELLED), subject=self.finding.subject)
-            return self.numbers(pl.Series(ids[own["place"]]), own["score"])
+            score = self.joined(pl.Series(ids[own["place"]]), own["score"])
+            return score.cast(pl.Float64).fill_null(np.nan).to_numpy()
         own = rows.filter(pl.col("outcome") != "false alarm")
         said = self.joined(pl.Series(ids[own["place"]]), own["label"])
         right = pl.when(pl.col("target") == said).then(pl.lit("right")).otherwise(pl.lit("wrong"))
@@ -102,19 +103,6 @@ class Disparity:
         own = pl.DataFrame({"id": self.ids.tolist()}, {"id": pl.String})
         table = pl.DataFrame({"id": ids, "value": values}).unique("id", keep="first")
         return own.join(table, on="id", how="left", maintain_order="left")["value"]
-
-    def numbers(self, ids: pl.Series, values: pl.Series) -> Floats:
-        """Return the number of each image of the run, NaN where it has none."""
-        return self.joined(ids, values).cast(pl.Float64).fill_null(np.nan).to_numpy()
-
-    def texts(self, ids: pl.Series, values: pl.Series) -> Objects:
-        """Return the text or boolean of each image of the run, None where it has none."""
-        return np.array([*self.joined(ids, values).to_list(), None], dtype=object)[:-1]
-
-    @property
-    def kind(self) -> str:
-        """The kind of audit: predictions or concepts."""
-        return self.images.config.audit
 
 
 def _same(images: RunImages, name: str, subject: str) -> Booleans:

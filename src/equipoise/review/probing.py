@@ -21,22 +21,20 @@ from equipoise.audits.outputs import Models
 from equipoise.audits.predictions.config import Config as Predictions
 from equipoise.audits.predictions.config import ModelConfig
 from equipoise.core import (
-    Booleans,
     Bytes,
     ConfigError,
     DataError,
     Floats,
     Groups,
     Integers,
-    Objects,
     Progress,
     record,
 )
 from equipoise.data import ArraySource, Items, load_vectors
 from equipoise.data.labels import Outputs
-from equipoise.evidence import ImageError, Pictures, decode
+from equipoise.evidence import Decoding, ImageError, Pictures
 from equipoise.evidence.examples import BOXES, FOLDER, IMAGES
-from equipoise.evidence.pictures import Source
+from equipoise.evidence.pictures import Source, pixels
 from equipoise.metrics import explained_disparity, labelled_share_gap
 from equipoise.metrics.measure import Drawing
 from equipoise.review.disparities import Disparity
@@ -47,8 +45,8 @@ from equipoise.review.sampling import drawn_strata, read_draws
 from equipoise.review.thumbnails import find_pictures, images_of, places_of
 from equipoise.stats.resampling import Resampling
 
-Values = Booleans | Floats | Objects
-"""A column of a cause, shape (n,): NaN or None where missing."""
+Read = Callable[[], pl.Series]
+"""Reads a column of a cause, shape (n,): null where missing."""
 MEDIUM = "medium"
 MEDIA = {
     "photograph": ("a photograph", "a photo"),
@@ -81,7 +79,7 @@ class HiddenObjects:
 
         data = self.source.read(place)
         try:
-            levels: Bytes = decode(data).copy()
+            levels: Bytes = pixels(data, Decoding()).copy()
         except ImageError:
             return data
         left, top, right, bottom = self.boxes[place]
@@ -194,8 +192,8 @@ class Probe:
         units = np.asarray(found.take(places), dtype=np.float64)
         return places, units / np.linalg.norm(units, axis=1, keepdims=True)
 
-    def media(self, name: str) -> Objects:
-        """Return the medium of each image by a zero-shot model; None where it failed."""
+    def media(self, name: str) -> pl.Series:
+        """Return the medium of each image by a zero-shot model; null where it failed."""
         from equipoise.audits.predictions.audit import predict_labels
 
         own = self.section("--medium", name)
@@ -203,10 +201,10 @@ class Probe:
         section = ModelConfig(**fields, vocabulary=MEDIA, templates=("{}",), k=1)
         found = predict_labels(self.models, name, section, self.pictures)
         assert found.labels is not None  # noqa: S101 - it has the vocabulary
-        first = found.labels.codes[:, 0]
-        return self.disparity.texts(found.ids, pl.Series(np.array(found.labels.vocabulary)[first]))
+        first = pl.Series(found.labels.values[:, 0].tolist(), dtype=pl.String)
+        return self.disparity.joined(found.ids, first)
 
-    def corrected_media(self, media: Objects, seed: int) -> list[Row]:
+    def corrected_media(self, media: pl.Series, seed: int) -> list[Row]:
         """Return the share of each medium by group, corrected by human labels.
 
         The errors of the probe may depend on the group: within a group and a medium by the probe,
@@ -215,8 +213,7 @@ class Probe:
         labels = read_labels(self.run).filter(pl.col("answer") != UNSURE, question=MEDIUM)
         answers = consensus(labels).drop_nulls()
         given = self.disparity.joined(answers["image_id"], answers["answer"]).to_list()
-        disparity = self.disparity
-        drawn = read_draws(self.run, MEDIUM)
+        disparity, drawn = self.disparity, read_draws(self.run, MEDIUM)
         level: list[str | None] = [""] * len(media)
         if drawn:
             level = drawn_strata(self.run, disparity.images, drawn)
@@ -232,29 +229,31 @@ class Probe:
                 rows += share_rows(name, gap)
         return rows
 
-    def boxes(self, columns: Mapping[str, Callable[[], Values]]) -> Floats:
+    def boxes(self, columns: Mapping[str, Read]) -> Floats:
         """Return left, top, right and bottom of the object of each image, shape (n, 4).
 
         Crops; else of the data set's boxes with the label of the image the largest; else columns
         that are named left, top, right and bottom. NaN where an image has none.
         """
+        own = pl.DataFrame({
+            "image_id": self.disparity.ids.tolist(), "label": self.disparity.labels.tolist(),
+        })  # fmt: skip
         if self.pictures.crops is not None:
-            ids, found = pl.Series(self.pictures.ids), pl.DataFrame(self.pictures.crops, CORNERS)
+            found = pl.DataFrame(self.pictures.crops, CORNERS)
+            found = found.with_columns(image_id=pl.Series(self.pictures.ids))
         elif self.marked is not None:
-            own = pl.DataFrame({
-                "image_id": self.disparity.ids.tolist(), "label": self.disparity.labels.tolist(),
-            })  # fmt: skip
             size = (pl.col("right") - pl.col("left")) * (pl.col("bottom") - pl.col("top"))
             found = self.marked.join(own, on=["image_id", "label"]).sort(size, descending=True)
-            ids = found["image_id"]
         elif {*CORNERS} <= columns.keys():
-            return np.column_stack([columns[name]() for name in CORNERS]).astype(np.float64)
+            found = own.with_columns(columns[name]().alias(name) for name in CORNERS)
         else:
             raise ConfigError(
                 "no boxes of objects: expected crops, a data set with boxes, or columns "
                 f"{', '.join(CORNERS)} in pixels"
             )
-        return np.column_stack([self.disparity.numbers(ids, found[name]) for name in CORNERS])
+        first = found.unique("image_id", keep="first", maintain_order=True)
+        joined = own.join(first, on="image_id", how="left", maintain_order="left").select(CORNERS)
+        return joined.cast(pl.Float64).fill_null(np.nan).to_numpy()
 
     def without_objects(self, boxes: Floats) -> Floats:
         """Return the outcome of each image when the model doesn't see the object.
@@ -284,8 +283,8 @@ class Probe:
         if not len(seen):
             raise DataError("no image has a box of its object", file=seen.name)
         own = boxes[[rows[name] for name in seen.ids]].clip(0)
-        pixels = np.append(np.floor(own[:, :2]), np.ceil(own[:, 2:]), axis=1).astype(np.int64)
-        other = replace(seen, source=HiddenObjects(seen.source, pixels))
+        corners = np.append(np.floor(own[:, :2]), np.ceil(own[:, 2:]), axis=1).astype(np.int64)
+        other = replace(seen, source=HiddenObjects(seen.source, corners))
         store = config.extraction.store / "without_objects"
         alone = config.model_copy(update={
             "models": {model: section},
@@ -297,8 +296,7 @@ class Probe:
         models.sets["images"] = replace(self.known, locate=lambda: other)
         loaded = kind.load(alone, models)
         found = disparity.again(kind.examples(alone, loaded)[model], loaded.ids)
-        made: Booleans = np.isin(disparity.ids, seen.ids)
-        return np.where(made & disparity.about, found, np.nan)
+        return np.where(np.isin(disparity.ids, seen.ids), found, np.nan)
 
 
 def lost_without_objects(
@@ -322,10 +320,8 @@ def lost_without_objects(
         outcome that stays comes from the context.
     """
     units = disparity.ids if disparity.images.units is None else disparity.images.units
-    known, drawing = (
-        ~np.isnan(hidden) & (disparity.groups.large >= 0),
-        Drawing(resampling=resampling, rng=seed),
-    )
+    known = ~np.isnan(hidden) & (disparity.groups.large >= 0)
+    drawing = Drawing(resampling=resampling, rng=seed)
     twice = np.tile(np.flatnonzero(known), 2)
     seen = np.repeat(["visible", "hidden"], known.sum())
     names = np.array(disparity.groups.names, dtype=object)[disparity.groups.codes[twice]]

@@ -154,4 +154,4 @@ def causes_command(run: Path, as_json: bool, **options: Unpack[Options]) -> None
         say(line)
     say()
     say_rows(causes.rows(found))
-    say_values(found.candidates.details)
+    say_values({name: rows for name, rows in found.candidates.details.items() if rows})
