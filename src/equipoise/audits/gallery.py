@@ -233,10 +233,12 @@ def small_jpeg(
             ]
     picture = Image.fromarray(shown)
     pen = ImageDraw.Draw(picture)
+    line = max(2, max(picture.size) // 100)
     for left, top, right, bottom in edges:
         # Dark and bright side by side stand out from any picture.
-        pen.rectangle((left - 2, top - 2, right + 1, bottom + 1), outline=(0, 0, 0), width=2)
-        pen.rectangle((left - 1, top - 1, right, bottom), outline=(255, 214, 10), width=1)
+        for colour, wide in (((0, 0, 0), line + 1), ((255, 214, 10), line)):
+            outer = (left - wide, top - wide, right + wide - 1, bottom + wide - 1)
+            pen.rectangle(outer, outline=colour, width=wide)
     data = io.BytesIO()
     picture.save(data, "JPEG", quality=QUALITY)
     return data.getvalue()

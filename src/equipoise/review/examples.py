@@ -102,6 +102,14 @@ class Selection:
 
 TEXTS = pl.col("subject", "outcome", "label").cast(pl.String)
 """Columns of examples as text: their files have each text once."""
+_OTHER_LABEL = (
+    pl.when(pl.col("outcome") == "miss")
+    .then(pl.format("predicted {}", "label"))
+    .when(pl.col("outcome") == "false alarm")
+    .then(pl.format("labelled {}", "label"))
+    .when(pl.col("label") != pl.col("subject"))
+    .then("label")
+)
 VALUES = "cause_values.parquet"
 """File of the labels with the value of each cause that was tried, by image."""
 # Values of a cause beyond which nobody chooses one.
@@ -303,24 +311,23 @@ class Examples:
                 continue
             mine = pl.col("group") != finding.group if name == OTHERS else pl.col("group") == name
             own = rows.filter(mine)
-            shown = own.slice(start, self.size(finding, selection))
-            yield GroupOfImages(name, own.height, self._shown(shown))
+            shown = own.slice(start, self.size(finding, selection)).with_columns(TEXTS)
+            yield GroupOfImages(name, own.height, self._shown(shown, finding.subject))
 
     def size(self, finding: Finding, selection: Selection) -> int:
         """Return how many images of each group a page has."""
         columns = 1 if selection.group else len(self.groups(finding))
         return selection.size or max(_FEWEST, _ON_A_PAGE // columns)
 
-    def _shown(self, rows: pl.DataFrame) -> tuple[Shown, ...]:
+    def _shown(self, rows: pl.DataFrame, subject: str) -> tuple[Shown, ...]:
         # Ids of a million images stay where they are.
         places = rows["place"].unique().sort().to_list()
         ids = dict(zip(places, read_pictures(self.run, places).ids, strict=True))
-        return tuple(
-            Shown(place, ids[place], caption, score)
-            for place, caption, score in rows.with_columns(TEXTS)
-            .select("place", CAPTION, "score")
-            .iter_rows()
-        )
+        # The heading names the subject already.
+        known = pl.col("subject") == subject
+        captions = rows.select(pl.when(known).then(_OTHER_LABEL).otherwise(CAPTION).fill_null(""))
+        own = zip(*rows.select("place", "score"), captions.to_series(), strict=True)
+        return tuple(Shown(place, ids[place], caption, score) for place, score, caption in own)
 
 
 def _is(table: pl.DataFrame, cause: str) -> pl.Expr:
