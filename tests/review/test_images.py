@@ -12,6 +12,7 @@ from PIL import Image
 
 import data_sets
 from concept_worlds import world
+from equipoise.cli.app import run as command
 from equipoise.evidence import read_pictures
 from equipoise.review import find_pictures
 from equipoise.review.examples import Examples, Selection
@@ -47,7 +48,7 @@ def predictions(ids, said=None):
     group = ["men", "men", "women", "women"] * (len(ids) // 4)
     score = [row / len(ids) for row in range(len(ids))]
     corners = zip(("left", "top", "right", "bottom"), BOX, strict=True)
-    columns = {"id": ids, "job": job, "said": said, "group": group, "nurse": score}
+    columns = {"id": ids, "job": job, "said": said, "group": group, "score": score}
     return pl.DataFrame(columns).with_columns(pl.lit(one).alias(name) for name, one in corners)
 
 
@@ -117,12 +118,14 @@ def test_a_run_is_shown_from_any_folder_and_wherever_it_is_moved_with_its_images
     assert moved.read(3) == find_pictures(cropped).read(3)
     assert moved.crops.tolist() == [[*BOX]] * 200
     assert str(tmp_path / "moved") in moved.where(3)
+    named = ["--finding", "accuracy_gap", "--cause", "score", "--cause", "brightness"]
+    assert command(["causes", str(cropped), *named]) == 0
 
 
 def test_the_page_offers_only_what_a_run_has(cropped):
     app = application(cropped, HOST, TOKEN)
     page = ask(app, "/finding/0")[2].decode()
-    assert "the whole image with its box" in page
+    assert "whole, with its box" in page
     assert "all outside the box" in page
     assert "score from" not in page
 

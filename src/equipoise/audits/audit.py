@@ -771,4 +771,5 @@ def save(inputs: AnyInputs, folder: Path) -> None:
     ids, groups, pictures = audit.pictured(config, data, inputs.models)
     if pictures:
         seed = config.resampling.seed
-        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)
+        base = inputs.models.base
+        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes, base)

@@ -48,6 +48,8 @@ CORNERS = ("left", "top", "right", "bottom")
 _SMALL = pl.col("subject", "outcome", "label").cast(pl.Categorical())
 # Where a picture is: its file, relative to the run, and its row and column in a file of several.
 _PLACE = {"file": pl.String(), "row": pl.UInt32(), "column": pl.String()}
+# Metadata of the images: the folder that the config's paths start from, relative to the run.
+_BASE = "base"
 # Images that are read together.
 _ROWS = 1 << 16
 _CROP = dict.fromkeys(CORNERS, pl.Int32())
@@ -61,6 +63,7 @@ def write_examples(
     rows: Mapping[str, pl.DataFrame],
     seed: int,
     boxes: pl.DataFrame | None = None,
+    base: Path = Path(),
 ) -> None:
     """Write the images of a run, and a table of examples for each model.
 
@@ -80,6 +83,8 @@ def write_examples(
         Of the random order in which images are shown.
     boxes : polars.DataFrame, optional
         Boxes of labels, see `ImageSet`.
+    base : Path
+        Folder that relative paths of the config start from.
     """
     folder = run / FOLDER
     file_of(run, "").parent.mkdir(parents=True, exist_ok=True)
@@ -94,8 +99,11 @@ def write_examples(
         table = table.with_columns(
             pl.Series(f"{GROUPS}{one.name}", names.tolist(), pl.String).cast(pl.Categorical)
         )
-    least = {LEAST: str(min((one.min_size for one in groups), default=1))}
-    listed = table.to_arrow().replace_schema_metadata(least)
+    facts = {
+        LEAST: str(min((one.min_size for one in groups), default=1)),
+        _BASE: os.path.relpath(base, run),
+    }
+    listed = table.to_arrow().replace_schema_metadata(facts)
     write_table(listed, folder / IMAGES, row_group_size=_ROWS)
     for model, own in rows.items():
         write_table(own.with_columns(_SMALL).to_arrow(), file_of(run, model))
@@ -170,6 +178,14 @@ class _Kept:
     def take(self, places: Sequence[int]) -> _Kept:
         """Return some of the pictures."""
         return _Kept(self.run, self.table[[*places]])
+
+
+def base_of(run: Path) -> Path:
+    """Return the folder that relative paths of a run's config start from, where it's known."""
+    listed = run / FOLDER / IMAGES
+    if not listed.is_file():
+        return Path()
+    return run / pl.read_parquet_metadata(listed).get(_BASE, "")
 
 
 def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:

@@ -210,7 +210,7 @@ def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
     elif probe.known is None:
         return {}
     else:
-        source = probe.known.source(Path())
+        source = probe.known.source(probe.models.base)
         table = open_table(source.table, encoding=source.encoding, delimiter=source.delimiter)
         key = source.id
 

@@ -33,7 +33,7 @@ from equipoise.core import (
 from equipoise.data import ArraySource, Items, load_vectors
 from equipoise.data.labels import Outputs
 from equipoise.evidence import Decoding, ImageError, Pictures
-from equipoise.evidence.examples import BOXES, FOLDER, IMAGES
+from equipoise.evidence.examples import BOXES, FOLDER, IMAGES, base_of
 from equipoise.evidence.pictures import Source, pixels
 from equipoise.metrics import explained_disparity, labelled_share_gap
 from equipoise.metrics.measure import Drawing
@@ -118,7 +118,7 @@ class Probe:
     @cached_property
     def models(self) -> Models:
         """What runs models, with the store of the run's config."""
-        return Models(self.disparity.images.config, Path(), self.progress)
+        return Models(self.disparity.images.config, base_of(self.run), self.progress)
 
     @cached_property
     def known(self) -> Known | None:
@@ -291,7 +291,7 @@ class Probe:
             "data": config.data.model_copy(update={"max_unmatched": 1.0}),
             "extraction": config.extraction.model_copy(update={"store": store}),
         })  # fmt: skip
-        models, kind = Models(alone, Path(), self.progress), audit_of(config.audit)
+        models, kind = Models(alone, base_of(self.run), self.progress), audit_of(config.audit)
         assert self.known is not None  # noqa: S101 - predictions and concepts have images
         models.sets["images"] = replace(self.known, locate=lambda: other)
         loaded = kind.load(alone, models)

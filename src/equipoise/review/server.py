@@ -224,6 +224,8 @@ class ReviewPage:
             }
             for place, one in enumerate(self.findings)
         ]
+        # One number may be tested in several ways.
+        rows = [*{(row["heading"], row["sentence"]): row for row in rows[::-1]}.values()][::-1]
         choices = {name: list(dict.fromkeys(str(row[name]) for row in rows)) for name in wanted}
         shown = [
             row for row in rows if all(chosen in ("", row[name]) for name, chosen in wanted.items())
