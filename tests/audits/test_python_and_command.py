@@ -219,6 +219,7 @@ OTHERS = {
     ),
     "of files of pictures, candidates or labelled images, in tests of their kind": (
         "rejection_gap", "rejected_share", "kept_share", "threshold_accuracy", "frechet_distance",
+        "inception_score",
         "share_mad", "share_gap", "corrected_share", "raw_share", "share_difference",
     ),
 }  # fmt: skip

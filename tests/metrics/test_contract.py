@@ -24,7 +24,7 @@ RIGHT = RNG.random(N) < 0.7
 BY_PLACE = {
     *("association_score", "differential_association", "weat", "sc_weat", "mcas", "xmcas"),
     *("total_absolute_association", "activation_share", "iss_cross", "rejection_gap"),
-    *("concept_disparity", "frechet_distance", "directional_amplification"),
+    *("concept_disparity", "frechet_distance", "inception_score", "directional_amplification"),
 }
 NAMES = {"a": "z", "b": "m", "c": "k"}
 
@@ -138,6 +138,9 @@ CASES = {
         "favourites": dict.fromkeys("pqrs", "a") | dict.fromkeys("tuv", "b"),
     },
     "rejection_gap": {"rejected": RIGHT, "groups": GROUP},
+    "inception_score": {
+        "probabilities": np.full((40, 4), 0.1) + 0.6 * np.eye(4)[np.arange(40) % 4]
+    },
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
     "representation": {"groups": GROUP, "reference": {"a": 0.2, "b": 0.3, "c": 0.5}},
     "labelled_share": SAMPLED,

@@ -1,4 +1,4 @@
-"""Fréchet distance: against plain code and its laws."""
+"""Fréchet distance and inception score: against plain code and their laws."""
 
 import math
 import re
@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 from equipoise.core import InputError
-from equipoise.metrics import frechet_distance
+from equipoise.metrics import frechet_distance, inception_score
 from equipoise.stats import Bootstrap
 
 
@@ -73,3 +73,24 @@ def test_units_of_the_frechet_distance_are_resampled_together():
 def test_bad_input(call, where):
     with pytest.raises(InputError, match=f"^{re.escape(where)}"):
         call()
+
+
+def test_inception_score_is_the_exponential_of_mutual_information():
+    rng = np.random.default_rng(3)
+    rows = rng.dirichlet(np.full(5, 0.4), 60)
+    mean = rows.mean(axis=0)
+    plain = np.exp(np.mean([scipy.stats.entropy(row, mean) for row in rows]))
+    found = inception_score(rows, resampling=Bootstrap(60))
+    assert found.value == pytest.approx(plain, rel=1e-12)
+    low, high = found.ends(0.95)
+    assert 1.0 <= low < found.value < high
+    assert inception_score(np.tile(mean, (9, 1)), resampling=None).value == pytest.approx(1.0)
+    units = np.repeat(np.arange(12), 5)
+    together = inception_score(rows, units=units, resampling=Bootstrap(60))
+    assert (together.value, together.unit) == (found.value, "unit")
+
+
+@pytest.mark.parametrize("row", [(0.5, 0.6), (-0.1, 1.1), (math.nan, 1.0)])
+def test_rows_that_are_no_distribution_are_refused(row):
+    with pytest.raises(InputError, match="^probabilities: row 2"):
+        inception_score([(0.5, 0.5), row])

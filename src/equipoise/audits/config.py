@@ -213,6 +213,10 @@ class AuditConfig(Section):
     gate: Annotated[tuple[GateConfig, ...], Field(strict=False)] = ()
     report: ReportConfig = ReportConfig()
 
+    def model_key(self, name: str) -> str:
+        """Return the key that names a model."""
+        return f"{self.models_key}.{name}.model"
+
     def _check(self) -> None:
         among("study", self.study, STUDIES)
         count, alpha = self.resampling.permutations, self.testing.alpha

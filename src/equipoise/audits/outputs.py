@@ -215,7 +215,7 @@ class Models:
 
     def key(self, name: str) -> str:
         """Return the key of the config that names a model."""
-        return f"{self.config.models_key}.{name}.model"
+        return self.config.model_key(name)
 
     def keep(
         self, name: str, content: Content, on: str, ids: Any, *, source: str = "", **fields: Any

@@ -97,7 +97,7 @@ from equipoise.metrics.vectors.diversity import (
     iss_intra,
     mean_distances,
 )
-from equipoise.metrics.vectors.frechet import frechet_distance
+from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,
     diffusion_bias,
@@ -154,6 +154,7 @@ __all__ = [
     "frechet_distance",
     "gender_difference",
     "hit_rate",
+    "inception_score",
     "iss_cross",
     "iss_difference",
     "iss_intra",

@@ -6,12 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.stats
 from PIL import Image
 
 from equipoise import audits
+from equipoise.audits.runs import page_of
 from equipoise.core import ConfigError, DataError, Verdict
 from equipoise.data import find_format
 from equipoise.data.formats.social_counterfactuals import COLUMNS
+from equipoise.report import render
 from generation_models import COLOURS, Guard, Looker, Painter
 
 SHAPES = ["square", "circle", "star", "moon"]
@@ -120,6 +123,48 @@ def test_kept_sets_are_written_as_socialcounterfactuals_was_released(tmp_path):
 def test_sets_of_one_attribute_do_not_fit_the_released_layout(tmp_path):
     with pytest.raises(ConfigError, match="^write_sets: the caption 'A photo of a red circle'"):
         audits.plan(config(Painter(), write_sets="social_counterfactuals"), base=tmp_path)
+
+
+def quality_of(result):
+    metrics = ("frechet_distance", "inception_score")
+    return {(f.metric, f.subject): f for f in result.findings if f.metric in metrics}
+
+
+def test_the_quality_of_all_and_of_kept_images(biased, tmp_path):
+    (tmp_path / "real").mkdir()
+    shown = [swatch(colour, shift) for colour in COLOURS.values() for shift in range(-9, 10, 3)]
+    for number, pixels in enumerate(shown):
+        Image.fromarray(pixels).save(tmp_path / "real" / f"{number}.png")
+    quality = {"model": Guard(), "reference": {"folder": "real"}}
+    result = audits.run(config(biased, quality=quality), base=tmp_path)
+    found = quality_of(result)
+    kept, every = (found["frechet_distance", f"{name} images"] for name in ("kept", "all"))
+    # Wrong colours are rejected, so that the kept images have as many of each, as the real ones.
+    assert kept.value < every.value
+    assert every.n == 72 + len(shown)
+    # Two classes, of which one is a third of the kept images, each 0.9 sure.
+    rows = np.array([[0.1, 0.9], [0.9, 0.1], [0.9, 0.1]])
+    score = np.exp(scipy.stats.entropy(rows, rows.mean(axis=0)[None], axis=1).mean())
+    assert found["inception_score", "kept images"].value == pytest.approx(score, rel=1e-5)
+    assert all(f.verdict == Verdict.NONE for f in found.values())
+    assert "Quality of the images" in render(result, page_of(result))
+
+
+def test_an_encoder_has_a_distance_alone_and_a_plan_runs_nothing(tmp_path):
+    (tmp_path / "real").mkdir()
+    for number in range(4):
+        Image.fromarray(swatch((9, 9, 9), number)).save(tmp_path / "real" / f"{number}.png")
+    looker = Looker()
+    values = config(Painter(), quality={"model": looker, "reference": {"folder": "real"}})
+    audits.plan(values, base=tmp_path)
+    assert looker.seen == 0
+    assert {metric for metric, _ in quality_of(audits.run(values, base=tmp_path))} == {
+        "frechet_distance"
+    }
+
+
+def swatch(colour, shift):
+    return np.clip(np.full((8, 8, 3), colour) + shift, 0, 255).astype(np.uint8)
 
 
 def test_refused_images_are_a_check_of_their_own(tmp_path):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -51,6 +51,7 @@ from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import ends_of, known_ends
 from equipoise.metrics.spec import AGAINST_REST, make_estimate
 from equipoise.metrics.values.rejections import rejection_gap
+from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.streams import stream, unit_counts, unit_keys
@@ -377,7 +378,9 @@ def _of_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFindi
 
 def measure_sets(config: Config, data: GenerationData) -> Measured:
     """Measure the share of sets that are kept, and the accuracy of learned thresholds."""
-    findings = (*_kept_share(config, data), *_learned_accuracy(config, data))
+    findings = (
+        *_kept_share(config, data), *_learned_accuracy(config, data), *_quality(config, data)
+    )  # fmt: skip
     tables = {
         "subjects": _subjects(data),
         "thresholds": _thresholds(config, data),
@@ -444,6 +447,34 @@ def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[Uncorrec
         )  # fmt: skip
         uncorrected = whole(estimate, _place(config, name), Family.DESCRIPTIVE)
         yield uncorrected.changed(subject=f"{name} shown, sets of {combination}")
+
+
+def _quality(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
+    """Yield the distance from the reference and the inception score, of all and of kept images."""
+    quality, candidates = data.quality, data.filtered.candidates
+    if quality is None:
+        return
+    known = candidates.made & (quality.places >= 0) & quality.features.usable[quality.places]
+    owner = candidates.candidate
+    for name, kept in (("all images", known), ("kept images", known & data.filtered.kept[owner])):
+        rows = np.flatnonzero(kept)
+        places = quality.places[rows]
+        how: dict[str, Any] = {
+            "units": owner[rows], "resampling": resampling_of(config, 1),
+            "rng": config.resampling.seed,
+        }  # fmt: skip
+        reference, found = quality.reference, list[Estimate]()
+        if reference is not None and min(len(rows), reference.usable.sum()) > 1:
+            others = reference.take(np.flatnonzero(reference.usable))
+            found.append(frechet_distance(quality.features.take(places), others, **how))
+        if quality.scores is not None and len(rows) > 1:
+            every = quality.scores.take(quality.scores.names)[places]
+            finite = np.isfinite(every).all(axis=1)
+            how |= {"units": owner[rows][finite]}
+            found.append(inception_score(every[finite], **how))
+        for estimate in found:
+            uncorrected = whole(estimate, _place(config, ""), Family.DESCRIPTIVE)
+            yield uncorrected.changed(subject=name)
 
 
 def _subjects(data: GenerationData) -> Iterator[Row]:

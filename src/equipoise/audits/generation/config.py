@@ -28,6 +28,7 @@ from equipoise.audits.config_fields import (
     among,
     given_keys,
 )
+from equipoise.audits.config_images import PicturesConfig
 from equipoise.core import MIN_SIZE, Fields, Strings
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
@@ -364,6 +365,25 @@ class FiltersConfig(Section):
             )
 
 
+class QualityConfig(RunConfig):
+    """Quality of the images, by the features and probabilities of a model.
+
+    Attributes
+    ----------
+    model : str or model
+        A classifier, such as an Inception network, or a dual encoder, which has no probabilities.
+    reference : PicturesConfig, optional
+        Images that the features are compared with.
+    """
+
+    reference: PicturesConfig | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        if self.model is None:
+            raise ValueError("model: required, and missing: a classifier, or a dual encoder")
+
+
 class Config(AuditConfig):
     """The configuration of an audit of generation; see docs/audits/generation.md for every key.
 
@@ -380,6 +400,7 @@ class Config(AuditConfig):
         Attributes to compare by; a list within the list: the intersections. By default, each
         attribute.
     filters : FiltersConfig
+    quality : QualityConfig, optional
     min_group_size : int
         Groups of fewer images are shown, and not compared.
     name : str, optional
@@ -402,6 +423,7 @@ class Config(AuditConfig):
     attributes: Names = ()
     groups: Distinct[Group] = ()
     filters: FiltersConfig = FiltersConfig()
+    quality: QualityConfig | None = None
     min_group_size: PositiveInt = MIN_SIZE
     name: Label | None = None
     gallery: Annotated[int, Field(ge=0, le=100)] = 3
@@ -420,10 +442,8 @@ class Config(AuditConfig):
             raise ValueError("attributes: expected columns that vary within sets, beside 'images'")
         images = self.images
         if images is not None and images.table is not None and images.path is None and self.models:
-            name = next(iter(self.models))
-            raise ValueError(
-                f"images.path: required, and missing: filters.{name}.model runs on the images"
-            )
+            key = self.model_key(next(iter(self.models)))
+            raise ValueError(f"images.path: required, and missing: {key} runs on the images")
         self._check_names()
 
     def _check_names(self) -> None:
@@ -452,9 +472,14 @@ class Config(AuditConfig):
 
     @property
     def models(self) -> dict[str, RunConfig]:
-        """The filters that run a model, by their name."""
+        """The filters that run a model, by their name, and the quality."""
         sections = {name: getattr(self.filters, name) for name in FILTERS}
+        sections["quality"] = self.quality
         return {name: section for name, section in sections.items() if section and section.model}
+
+    def model_key(self, name: str) -> str:
+        """Return the key that names a model."""
+        return "quality.model" if name == "quality" else super().model_key(name)
 
     @property
     def called(self) -> str:

@@ -61,11 +61,32 @@ if TYPE_CHECKING:
         ContentConfig,
         ImagesConfig,
         LabelsConfig,
+        QualityConfig,
         SimilarityConfig,
     )
 
 GENERATOR = "generator"
 Joined = TypeVar("Joined", Vectors, Matrix)
+
+
+@record
+class Quality:
+    """What a model sees in the images, and in those of a reference.
+
+    Attributes
+    ----------
+    places : ndarray of int64, shape (n,)
+        Row of each image of the candidates in `features` and `scores`; -1 where there is none.
+    features : Vectors
+    scores : Matrix or None
+        Probabilities of a classifier.
+    reference : Vectors or None
+    """
+
+    places: Integers
+    features: Vectors
+    scores: Matrix | None
+    reference: Vectors | None
 
 
 @record
@@ -78,6 +99,7 @@ class GenerationData:
         Every candidate with its results in each filter.
     learned : mapping of (combination, attribute) to Learned
         Thresholds that were learned from labels of people.
+    quality : Quality or None
     pictures : Pictures or None
     store : Path
         Folder of the evidence.
@@ -89,6 +111,7 @@ class GenerationData:
 
     filtered: Filtered
     learned: Mapping[tuple[str, str], Learned]
+    quality: Quality | None
     pictures: Pictures | None
     store: Path
     inputs: Mapping[str, FileFacts]
@@ -219,6 +242,7 @@ def load(config: Config, models: Models) -> GenerationData:
             raise ConfigError(f"write_sets: {error}") from None
     reader = _Reader(config, models, images, candidates, dict(images.inputs))
     stages = _stages(reader)
+    quality = None if config.quality is None else _quality(reader, config.quality)
     own_counts = {
         "rows": images.table.num_rows,
         "states": dict(Counter(reader.candidates.state.tolist())),
@@ -227,6 +251,7 @@ def load(config: Config, models: Models) -> GenerationData:
     return GenerationData(
         Filtered(reader.candidates, stages),
         reader.learned,
+        quality,
         images.pictures,
         models.store,
         reader.inputs,
@@ -254,23 +279,23 @@ class _Reader:
         if section.model is not None:
             self.models.capability(name, section, "encoder")
         source = self._source(section.images) or self.models.embed_images(
-            name, section, self._pictures
+            name, section, self.pictures
         )
-        vectors = self._joined(load_vectors, source, self.items, f"{name}, images")
-        known = (self._places >= 0) & vectors.usable[self._places]
+        vectors = self.joined(load_vectors, source, self.items, f"{name}, images")
+        known = (self.places >= 0) & vectors.usable[self.places]
         values = np.zeros((len(known), vectors.dimension), dtype=np.float32)
-        values[known] = vectors.take(self._places[known])
+        values[known] = vectors.take(self.places[known])
         return values, known
 
     def scores(self, section: ContentConfig) -> tuple[AnyArray, Booleans, Strings]:
         """Return scores for each row of the candidates, which rows have any, and their names."""
         source = self._source(section.scores) or self.models.predict(
-            "content", section, self._pictures, expected=section.unsafe
+            "content", section, self.pictures, expected=section.unsafe
         )
-        matrix = self._joined(load_matrix, source, self.items, "content, images")
-        known = self._places >= 0
+        matrix = self.joined(load_matrix, source, self.items, "content, images")
+        known = self.places >= 0
         values = np.full((len(known), len(matrix.names)), np.nan)
-        values[known] = matrix.take(matrix.names)[self._places[known]]
+        values[known] = matrix.take(matrix.names)[self.places[known]]
         if isinstance(source, Outputs) and source.planned:
             # Nothing is unsafe before the model has run.
             values[:] = 0.0
@@ -298,7 +323,7 @@ class _Reader:
         )
         what = f"similarity, {on}" if on == "captions" else "attributes, texts"
         items = load_items(ItemSource(pa.table({"text": pa.array(every)}), "text"), what=what)
-        vectors = self._joined(load_vectors, source, items, what)
+        vectors = self.joined(load_vectors, source, items, what)
         if not vectors.usable.all():
             raise DataError(
                 f"there is no usable vector of {every[int(np.argmin(vectors.usable))]!r}",
@@ -318,7 +343,7 @@ class _Reader:
     def _source(self, file: ArrayConfig | None) -> Any:
         return None if file is None else file.source(self.models.base)
 
-    def _joined(self, load: Callable[..., Joined], source: Any, items: Items, what: str) -> Joined:
+    def joined(self, load: Callable[..., Joined], source: Any, items: Items, what: str) -> Joined:
         """Join numbers to items; other images and texts may lie in the same file."""
         joined = load(source, items, what=what, max_unmatched=1.0)
         self.inputs |= joined.inputs
@@ -326,8 +351,9 @@ class _Reader:
         return joined
 
     @property
-    def _pictures(self) -> Pictures:
-        assert self.images.pictures is not None  # noqa: S101 - the config requires them of models
+    def pictures(self) -> Pictures:
+        """The pictures, which the config requires of models."""
+        assert self.images.pictures is not None  # noqa: S101 - see the config
         return self.images.pictures
 
     @cached_property
@@ -338,7 +364,7 @@ class _Reader:
         )
 
     @cached_property
-    def _places(self) -> Integers:
+    def places(self) -> Integers:
         """Place in the table of each row of the candidates; -1 where there is no image."""
         ids = self.candidates.columns["image_id"], self.items.ids
         return match(*(pl.Series(one, dtype=pl.String) for one in ids))
@@ -376,6 +402,26 @@ def _stages(reader: _Reader) -> tuple[Stage, ...]:
         except InputError as error:
             raise ConfigError(f"filters.{name}.{error}") from None
     return tuple(stages)
+
+
+def _quality(reader: _Reader, section: QualityConfig) -> Quality:
+    models, name = reader.models, "quality"
+    offer = models.capability(name, section, "classifier", "encoder")
+    source = models.embed_images(name, section, reader.pictures)
+    features = reader.joined(load_vectors, source, reader.items, "quality, images")
+    scores, reference = None, None
+    if offer == "classifier":
+        source = models.predict(name, section, reader.pictures)
+        scores = reader.joined(load_matrix, source, reader.items, "quality, probabilities")
+    if section.reference is not None:
+        place = "quality.reference"
+        about = models.read_images(section.reference, name="reference", place=place)
+        items = load_items(about.source(models.base), what=place)
+        pictures = about.need_pictures(name, place=place)
+        source = models.embed_images(name, section, pictures, on="reference")
+        reader.inputs |= about.inputs
+        reference = reader.joined(load_vectors, source, items, place)
+    return Quality(reader.places, features, scores, reference)
 
 
 def _content(reader: _Reader, section: ContentConfig, values: AnyArray, names: Strings) -> Stage:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, Section, Table, TableSection, distinct, rows
+from equipoise.report.blocks import Page, Section, Table, TableSection, distinct, rows, title_of
 from equipoise.report.text import count, listed
 
 MOST_SUBJECTS = 30
@@ -101,11 +101,29 @@ def subjects(result: AuditResult) -> Section | None:
     return Section.of("subjects", "Kept sets by subject", text, kept)
 
 
+def quality(result: AuditResult) -> Section | None:
+    """Return the distance from the reference images, and the inception score."""
+    measured = [
+        vars(one) for one in result.findings
+        if one.metric in ("frechet_distance", "inception_score")
+    ]  # fmt: skip
+    columns = {
+        "Measure": title_of, "Of": "subject", "#Value": "value", "#Spread": "ci_low ci_high",
+        "#Images": "n", "Method": "method",
+    }  # fmt: skip
+    text = (
+        "Both depend on the model and are biased where images are few: compare sets of the same "
+        "size. They say nothing about groups."
+    )
+    table = Table.of("Distance from the reference, and inception score", columns, measured)
+    return Section.of("quality", "Quality of the images", text, table) if measured else None
+
+
 PAGE = Page(
     leads=("rejected_share_against_rest", "rejection_gap"),
     by_group=("rejection_gap",),
     subjects="checks",
-    sections=(stages, rejections, thresholds, subjects),
+    sections=(stages, rejections, thresholds, subjects, quality),
     facts=facts,
     steps=(
         "Look at rejected images of the group that is rejected most (“Pictures”).",

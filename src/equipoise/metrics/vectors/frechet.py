@@ -1,13 +1,14 @@
-"""Fréchet distance between two sets of images, by their features."""
+"""Quality of sets of images: Fréchet distance by features, inception score by probabilities."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import xlogy
 
-from equipoise.core import Ends, Estimate, Floats, InputError, Labels, no_ends
+from equipoise.core import Ends, Estimate, Floats, InputError, Integers, Labels, no_ends
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import SPREAD, moved_percentile
 from equipoise.metrics.measure import NO_INTERVAL
@@ -19,6 +20,7 @@ from equipoise.stats.streams import Seed, seed_of, unit_counts, unit_keys
 # Multiplications that resampling may take: some twenty seconds on one core; and the fewest
 # replicates.
 _MOST_WORK, _FEWEST = 100_000_000_000, 20
+_SUM = 1e-3
 
 
 def _numbers(table: Any, what: str) -> Floats:
@@ -105,21 +107,14 @@ def frechet_distance(
 
     value = distance(np.ones(len(names)) for _, names in owners)
     unit = "row" if units is None else "unit"
-    ends: Ends = no_ends
-    method = NO_INTERVAL if resampling is None else "none: use Bootstrap()"
-    if isinstance(resampling, Bootstrap):
-        work = sum(k * d * min(k, d) + 10 * min(k, d) ** 3 for k in (n, m))
-        many = min(resampling.replicates, max(_FEWEST, int(_MOST_WORK / work)))
-        times = [
-            unit_counts(seed_of(rng) + place, unit_keys(names), range(many)).astype(np.float64)
-            for place, (_, names) in enumerate(owners)
-        ]
-        drawn = np.array([*map(distance, zip(*times, strict=True))])
-        ends = moved_percentile(value, drawn, 0.0)
-        method = (
-            f"{SPREAD}: percentiles of {many} resamples of the {unit}s of both sets, "
-            "moved to the value; not a confidence interval: resampled sets lie further apart"
-        )
+    work = sum(k * d * min(k, d) + 10 * min(k, d) ** 3 for k in (n, m))
+
+    def draws(most: int) -> list[float]:
+        many = min(most, max(_FEWEST, int(_MOST_WORK / work)))
+        times = [_times(owner, rng, place, many) for place, owner in enumerate(owners)]
+        return [*map(distance, zip(*times, strict=True))]
+
+    method, ends = _spread(value, 0.0, draws, f"{unit}s of both sets", resampling)
     return make_estimate(
         "frechet_distance",
         value,
@@ -128,6 +123,116 @@ def frechet_distance(
         params={"dimensions": d},
         no_chance="none: it depends on the encoder and the number of images; compare with sets of "
         "the same sizes",
+        unit=unit,
+        ends=ends,
+    )
+
+
+Owners = tuple[Integers, Sequence[str]]
+
+
+def _times(owner: Owners, rng: Seed, place: int, many: int) -> Floats:
+    """Return how often each unit counts in each resample, shape (many, units)."""
+    keys = unit_keys(owner[1])
+    return unit_counts(seed_of(rng) + place, keys, range(many)).astype(np.float64)
+
+
+def _spread(
+    value: float,
+    least: float,
+    draws: Callable[[int], list[float]],
+    what: str,
+    resampling: Resampling | None,
+) -> tuple[str, Ends]:
+    """Return the method and the ends: percentiles of resamples, moved to the value."""
+    if not isinstance(resampling, Bootstrap):
+        return NO_INTERVAL if resampling is None else "none: use Bootstrap()", no_ends
+    drawn = np.array(draws(resampling.replicates))
+    method = (
+        f"{SPREAD}: percentiles of {len(drawn)} resamples of the {what}, moved to the value; not "
+        "a confidence interval: resampling adds to the bias"
+    )
+    return method, moved_percentile(value, drawn, least)
+
+
+def inception_score(
+    probabilities: npt.ArrayLike,
+    *,
+    units: Labels | None = None,
+    resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
+    rng: Seed = 0,
+) -> Estimate:
+    """Exponential of the mean divergence of each image's class probabilities from their mean.
+
+    exp(mean over images of KL(p(class | image) ‖ p(class))), in nats.
+
+    Parameters
+    ----------
+    probabilities : array-like, shape (n, classes)
+        Of a classifier; rows sum to 1.
+    units : array-like, shape (n,), optional
+        Images that are resampled together, such as those of a counterfactual set.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int or Generator
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        1 to the number of classes, higher: each image looks like one class, and all classes are
+        there. Descriptive: it depends on the classifier, and is biased upward where images are
+        few. The interval is a spread.
+
+    Raises
+    ------
+    InputError
+        When a row is no distribution.
+
+    References
+    ----------
+    Salimans et al. 2016, NeurIPS; Barratt & Sharma 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> m.inception_score(np.repeat(np.eye(4), 50, axis=0)).value
+    4.0
+    """
+    rows = _numbers(probabilities, "probabilities")
+    wrong = (rows < 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1.0) > _SUM)
+    if wrong.any():
+        raise InputError(
+            f"probabilities: row {int(wrong.argmax()) + 1} is no distribution; expected numbers "
+            "that sum to 1, such as the softmax of logits"
+        )
+    n = len(rows)
+    rows = rows / rows.sum(axis=1, keepdims=True)
+    owner = unit_codes(np.full(n, None) if units is None else units, n, "units")
+
+    def score(times: Floats) -> float:
+        weights = times[owner[0]]
+        total = weights.sum()
+        if not total:
+            return math.nan
+        mean = np.einsum("n,nc->c", weights, rows) / total
+        # Classes that no image has add nothing.
+        own = float(np.einsum("n,nc->", weights, xlogy(rows, rows)) / total)
+        return math.exp(max(0.0, own - float(xlogy(mean, mean).sum())))
+
+    value = score(np.ones(len(owner[1])))
+    unit = "row" if units is None else "unit"
+    method, ends = _spread(
+        value, 1.0, lambda many: [*map(score, _times(owner, rng, 0, many))], f"{unit}s", resampling
+    )
+    return make_estimate(
+        "inception_score",
+        value,
+        {"images": n},
+        method,
+        params={"classes": rows.shape[1]},
+        no_chance="none: no groups are exchanged; the score grows where images are few",
         unit=unit,
         ends=ends,
     )
@@ -154,12 +259,27 @@ register(
         name="frechet_distance",
         title="Fréchet distance",
         symbol="FID",
-        kinds=("counterfactuals", "generation"),
+        kinds=("generation",),
         range="[0, ∞)",
         definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
         direction="Higher: the set lies further from the reference.",
         reference="Dowson & Landau 1982; Heusel et al. 2017",
         chance="none: it depends on the encoder and the number of images",
+        interval="resampling spread, no confidence interval",
+    )
+)
+register(
+    MetricSpec(
+        name="inception_score",
+        title="Inception score",
+        symbol="IS",
+        kinds=("generation",),
+        range="[1, classes]",
+        definition="exp of the mean of KL(p(class | image) ‖ p(class)) over images, in nats.",
+        direction="Lower: images look less like one class each, or classes are missing.",
+        harm="lower",
+        reference="Salimans et al. 2016; Barratt & Sharma 2018",
+        chance="none: no groups are exchanged",
         interval="resampling spread, no confidence interval",
     )
 )
