@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from image_files import CIFAR_100_NAMES, CIFAR_NAMES, FLICKR, cifar, write_csv, write_json
+from image_files import CIFAR_100_NAMES, CIFAR_NAMES, FLICKR, cifar, dsprites, write_csv, write_json
 
 RACES = ("Black", "East Asian", "Indian", "White")
 AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
@@ -278,8 +278,20 @@ def _write_counterfactuals(folder, *parts):
 
 
 def domain_net(folder, each=14):
-    """Folders of domains and classes: `each` picture of every domain and class, and another."""
-    kinds = [*product(DOMAINS, (*THINGS, "aircraft carrier"), range(each))]
+    """Folders of domains and classes with `each` picture, and lists for training and test."""
+    lists = {}
+    kinds = [*product(DOMAINS, (*THINGS, "aircraft_carrier"), range(each))]
     for number, (domain, thing, copy) in enumerate(kinds):
-        inside = Path("DomainNet", domain, thing, f"{domain}_{copy:03}.png")
-        _put(folder / inside, number, form="PNG")
+        inside = Path(domain, thing, f"{domain}_{copy:03}.png")
+        _put(folder / "DomainNet" / inside, number, form="PNG")
+        split = "train" if copy < each // 4 else "test"
+        place = (*THINGS, "aircraft_carrier").index(thing)
+        lists.setdefault(f"{domain}_{split}.txt", []).append(f"{inside.as_posix()} {place}\n")
+    for name, lines in lists.items():
+        (folder / "DomainNet" / name).write_text("".join(lines))
+
+
+def sprites(folder, n=720):
+    """A file of dSprites with n pictures."""
+    (folder / "dsprites").mkdir()
+    dsprites(folder / "dsprites" / "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz", n)

@@ -13,13 +13,14 @@ from equipoise.audits.studies import STUDIES
 from equipoise.audits.studies.study import read_study, source_tables, study_files
 from equipoise.cli.app import run as command
 from equipoise.cli.runs import page_of
+from equipoise.cli.training import TrainConfig, run_training
+from equipoise.data import lexicon
 from equipoise.mitigate import running as mitigation
 from equipoise.mitigate.config import Config as Mitigation
 from equipoise.report import read, render
 from equipoise.report.blocks import Number, Table
 
 CLIP = "hf:openai/clip-vit-base-patch32"
-TRAININGS = ("unbiased", "mild", "medium", *(f"without class {one}" for one in range(3)))
 NETWORKS = [*read_study("cnn-vit").tables[0].rows]
 WORLDS = {
     "attributes-by-region": (data_sets.people_by_region, "people"),
@@ -34,12 +35,9 @@ WORLDS = {
     "image-search": (data_sets.image_search, "images"),
     "predicted-labels": (data_sets.people_by_region, "people"),
     "skewsize-domainnet": (data_sets.domain_net, "DomainNet"),
-    "skewsize-dsprites": (
-        data_sets.predicted("shape", (0, 1, 2), "colour", ("red", "green", "blue"), TRAININGS),
-        "tables",
-    ),
+    "skewsize-dsprites": (data_sets.sprites, "dsprites"),
     "skewsize-imagenet": (
-        data_sets.generated("background", ("at dusk", "blue"), ("lemon", "lion", "zebra")),
+        data_sets.generated("background", ("at dusk", "blue"), ("lemon", "lion", "orange")),
         "sets",
     ),
     "skewsize-vlm": (
@@ -98,14 +96,25 @@ def world(tmp_path_factory):
                 lines = text.splitlines(keepends=True)
                 short = path.suffix == ".csv" and len(lines) > LONG
                 path.write_text("".join(lines[: 30 if short else None]), encoding="utf-8")
+            if "train" in read_study(name).configs:
+                train(root / "study-train.yaml")
         return made[name]
 
     return of
 
 
+def train(path):
+    """Train a tiny network in place of each of a study, on small images."""
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values["networks"] = dict.fromkeys(values["networks"], "timm:test_resnet")
+    values |= {"size": 32, "schedule": {"epochs": 1, "batch": 16}}
+    run_training(TrainConfig.model_validate(values), path.parent, lambda *_: None)
+
+
 def configs(name):
     parts = [*read_study(name).configs]
-    return ["study.yaml", *(f"study-{part}.yaml" for part in parts[1:])]
+    every = ["study.yaml", *(f"study-{part}.yaml" for part in parts[1:])]
+    return [file for part, file in zip(parts, every, strict=True) if part != "train"]
 
 
 CONFIGS = [(name, file) for name in STUDIES for file in configs(name)]
@@ -230,9 +239,18 @@ def test_printed_numbers_are_those_collected(shared_dir):
 def test_classes_that_studies_map_are_those_of_imagenet():
     known = {*imagenet_names()}
     streets, domains = (
-        next(iter(study_files(name, Path("c.yaml"), None).values()))
-        for name in ("hall-dollar-street", "skewsize-domainnet")
+        study_files(name, Path("c.yaml"), None)[Path(file)]
+        for name, file in (
+            ("hall-dollar-street", "c.yaml"),
+            ("skewsize-domainnet", "c-imagenet.yaml"),
+        )
     )
+    tiny = lexicon("tiny_imagenet").content
+    assert {*tiny["names"]} <= known
+    assert len(tiny["classes"]) == 200
+    assert [*tiny["names"].values()] == [*tiny["numbers"].values()] == tiny["classes"]
+    names = imagenet_names()
+    assert [names[int(one)] for one in tiny["numbers"]] == [*tiny["names"]]
     for model in yaml.safe_load(domains)["models"].values():
         assert {*model["map"]} <= known
     for model in yaml.safe_load(streets)["models"].values():

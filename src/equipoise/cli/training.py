@@ -80,6 +80,8 @@ class TrainConfig(Section):
 
     Attributes
     ----------
+    study : str, optional
+        Published study that it is part of.
     images : PicturesConfig
     label : str
         Column of the right answer.
@@ -100,6 +102,7 @@ class TrainConfig(Section):
         Folder that gets predictions.parquet, training.json and a model a training.
     """
 
+    study: Name | None = None
     images: PicturesConfig
     label: Name
     columns: Names = ()

@@ -44,10 +44,14 @@ class WordsConfig(Section):
         Lexicon of the package that has the lists.
     lists : list of str, or mapping of str to list of str
         Names of its lists; or words by the name of their list.
+    map : str, optional
+        In place of lists: a mapping of the lexicon, from classes of a model to labels, which
+        becomes a table with the columns `class` and `label`.
     """
 
     lexicon: Name | None = None
-    lists: Mapping[Text, Listed] | Listed
+    lists: Mapping[Text, Listed] | Listed = ()
+    map: Name | None = None
 
     @property
     def by_list(self) -> Mapping[str, Sequence[str]]:
@@ -58,6 +62,19 @@ class WordsConfig(Section):
             return self.lists
         content = lexicon(str(self.lexicon)).content
         return {name: content[name] for name in self.lists}
+
+    @property
+    def text(self) -> str:
+        """The table as CSV."""
+        import polars as pl  # heavy, and the report needs none
+
+        from equipoise.data.lexicons import lexicon
+
+        if self.map is not None:
+            pairs = [*lexicon(str(self.lexicon)).content[self.map].items()]
+            return pl.DataFrame(pairs, ["class", "label"], orient="row").write_csv()
+        rows = [(word, name) for name, listed in self.by_list.items() for word in listed]
+        return pl.DataFrame(rows, ["text", "list"], orient="row").write_csv()
 
 
 class SourceTable(Section):
@@ -164,28 +181,29 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     written: dict[Path, str] = {}
     for place, (part, config) in enumerate(study.configs.items()):
         body = Template(config).substitute(places)
-        kind = yaml.safe_load(body).get("audit")
-        page = (
-            "mitigation"
-            if kind is None
-            else "config"
-            if kind == "predictions"
-            else f"audits/{kind}"
-        )
+        command, page = _command(yaml.safe_load(body))
         at = path if place == 0 else path.with_name(f"{path.stem}-{part}{path.suffix}")
         lines = [
             study.question,
             f"A study of {study.source}: {', '.join(study.reproduces)}.",
             f"Data: {study.data}.",
             f"Licence: {study.licence}. Size: {study.size}. Time: {study.time}.",
+            f"Run it: equipoise {command} {at.name}",
             f"Every key: docs/{page}.md",
         ]
         head = "".join(f"{one}\n" for line in lines for one in _comment(line))
         written[at] = f"{head}study: {name}\n{body}"
-    for file, words in study.words.items():
-        rows = [(word, name) for name, listed in words.by_list.items() for word in listed]
-        written[path.with_name(file)] = _csv(rows)
-    return written | {path.with_name(file): text for file, text in study.files.items()}
+    texts = {file: words.text for file, words in study.words.items()} | dict(study.files)
+    return written | {path.with_name(file): text for file, text in texts.items()}
+
+
+def _command(values: Mapping[str, object]) -> tuple[str, str]:
+    """Return the command that runs a configuration, and its page in docs."""
+    others = {"trainings": ("train", "training"), "faces": ("augment", "augmentation"),
+              "recipes": ("mitigate", "mitigation")}  # fmt: skip
+    kind = values.get("audit")
+    page = "config" if kind == "predictions" else f"audits/{kind}"
+    return next((others[key] for key in others if key in values), ("audit", page))
 
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"
@@ -203,12 +221,6 @@ def _flow(words: Iterable[str]) -> str:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ", **_WHOLE)
-
-
-def _csv(rows: Iterable[tuple[str, str]]) -> str:
-    import polars as pl  # heavy, and the report needs none
-
-    return pl.DataFrame([*rows], ["text", "list"], orient="row").write_csv()
 
 
 def source_tables(result: AuditResult) -> blocks.Section | None:

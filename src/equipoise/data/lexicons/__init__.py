@@ -21,6 +21,7 @@ LEXICONS = (
     "mandal_2024_prompts",
     "mandal_2024_regions",
     "mandal_2024_words",
+    "tiny_imagenet",
     "vendrow_2023",
 )
 
