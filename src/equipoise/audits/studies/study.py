@@ -229,7 +229,7 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
     if name is None:
         return None
     study = read_study(str(name))
-    images = result.manifest.resolved.get("data", {}).get("images", {})
+    images = result.manifest.resolved.get("data", {}).get("images") or {}
     known = (None, images.get("format"))
     shown = {
         table.title: _table(table, result.findings if table.format in known else ())

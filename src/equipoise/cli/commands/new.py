@@ -67,8 +67,8 @@ def new_command(
         return
     for one in written:
         say(f"wrote {one}")
-    more = " and those beside it" if configs else ""
-    note(f"next: edit it{more}, then 'equipoise plan {path}' and 'equipoise audit {path}'")
+    others = " and the configurations beside it" if configs else ""
+    note(f"next: edit it{others}, then 'equipoise plan {path}' and 'equipoise audit {path}'")
 
 
 def _list_studies(as_json: bool) -> None:
