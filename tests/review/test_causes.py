@@ -66,6 +66,8 @@ def test_clusters_are_tested_over_groups(called, tmp_path):
     vectors = ["--embeddings", tmp_path / "vectors.npy", "--ids", tmp_path / "ids.txt"]
     found = json.loads(called("causes", tmp_path / "run", *vectors, "--clusters", "2", "--json"))
     assert found["clusters"]["p_value"] < 0.01
+    page = ask(application(tmp_path / "run", HOST, TOKEN), "/causes")[2].decode()
+    assert page.count('alt="image with cluster') == 8
     row = next(one for one in found["causes"] if one["cause"] == "cluster")
     # The sub-type that men lack has no common support.
     assert row["without_support"] > 50

@@ -177,6 +177,7 @@ SYNSETS = {
     "base": [
         ("06", "02797692", ["base", "bag"], "a place that the runner must touch"),
         ("06", "02798117", ["foundation", "base"], "lowest support of a structure; solid"),
+        ("09", "05793554", ["basis", "base", "foundation"], "the fundamental assumptions"),
     ],
 }
 
@@ -202,11 +203,11 @@ def wordnet(folder):
 
 def test_wordnet_defines_classes(tmp_path):
     found = read_senses(wordnet(tmp_path / "dict"), ["base", "cup", "hot_dog.n.01", "base.n.02"])
-    assert found["subject"].to_list() == ["base", "base", "cup", "cup", "base.n.02", "base.n.02"]
-    assert found["sense"].to_list() == [1, 2] * 3
+    assert found["subject"].to_list() == ["base"] * 3 + ["cup"] * 2 + ["base.n.02"] * 3
+    assert found["sense"].to_list() == [1, 2, 3, 1, 2, 1, 2, 3]
     assert found["definition"][1] == "lowest support of a structure; solid"
-    assert found["definition"][2] == "a small open container"
-    assert found["synonyms"][3].to_list() == ["cup", "loving cup"]
+    assert found["definition"][3] == "a small open container"
+    assert found["synonyms"][4].to_list() == ["cup", "loving cup"]
     base = found.filter(subject="base")
     names = pl.Series(["Foundation", "bag", "base", "sink", None])
     assert meanings(names, base).to_list() == [

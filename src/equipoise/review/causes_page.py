@@ -86,9 +86,10 @@ class CausesPages:
         counts = [(one.subject, [*self._counts(labels, one)]) for one in self.subjects]
         totals = total_counts(one for _, own in counts for one in own)
         coded = {name: _coded(own) for name, own in counts}
+        whole = next((one for one in self.findings if not one.subject), None)
         return self.render(
             "causes", subjects=[one.subject for one in self.subjects], coded=coded, totals=totals,
-            rankings=self._by_finding(rankings),
+            rankings=self._by_finding(rankings), examples=whole and self._examples(whole),
         )  # fmt: skip
 
     def subject(self, request: Request) -> Response:

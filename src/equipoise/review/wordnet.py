@@ -94,14 +94,19 @@ def meanings(names: pl.Series, senses: pl.DataFrame) -> pl.Series:
     Returns
     -------
     polars.Series of str
-        `UNCLEAR` of variants with several meanings or none.
+        The most frequent of them; `UNCLEAR` of the class's own name and of other words.
     """
     words = senses.explode("synonyms").select(
         pl.col("synonyms").str.to_lowercase(), meaning=pl.format("{}: {}", "sense", "definition")
     )
+    # The name of the class has all of its meanings.
+    clear = words.filter(pl.len().over("synonyms") < max(senses.height, 2))
     own = names.str.replace_all("_", " ").str.to_lowercase().alias("synonyms").to_frame()
     joined = own.join(
-        words.unique("synonyms", keep="none"), on="synonyms", how="left", maintain_order="left"
+        clear.unique("synonyms", keep="first", maintain_order=True),
+        on="synonyms",
+        how="left",
+        maintain_order="left",
     )
-    clear = pl.when(pl.col("synonyms").is_null()).then(None).otherwise(pl.lit(UNCLEAR))
-    return joined.select(pl.coalesce("meaning", clear)).to_series()
+    other = pl.when(pl.col("synonyms").is_not_null()).then(pl.lit(UNCLEAR))
+    return joined.select(pl.coalesce("meaning", other)).to_series()
