@@ -140,10 +140,10 @@ def wrapped(checkpoint, folder):
 
 
 def edited(checkpoint, folder):
-    from equipoise.models.edits import LayerEdit, UnitEdit
+    from equipoise.models.edits import Site, UnitEdit
 
     base = load_model(copied("vit", checkpoint, folder / "base"), device="cpu")
-    units = LayerEdit("classifier", -1, (1,), (0,), (0.25,), (1.0,))
+    units = Site("classifier", -1, (1,), (0,), (0.25,), (1.0,))
     edit = UnitEdit(base.info.name, None, base.info.weights_sha256, "clamp", (units,))
     edit.write(folder / "units.json")
     return f"edited:{folder / 'units.json'}"

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
-from pydantic import TypeAdapter
+import numpy.typing as npt
+from pydantic import ConfigDict, PlainValidator, TypeAdapter
 
-from equipoise.core import Floats, Floats32, ModelError, record
+from equipoise.core import Floats32, ModelError, record
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
@@ -39,22 +40,31 @@ Mode = Literal["clamp", "balance", "remove"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 """What a changed component becomes: its mean, what balances opposing sets, or 0."""
 
-Side = Literal["output", "input"]
-Row = tuple[float, ...]
+
+def _array(value: npt.ArrayLike | None) -> Floats32 | None:
+    return None if value is None else np.asarray(value, dtype=np.float32)
+
+
+Array = Annotated[Floats32 | None, PlainValidator(_array)]
 
 
 @record
 class Site:
-    """Numbers inside a model: units of a layer, or directions and features that are read of them.
+    """Components at one place of a model: units, or directions and features that are read of them.
 
     Attributes
     ----------
     layer : str
-        Its name in the module.
+        Name of the layer in the module.
     axis : int
         Where units lie in the tensor: 1 (channels first) or -1.
     units : tuple of int
         Places of the units; () takes all.
+    sets : tuple of int
+        Which of the opposing sets each component belongs to.
+    means, spreads : tuple of float
+        Mean and standard deviation of each component over images. Of a head that is recorded,
+        means of its units.
     side : "output" or "input"
         Whether the tensor is the output or the first input of the layer.
     first : bool
@@ -65,22 +75,28 @@ class Site:
     bias, thresholds : ndarray of float32, shape (k,), optional
         Added to a component; a component at or below its threshold is 0.
     name : str
-        Of the part of the layer that the units are, such as "head 3"; "" of a layer.
-    center : ndarray of float64, shape (units,), optional
-        Mean of the units over groups.
+        Of a part of the layer, such as "head 3 of layer 2".
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     layer: str
     axis: int = -1
     units: tuple[int, ...] = ()
-    side: Side = "output"
+    sets: tuple[int, ...] = ()
+    means: tuple[float, ...] = ()
+    spreads: tuple[float, ...] = ()
+    side: Literal["output", "input"] = "output"
     first: bool = False
-    read: Floats32 | None = None
-    write: Floats32 | None = None
-    bias: Floats32 | None = None
-    thresholds: Floats32 | None = None
+    read: Array = None
+    write: Array = None
+    bias: Array = None
+    thresholds: Array = None
     name: str = ""
-    center: Floats | None = None
+
+    def __len__(self) -> int:
+        """Return the number of components that change."""
+        return len(self.means)
 
     def hook(self, module: "Module", change: Callable[["Tensor"], "Tensor | None"]) -> Any:
         """Call a function with the tensor of each run of the layer; it may return another one.
@@ -90,19 +106,15 @@ class Site:
         torch.utils.hooks.RemovableHandle
         """
 
-        def before(_module: "Module", inputs: tuple["Tensor", ...]) -> Any:
-            new = change(inputs[0])
-            return None if new is None else (new, *inputs[1:])
-
-        def after(_module: "Module", _inputs: Any, output: Any) -> Any:
-            if not isinstance(output, tuple):
-                return change(output)
-            new = change(output[0])
-            return None if new is None else (new, *output[1:])
+        def replaced(tensors: "Tensor | tuple[Tensor, ...]") -> Any:
+            if not isinstance(tensors, tuple):
+                return change(tensors)
+            new = change(tensors[0])
+            return None if new is None else (new, *tensors[1:])
 
         if self.side == "input":
-            return module.register_forward_pre_hook(before)
-        return module.register_forward_hook(after)
+            return module.register_forward_pre_hook(lambda _, inputs: replaced(inputs))
+        return module.register_forward_hook(lambda _, _inputs, output: replaced(output))
 
     def components(self, values: "Tensor") -> "Tensor":
         """Return the components, (..., k), of a tensor with its units last.
@@ -126,99 +138,43 @@ class Site:
                 f"the layer {self.layer!r} has {values.shape[-1]} units; expected "
                 f"{self.read.shape[1]}, which a direction or feature is read of"
             )
-        active = values @ as_tensor(self.read, values).T
+        active = values @ values.new_tensor(self.read).T
         if self.bias is not None:
-            active = active + as_tensor(self.bias, values)
+            active = active + values.new_tensor(self.bias)
         if self.thresholds is not None:
-            active = active * (active > as_tensor(self.thresholds, values))
+            active = active * (active > values.new_tensor(self.thresholds))
         return active
 
+    def changed(self, mode: Mode, tensor: "Tensor") -> "Tensor":
+        """Return the tensor of the site with its components changed."""
+        whole = tensor.clone().movedim(self.axis, -1)
+        values = whole[:, :1] if self.first else whole
+        active = self.components(values)
+        new = self._wanted(active, mode)
+        places = [*self.units] if self.units else slice(None)
+        if self.write is not None:
+            new = values[..., places] + (new - active) @ values.new_tensor(self.write)
+        values[..., places] = new
+        return whole.movedim(-1, self.axis)
 
-def as_tensor(array: Floats32, like: "Tensor") -> "Tensor":
-    """Return an array as a tensor on the device of another, with its type of numbers."""
-    return like.new_tensor(array)
-
-
-@dataclass(frozen=True)
-class LayerEdit:
-    """Units of one layer, or directions and features that are read of them.
-
-    Attributes
-    ----------
-    layer, axis, units, side, first, read, write, bias, thresholds
-        As of `Site`; () where a site has None.
-    sets : tuple of int
-        Which of the opposing sets each component belongs to.
-    means, spreads : tuple of float
-        Mean and standard deviation of each component over images.
-    """
-
-    layer: str
-    axis: int
-    units: tuple[int, ...]
-    sets: tuple[int, ...]
-    means: Row
-    spreads: Row
-    side: Side = "output"
-    first: bool = False
-    read: tuple[Row, ...] = ()
-    write: tuple[Row, ...] = ()
-    bias: Row = ()
-    thresholds: Row = ()
-
-    def __len__(self) -> int:
-        """Return the number of components."""
-        return len(self.means)
-
-    @property
-    def site(self) -> Site:
-        """The components that change."""
-        read, write, bias, thresholds = (
-            np.asarray(rows, dtype=np.float32) if rows else None
-            for rows in (self.read, self.write, self.bias, self.thresholds)
-        )
-        return Site(
-            self.layer, self.axis, self.units, self.side, self.first, read, write, bias, thresholds
-        )  # fmt: skip
-
-    def change(self, mode: Mode, torch: ModuleType) -> Callable[["Tensor"], "Tensor"]:
-        """Return the function that changes the tensor of the site."""
-        site = self.site
-
-        def changed(tensor: "Tensor") -> "Tensor":
-            whole = tensor.clone().movedim(self.axis, -1)
-            values = whole[:, :1] if self.first else whole
-            active = site.components(values)
-            wanted = self._wanted(active, mode, torch)
-            if site.write is None:
-                new = wanted
-            else:
-                old = values[..., [*self.units]] if self.units else values
-                new = old + (wanted - active) @ as_tensor(site.write, values)
-            if self.units:
-                values[..., [*self.units]] = new
-            else:
-                values[...] = new
-            return whole.movedim(-1, self.axis)
-
-        return changed
-
-    def _wanted(self, active: "Tensor", mode: Mode, torch: ModuleType) -> "Tensor":
+    def _wanted(self, active: "Tensor", mode: Mode) -> "Tensor":
         """Return what the components, (..., k), are to be."""
         if mode == "remove":
-            return torch.zeros_like(active)
+            return active * 0.0
         means, spreads = active.new_tensor([self.means, self.spreads])
         if mode == "clamp":
             return means.expand_as(active)
         # Each set is shifted until all are equally active, in standard deviations.
-        standard = (active - means) / spreads
-        sets = torch.tensor(self.sets, device=active.device)
-        names, which = sets.unique(return_inverse=True)
-        level = [standard[..., which == place].mean(dim=-1) for place in range(len(names))]
-        levels = torch.stack(level, dim=-1)
+        standard, shift = (active - means) / spreads, active * 0.0
+        members = [
+            [place for place, own in enumerate(self.sets) if own == name] for name in {*self.sets}
+        ]
+        levels = [standard[..., some].mean(dim=-1, keepdim=True) for some in members]
         # A set without an opponent in its layer goes to its own mean.
-        shared = levels.mean(dim=-1, keepdim=True) if len(names) > 1 else 0.0
-        return (standard + (shared - levels)[..., which]) * spreads + means
+        shared = sum(levels) / len(levels) if len(levels) > 1 else 0.0
+        for some, level in zip(members, levels, strict=True):
+            shift[..., some] = shared - level
+        return (standard + shift) * spreads + means
 
 
 @record
@@ -364,21 +320,22 @@ class UnitEdit:
         each of the opposing sets are shifted, by as much for each in standard deviations, until the
         sets are equally active; a set without an opponent in its layer is shifted to its mean.
         "remove": each component gives 0.
-    layers : tuple of LayerEdit
+    layers : tuple of Site
     """
 
     model: str
     revision: str | None
     weights_sha256: str
     mode: Mode
-    layers: tuple[LayerEdit, ...]
+    layers: tuple[Site, ...]
     format: Literal["equipoise units 1"] = "equipoise units 1"
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that changes what the model gives."""
         facts = [self.mode, [asdict(one) for one in self.layers]]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        text = json.dumps(facts, sort_keys=True, default=np.ndarray.tolist)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def __len__(self) -> int:
         """Return the number of components."""
@@ -393,7 +350,7 @@ class UnitEdit:
             When it cannot be written, or there is such a file that holds another edit.
         """
         facts = asdict(self) | {"model": relative(self.model, path.parent)}
-        text = json.dumps(facts, indent=1) + "\n"
+        text = json.dumps(facts, indent=1, default=np.ndarray.tolist) + "\n"
         if path.exists() and path.read_text(encoding="utf-8") != text:
             raise ModelError(f"{path} is there and holds something else. To do: name a new file.")
         path.write_text(text, encoding="utf-8", newline="\n")
@@ -438,9 +395,8 @@ class Edited:
         """Have the module change its components for as long as this lasts."""
         with ExitStack() as stack:
             for one in self.edit.layers:
-                change = one.change(self.edit.mode, self.inside.torch)
-                handle = one.site.hook(self.inside.layer(one.layer), change)
-                stack.callback(handle.remove)
+                change = partial(one.changed, self.edit.mode)
+                stack.callback(one.hook(self.inside.layer(one.layer), change).remove)
             yield
 
 

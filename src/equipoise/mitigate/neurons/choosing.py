@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from equipoise.core import (
     Floats,
-    Floats32,
     GroupLabels,
     Groups,
     InputError,
@@ -21,7 +20,7 @@ from equipoise.mitigate.neurons.heads import decompose, record_heads
 from equipoise.mitigate.neurons.recording import Items, Recording, record_sites, record_units
 from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
 from equipoise.mitigate.trials import Trial, change_rows
-from equipoise.models.edits import MODES, LayerEdit, Mode, Row, Site, UnitEdit, edited
+from equipoise.models.edits import MODES, Mode, Site, UnitEdit, edited
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model
 from equipoise.stats.intervals import percentile
@@ -312,12 +311,12 @@ def choose_units(
     return _edit(found, mode, layers)
 
 
-def _edit(found: Found, mode: Mode, layers: Sequence[LayerEdit]) -> UnitEdit:
+def _edit(found: Found, mode: Mode, layers: Sequence[Site]) -> UnitEdit:
     info = found.model.info
     return UnitEdit(info.name, info.revision, info.weights_sha256, mode, tuple(layers))
 
 
-def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> LayerEdit:
+def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> Site:
     """Return the change of some components of a site."""
     columns, sets = [column for column, _ in pairs], tuple(group for _, group in pairs)
     # Every group counts the same in mean and standard deviation.
@@ -325,39 +324,24 @@ def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> LayerEd
     groups = [values[found.codes == code] for code in range(len(found.selectivity.groups))]
     mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
     spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
-    places = tuple(found.recording.unit[columns].tolist())
-    return _change(site, places, sets, mean, np.maximum(spread, _LEAST_SPREAD))
-
-
-def _change(
-    site: Site, places: tuple[int, ...], sets: tuple[int, ...], mean: Floats, spread: Floats
-) -> LayerEdit:
-    active = tuple(mean.tolist()), tuple(spread.tolist())
+    active = {
+        "sets": sets,
+        "means": tuple(mean.tolist()),
+        "spreads": tuple(np.maximum(spread, _LEAST_SPREAD).tolist()),
+    }
+    places = found.recording.unit[columns].tolist()
     if site.read is None:
-        return LayerEdit(site.layer, site.axis, places, sets, *active, site.side, site.first)
-    directions = (_rows(site.read, places), _rows(site.write, places))
-    numbers = (_numbers(site.bias, places), _numbers(site.thresholds, places))
-    return LayerEdit(
-        site.layer, site.axis, site.units, sets, *active, site.side, site.first,
-        *directions, *numbers,
-    )  # fmt: skip
+        return replace(site, units=tuple(places), **active)
+    arrays = {name: getattr(site, name) for name in ("read", "write", "bias", "thresholds")}
+    some = {name: None if own is None else own[places] for name, own in arrays.items()}
+    return replace(site, **active, **some)
 
 
-def _rows(array: Floats32 | None, places: tuple[int, ...]) -> tuple[Row, ...]:
-    return () if array is None else tuple(map(tuple, array[[*places]].tolist()))
-
-
-def _numbers(array: Floats32 | None, places: tuple[int, ...]) -> Row:
-    return () if array is None else tuple(array[[*places]].tolist())
-
-
-def _whole(site: Site, group: int) -> LayerEdit:
-    if site.center is None:
+def _whole(site: Site, group: int) -> Site:
+    if not site.means:
         raise InputError("whole: only heads and MLPs can be changed whole; choose components")
-    width = len(site.center)
-    own = replace(site, read=None)
-    units = site.units or tuple(range(width))
-    return _change(own, units, (group,) * width, site.center, np.ones(width))
+    width = len(site.means)
+    return replace(site, read=None, write=None, sets=(group,) * width, spreads=(1.0,) * width)
 
 
 def random_units(found: Found, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
@@ -373,34 +357,32 @@ def random_units(found: Found, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
     seed : int
     """
     draw = stream(seed, "neurons", "random")
-    recorded, counts = found.recording, dict[tuple[str, bool], int]()
+    recorded, lean = found.recording, dict(found.selectivity.strongest())
+    counts: dict[str, int] = {}
     for one in like.layers:
-        key = one.layer, bool(one.read)
-        by_head = not one.read and recorded.sites[recorded.layers.index(one.layer)].name
-        counts[key] = counts.get(key, 0) + (1 if by_head else len(one))
-    layers: list[LayerEdit] = []
-    lean = dict(found.selectivity.strongest())
-    for (layer, read), count in counts.items():
+        whole = bool(one.name) and one.read is None
+        counts[one.layer] = counts.get(one.layer, 0) + (1 if whole else len(one))
+    read = like.layers[0].read is not None
+    layers: list[Site] = []
+    for layer, count in counts.items():
         pool = [place for place, name in enumerate(recorded.layers) if name == layer]
-        if recorded.sites[pool[0]].center is None:
+        if not recorded.sites[pool[0]].means:
             columns = np.flatnonzero(recorded.layer == pool[0])
             taken = sorted(draw.permutation(columns)[:count].tolist())
             pairs = [(column, lean[column]) for column in taken]
             layers.append(_some(found, recorded.sites[pool[0]], pairs))
             continue
-        some = draw.permutation(pool)[:count] if count <= len(pool) else draw.choice(pool, count)
-        for place in sorted(some.tolist()):
+        for place in sorted(draw.choice(pool, count, replace=count > len(pool)).tolist()):
             site = recorded.sites[place]
             layers.append(_random_direction(site, draw) if read else _whole(site, 0))
     return _edit(found, like.mode, layers)
 
 
-def _random_direction(site: Site, draw: np.random.Generator) -> LayerEdit:
-    center = cast("Floats", site.center)
-    direction = draw.standard_normal((1, len(center)))
+def _random_direction(site: Site, draw: np.random.Generator) -> Site:
+    direction = draw.standard_normal((1, len(site.means)))
     unit = (direction / np.linalg.norm(direction)).astype(np.float32)
-    own = replace(site, read=unit, write=unit)
-    return _change(own, (0,), (0,), unit @ center, np.ones(1))
+    mean = tuple((unit @ np.array(site.means)).tolist())
+    return replace(site, read=unit, write=unit, sets=(0,), means=mean, spreads=(1.0,))
 
 
 def sweep_units(

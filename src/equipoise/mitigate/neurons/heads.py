@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from equipoise.core import (
-    AnyArray,
     Floats,
     Floats32,
     Groups,
-    Integers32,
     Labels,
     ModelError,
     encode,
@@ -128,8 +126,8 @@ def record_heads(
 ) -> Recording:
     """Record heads and MLPs along the directions in which they separate groups.
 
-    The directions of a part are those of the differences between the groups' mean outputs within
-    strata, one fewer than groups, the one with the largest differences first.
+    The directions of a part are those of the differences between the groups' mean outputs less the
+    mean of their stratum, one fewer than groups, the one with the largest differences first.
 
     Parameters
     ----------
@@ -147,15 +145,22 @@ def record_heads(
     """
     recorded = record_sites(model, images, head_sites(insides(model)))
     strata = encode(["all"] * len(images) if within is None else within, what="within")[0]
+    members = [groups.codes == code for code in np.flatnonzero(groups.counts > 0)]
     sites, values = [], []
     for site, outputs in zip(recorded.sites, _by_site(recorded), strict=True):
-        means = _means(outputs, groups.codes, strata)
-        center = means.mean(axis=0)
-        _, sizes, directions = np.linalg.svd(means - center, full_matrices=False)
+        center = np.mean([outputs[own].mean(axis=0) for own in members], axis=0)
+        apart = (
+            outputs
+            - np.stack([outputs[strata == one].mean(axis=0) for one in range(strata.max() + 1)])[
+                strata
+            ]
+        )
+        means = np.stack([apart[own].mean(axis=0) for own in members])
+        _, sizes, directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
         kept = directions[: max(1, int((sizes > _LEAST).sum()))]
-        # Of two groups, more of the direction is more of the first.
-        kept = (kept * np.where((means[:1] - center) @ kept.T < 0, -1.0, 1.0).T).astype(np.float32)
-        sites.append(replace(site, read=kept, write=kept, center=center))
+        # More of a direction is more of the first group.
+        kept = (kept * np.where(kept @ means[0] < 0, -1.0, 1.0)[:, None]).astype(np.float32)
+        sites.append(replace(site, read=kept, write=kept, means=tuple(center.tolist())))
         values.append((outputs @ kept.T).astype(np.float32))
     return recording_of(values, sites)
 
@@ -165,22 +170,3 @@ def _by_site(recorded: Recording) -> list[Floats]:
         recorded.values[:, recorded.layer == place].astype(np.float64)
         for place in range(len(recorded.sites))
     ]
-
-
-def _means(values: Floats, codes: Integers32, strata: AnyArray) -> Floats:
-    """Return the mean of each group that has images, (groups, units); strata count the same.
-
-    Strata without one of the groups take no part, unless all lack one.
-    """
-    present = np.unique(codes[codes >= 0])
-    each = []
-    for code in present:
-        cells = [values[(codes == code) & (strata == one)] for one in np.unique(strata)]
-        each.append(
-            [cell.mean(axis=0) if len(cell) else np.full(values.shape[1], np.nan) for cell in cells]
-        )
-    table = np.array(each)
-    whole = ~np.isnan(table).any(axis=(0, 2))
-    if not whole.any():
-        return np.stack([values[codes == code].mean(axis=0) for code in present])
-    return np.asarray(table[:, whole].mean(axis=1))
