@@ -98,6 +98,16 @@ class Site:
         """Return the number of components that change."""
         return len(self.means)
 
+    def only(self, places: Sequence[int]) -> "Site":
+        """Return the site with some components: numbers of units, or places among those read."""
+        if self.read is None:
+            return replace(self, units=tuple(places))
+        read, write, bias, thresholds = (
+            None if own is None else own[[*places]]
+            for own in (self.read, self.write, self.bias, self.thresholds)
+        )
+        return replace(self, read=read, write=write, bias=bias, thresholds=thresholds)
+
     def hook(self, module: "Module", change: Callable[["Tensor"], "Tensor | None"]) -> Any:
         """Call a function with the tensor of each run of the layer; it may return another one.
 

@@ -324,17 +324,12 @@ def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> Site:
     groups = [values[found.codes == code] for code in range(len(found.selectivity.groups))]
     mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
     spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
-    active = {
-        "sets": sets,
-        "means": tuple(mean.tolist()),
-        "spreads": tuple(np.maximum(spread, _LEAST_SPREAD).tolist()),
-    }
-    places = found.recording.unit[columns].tolist()
-    if site.read is None:
-        return replace(site, units=tuple(places), **active)
-    arrays = {name: getattr(site, name) for name in ("read", "write", "bias", "thresholds")}
-    some = {name: None if own is None else own[places] for name, own in arrays.items()}
-    return replace(site, **active, **some)
+    return replace(
+        site.only(found.recording.unit[columns].tolist()),
+        sets=sets,
+        means=tuple(mean.tolist()),
+        spreads=tuple(np.maximum(spread, _LEAST_SPREAD).tolist()),
+    )
 
 
 def _whole(site: Site, group: int) -> Site:
