@@ -135,7 +135,7 @@ def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
         "/finding/0?order=none", "/finding/0?group=none", "/finding/0?page=x", "/?token=other",
         "/finding/0?cause=none", "/finding/0?low=x", "/finding/0?hide=none", "/finding/0?view=none",
         "/finding/0/9999", "/finding/99999/0", "/image/small/0?finding=9999",
-        "/image/small/0?finding=-1",
+        "/image/small/0?finding=-1", "/image/small/0?hide=none",
         "/causes/99", "/causes/-1", "/code/99",
         "/code/0?coder=a&image=-1", "/code/0?image=x",
         "/files.json", "/image/small/0/../../manifest.json", "/%00", "/finding/", "/image",

@@ -221,16 +221,10 @@ def small_jpeg(
     picture.thumbnail((side, side))
     clear = np.asarray(picture)
     shown = blurred(clear, hidden)
-    across, down = picture.width / width, picture.height / height
-    edges = [
-        (round(left * across), round(top * down), round(right * across), round(bottom * down))
-        for left, top, right, bottom in boxes
-    ]
-    if blur == "outside":
-        for left, top, right, bottom in edges:
-            shown[max(top, 0) : bottom, max(left, 0) : right] = clear[
-                max(top, 0) : bottom, max(left, 0) : right
-            ]
+    scale = np.tile([picture.width / width, picture.height / height], 2)
+    edges = np.rint(np.reshape(boxes, (-1, 4)) * scale).astype(int).clip(0).tolist()
+    for left, top, right, bottom in edges if blur == "outside" else ():
+        shown[top:bottom, left:right] = clear[top:bottom, left:right]
     picture = Image.fromarray(shown)
     pen = ImageDraw.Draw(picture)
     line = max(2, max(picture.size) // 100)

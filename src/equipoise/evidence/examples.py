@@ -137,18 +137,13 @@ def _located(pictures: Pictures, run: Path) -> pl.DataFrame:
             folders[folder] = os.path.relpath(folder or ".", run)
         return f"{folders[folder]}/{name}"
 
-    source, n = pictures.source, len(pictures)
-    files: Sequence[str | None] = [None] * n
-    rows: Sequence[int | None] = [None] * n
-    column = None
-    if isinstance(source, Files):
-        files = [*map(near, source.paths)]
-    elif isinstance(source, Rows):
-        found = [*map(source.address, range(n))]
-        files, rows = [near(path) for path, _ in found], [row for _, row in found]
-        column = source.column
-    cells = {"image_id": pictures.ids.tolist(), "file": files, "row": rows, "column": [column] * n}
-    table = pl.DataFrame(cells, {"image_id": pl.String(), **_PLACE})
+    source = pictures.source
+    if not isinstance(source, Files | Rows):
+        return pl.DataFrame(schema={"image_id": pl.String(), **_PLACE, **_CROP})
+    found = map(source.address, range(len(pictures)))
+    table = pl.DataFrame(
+        [(near(path), row, column) for path, row, column in found], _PLACE, orient="row"
+    ).insert_column(0, pl.Series("image_id", pictures.ids.tolist(), pl.String))
     if pictures.crops is None:
         return table.with_columns(pl.lit(None, kind).alias(name) for name, kind in _CROP.items())
     return table.hstack(pl.DataFrame(pictures.crops, [*CORNERS]).cast(_CROP))  # type: ignore[arg-type]

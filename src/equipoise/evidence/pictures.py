@@ -79,6 +79,10 @@ class Files:
         """Return the path of one file."""
         return self.paths[place]
 
+    def address(self, place: int) -> tuple[str, int | None, str | None]:
+        """Return the path of one file, which has neither rows nor columns."""
+        return self.paths[place], None, None
+
     def take(self, places: Sequence[int]) -> Files:
         """Return some of the files."""
         return Files(tuple(self.paths[place] for place in places))
@@ -352,10 +356,10 @@ class Rows:
         """The number of the first row of each file."""
         return {file: first for first, file, _ in reversed(self.stretches)}
 
-    def address(self, place: int) -> tuple[str, int]:
-        """Return the file of one picture, and its row there."""
+    def address(self, place: int) -> tuple[str, int | None, str | None]:
+        """Return the file of one picture, and its row and column there."""
         file, _, _ = self._found(place)
-        return file.path, self.places[place] - self._starts[file]
+        return file.path, self.places[place] - self._starts[file], self.column
 
     def take(self, places: Sequence[int]) -> Rows:
         """Return some of the pictures."""

@@ -311,7 +311,8 @@ class ReviewPage:
         asked = request.query_params
         of = asked.get("finding", "")
         hide: Hidden | None = {name: name for name in get_args(Hidden)}.get(asked.get("hide", ""))
-        if place >= len(self.examples) or size not in _SIDES:
+        known = size in _SIDES and asked.get("hide", "") in HIDE
+        if place >= len(self.examples) or not known:
             return _forbidden()
         label = ""
         if of:

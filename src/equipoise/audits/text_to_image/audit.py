@@ -1,6 +1,5 @@
 """The audit of text-to-image models: leaning of targets, and groups that images show."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -66,8 +65,9 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         owners = pl.DataFrame(config.prompts.owners, ("label", "subject"), orient="row")
         found, start = dict[str, pl.DataFrame](), 0
         for name, made in data.made.items():
-            strengths = [math.nan if one is None else one for one in made.table["guidance"]]
-            named = ["generated image" if math.isnan(g) else f"guidance {g:g}" for g in strengths]
+            named = [
+                f"guidance {g:g}" if not np.isnan(g) else "generated image" for g in made.guidance
+            ]
             rows = made.table.select(
                 pl.int_range(start, start + pl.len()).alias("place"),
                 "state",
