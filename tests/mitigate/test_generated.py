@@ -1,6 +1,7 @@
 """Generators before and after: what a probe reads, and what a recipe changes."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,17 @@ from PIL import Image
 
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, InputError, ModelError
-from equipoise.mitigate import BalancedPrompts, GeneratedTest, Training, cross_fit
+from equipoise.mitigate import (
+    BalancedPrompts,
+    GeneratedTest,
+    LearnedPrompt,
+    Training,
+    cross_fit,
+)
 from equipoise.mitigate.generated import within
+from equipoise.mitigate.trainable import trainable
 from equipoise.models import Sampling, load_generator
+from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.embed import WEIGHTS, load_clip
 from equipoise.planted.scenes.render import SUBJECTS
 from mitigate.scenes import TEXTS, sets
@@ -162,3 +171,62 @@ def test_a_configuration_of_the_other_kind_is_refused(project, old, new, key):
     (project / "c.yaml").write_text(CONFIG.replace(old, new))
     with pytest.raises(ConfigError, match=key):
         load_as(project / "c.yaml", Config)
+
+
+SMALL = {"steps": 2, "batch": 12, "sampling_steps": 2, "last_steps": 2, "looks": 2}
+
+
+def training(probe):
+    return replace(Training(*(tuple(TEXTS[s] for s in some) for some in (SOME[:3], SOME[3:5]))),
+                   probe=probe)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    return load_generator(f"diffusers:{diffusion.WEIGHTS}", device="cpu")
+
+
+@pytest.mark.parametrize("loss", ["shares", "mcas"])
+def test_a_prompt_is_learned_and_loads_by_name(pipeline, probe, tmp_path, loss):
+    recipe = LearnedPrompt(loss=loss, patience=4, **SMALL)
+    model = recipe.fit(pipeline, training(probe), tmp_path / "learned")
+    record = model.balance.record
+    losses = [value for _, value in record["validation"]]
+    assert len(losses) == 3
+    assert record["kept_step"] == int(np.argmin(losses))
+    few = {"seeds": [1, 2], "sampling": Sampling(steps=3, guidance=1.0)}
+    for prompts, same in (
+        (["a solid star"] * 2, record["kept_step"] == 0),
+        (["a red star"] * 2, True),
+    ):
+        pair = (each.generate(prompts, **few) for each in (pipeline, model))
+        assert np.array_equal(*pair) == same
+    again = recipe.fit(pipeline, training(probe), tmp_path / "again")
+    np.testing.assert_array_equal(again.balance.shifts, model.balance.shifts)
+
+
+def test_shifts_of_a_combination_are_the_sum_of_those_of_its_values(pipeline, probe, tmp_path):
+    learned = LearnedPrompt(**SMALL | {"steps": 1, "looks": 1}, name="learned")
+    alone = replace(training(probe), validation=())
+    shifts = learned.fit(pipeline, alone, tmp_path / "learned").balance.shifts[:, 0]
+    # Combinations of two frames and six hues: one frame less the other is the same for each hue.
+    apart = shifts[:6] - shifts[6:]
+    np.testing.assert_allclose(apart, np.broadcast_to(apart[:1], apart.shape), atol=1e-6)
+    assert np.abs(shifts).max() > 0
+
+
+def test_a_learned_prompt_needs_a_probe(pipeline, tmp_path):
+    with pytest.raises(InputError):
+        LearnedPrompt(**SMALL).fit(pipeline, training(None), tmp_path / "learned")
+
+
+def test_pixels_have_gradients_and_the_vectors_of_images(probe):
+    torch = pytest.importorskip("torch")
+    some = sets(seed=2).images[:4]
+    levels = torch.tensor(some.transpose(0, 3, 1, 2) / 255.0, dtype=torch.float32)
+    levels.requires_grad_()
+    vectors = trainable(probe).pixels(levels)
+    expected = torch.tensor(probe.embed_images([*some]))
+    torch.testing.assert_close(vectors, expected, atol=1e-4, rtol=1e-4)
+    vectors.sum().backward()
+    assert levels.grad.abs().sum() > 0

@@ -27,7 +27,7 @@ from equipoise.mitigate.neurons.choosing import (
 from equipoise.mitigate.neurons.heads import Decomposition, decompose
 from equipoise.mitigate.neurons.recording import Recording, read_dictionary, record_units
 from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
-from equipoise.mitigate.prompting import BalancedPrompts
+from equipoise.mitigate.prompting import BalancedPrompts, LearnedPrompt
 from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.running import cross_fit
 from equipoise.mitigate.sets import (
@@ -52,6 +52,7 @@ __all__ = [
     "Found",
     "GeneratedTest",
     "ImageSets",
+    "LearnedPrompt",
     "MatchedPrompts",
     "MixedFaces",
     "NoisyFaces",

@@ -20,7 +20,7 @@ from equipoise.audits.engines.rankings.config import Prefixes
 from equipoise.audits.studies import STUDIES
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
-from equipoise.mitigate.prompting import BalancedPrompts
+from equipoise.mitigate.prompting import BalancedPrompts, LearnedPrompt
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.trained import Contrastive
 
@@ -41,7 +41,8 @@ def _folder(value: str) -> str:
 
 FolderName = Annotated[Name, AfterValidator(_folder)]
 AnyRecipe = Annotated[
-    Contrastive | PromptEnsemble | MatchedPrompts | BalancedPrompts, Field(discriminator="recipe")
+    Contrastive | PromptEnsemble | MatchedPrompts | BalancedPrompts | LearnedPrompt,
+    Field(discriminator="recipe"),
 ]
 
 
@@ -96,6 +97,8 @@ class GenerationConfig(Section):
     ----------
     probe : str
         A dual encoder, which tells subjects and values of attributes from images.
+    teacher : str, optional
+        A dual encoder of `hf:` or `open_clip:` by which recipes learn; the probe unless given.
     images : int
         Of each prompt.
     steps, guidance, negative_prompt
@@ -103,6 +106,7 @@ class GenerationConfig(Section):
     """
 
     probe: Name
+    teacher: Name | None = None
     images: PositiveInt = 20
     steps: PositiveInt = 50
     guidance: Guidance = 7.5

@@ -79,6 +79,7 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     test: Test | GeneratedTest,
     *,
     floor: AnyModel | None = None,
+    probe: DualEncoder | None = None,
     count: int = 4,
     seed: int = 0,
     progress: Progress | None = None,
@@ -97,6 +98,8 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     test : Test or GeneratedTest
     floor : DualEncoder or ImageGenerator, optional
         A model without the bias: how low the numbers can be expected to fall.
+    probe : DualEncoder, optional
+        What reads generated images while a recipe learns; best another than that of the test.
     count : int
         Folds.
     seed : int
@@ -119,6 +122,7 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
         jobs = []
         for number, split in enumerate(splits):
             training = training_of(texts, images, split.training, seed=seed + number)
+            training = replace(training, probe=probe)
             jobs.append(_Job(split, training, Path(folder) / str(number), split.withheld))
         done = _assessed(base, floor, named, jobs, test, seed, progress)
     return replace(done, models={})
@@ -199,12 +203,15 @@ def run(
     subjects = "".join(f"{subject}\n" for subject in loaded.split.withheld)
     (out / WITHHELD).write_text(subjects, encoding="utf-8")
     test: Test | GeneratedTest = loaded.test
+    training = loaded.training
     if own is not None:
         sampling = Sampling(own.steps, own.guidance, own.negative_prompt)
         probe = _opened(_naming(config, own.probe), base)
+        teacher = probe if own.teacher is None else _opened(_naming(config, own.teacher), base)
+        training = replace(training, probe=teacher)
         images, texts = loaded.test.images, loaded.test.texts
         test = GeneratedTest(images, texts, probe, sampling, own.images, out / IMAGES, config.seed)
-    job = _Job(loaded.split, loaded.training, out)
+    job = _Job(loaded.split, training, out)
     test = test.of(loaded.split.withheld)
     return _assessed(model, floor, config.recipes, [job], test, config.seed, progress)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise.core import Floats, InputError, Objects, Positions, record
 from equipoise.models.images import Images
+from equipoise.models.protocols import DualEncoder
 from equipoise.stats.streams import stream
 
 VALIDATION = 0.2
@@ -226,12 +227,15 @@ class Training:
         Texts of other subjects, on which a loss is watched while training; may be empty.
     images, validation_images : ImageSets, optional
         Images of the same subjects.
+    probe : DualEncoder, optional
+        What reads generated images while a recipe learns.
     """
 
     texts: tuple[SubjectTexts, ...]
     validation: tuple[SubjectTexts, ...] = ()
     images: ImageSets | None = None
     validation_images: ImageSets | None = None
+    probe: DualEncoder | None = None
 
     def __post_init__(self) -> None:
         watched = tuple(texts.subject for texts in self.validation)

@@ -70,6 +70,37 @@ class Trainable:
         inputs = placement.put(tower.prepare(images))
         return tower.call(self.model, inputs)[0].float()
 
+    def pixels(self, levels: "Tensor") -> "Tensor":
+        """Return vectors of images as `images` does, with gradients of their pixels.
+
+        Parameters
+        ----------
+        levels : tensor, shape (n, 3, height, width)
+            In [0, 1].
+
+        Raises
+        ------
+        ModelError
+            When it is not known how the model resizes images.
+        """
+        tower = self.encoder.tower
+        recipe = tower.prepare.recipe
+        if recipe is None or recipe.size is None:
+            raise ModelError(
+                f"{self.encoder.info.name} prepares images by code of its own, which has no "
+                "gradients. To do: name another dual encoder"
+            )
+        size = recipe.resized(*levels.shape[2:])
+        if size != tuple(levels.shape[2:]):
+            levels = self.torch.nn.functional.interpolate(
+                levels, size=size, mode=recipe.mode, antialias=True
+            )
+        (top, left), (height, width) = recipe.corner(*size), recipe.size
+        levels = levels[:, :, top : top + height, left : left + width]
+        mean, std = levels.new_tensor([recipe.mean, recipe.std])[..., None, None]
+        inputs = {"pixel_values": (255.0 * levels - mean) / std}
+        return tower.call(self.model, inputs)[0].float()
+
     def texts(self, texts: Sequence[str]) -> "Tensor":
         """Return a tensor of vectors of texts, (n, dimension) in float32, not normalised."""
         return self.encoder.encode(texts).float()
