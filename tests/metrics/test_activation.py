@@ -1,12 +1,15 @@
 """Shares of maps inside boxes: by hand, against chance, and what is left out."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from equipoise.core import InputError
-from equipoise.metrics import activation_share, activation_share_gap
+from equipoise.metrics import activation_share, activation_share_gap, paired_share_difference
 from equipoise.metrics.values.activation import Regions
 from equipoise.stats import Bootstrap, Permutation
 
@@ -152,3 +155,42 @@ def test_each_of_three_groups_is_held_against_all_others():
     two = activation_share_gap(maps, boxes, groups == "a", resampling=QUICK)
     assert len(two.parts) == 1
     assert two.p_value == pytest.approx(leaves[0].p_value, abs=0.02)
+
+
+def test_a_paired_difference_is_a_mean_with_students_interval_and_flipped_signs():
+    rng = np.random.default_rng(3)
+    apart = rng.random(12) + 0.2 - rng.random(12)
+    found = paired_share_difference(apart, ["a", "b"] * 6, resampling=QUICK)
+    assert found.value == pytest.approx(apart.mean())
+    half = stats.t.ppf(0.975, 11) * apart.std(ddof=1) / np.sqrt(12)
+    interval = found.interval()
+    assert (interval.high - interval.low) / 2 == pytest.approx(half)
+    signs = np.array([*product((1.0, -1.0), repeat=12)])
+    exact = (np.abs(signs @ apart) >= abs(apart.sum()) - 1e-9).mean()
+    assert found.p_value == pytest.approx(exact)
+    halves = {one.subject: one for one in found.parts}
+    for name, own in (("a", apart[::2]), ("b", apart[1::2])):
+        assert halves[name].value == pytest.approx(own.mean())
+        assert halves[name].by_group[0].n == 6
+        assert 0.0 < halves[name].p_value <= 1.0
+
+
+def test_units_count_once_in_a_paired_difference():
+    found = paired_share_difference([0.2, 0.4, np.nan, 0.1], units=[*"xxyz"])
+    # Unit x has 0.3, unit z 0.1.
+    assert found.value == pytest.approx(0.2)
+    assert found.excluded == {"no share": 1}
+    assert found.unit == "unit"
+    empty = paired_share_difference([np.nan])
+    assert np.isnan(empty.value)
+    assert empty.reason
+    with pytest.raises(InputError, match="one for each image"):
+        paired_share_difference([0.1, 0.2], ["a"])
+
+
+def test_p_values_of_pairs_without_a_difference_are_uniform():
+    drawn = [
+        paired_share_difference(one[:24] - one[24:], resampling=Bootstrap(40, 400), rng=3).p_value
+        for one in np.random.default_rng(9).random((300, 48))
+    ]
+    assert 0.02 <= np.mean(np.array(drawn) <= 0.05) <= 0.085

@@ -123,6 +123,11 @@ CASES = {
     },
     **dict.fromkeys(("trend", "gender_difference"), WORDS),
     **dict.fromkeys(("activation_share", "activation_share_gap"), MAPS),
+    "paired_share_difference": {
+        "differences": MORE.random(N) - 0.3,
+        "groups": GROUP,
+        "units": UNITS,
+    },
     "concept_disparity": {**CONCEPTS, "min_positives": 10},
     "concept_hit_rate": {**CONCEPTS, "k": 2},
     "iss_intra": {"embeddings": cloud(20)},

@@ -70,7 +70,11 @@ from equipoise.metrics.scores.disparity import (
 from equipoise.metrics.scoring import as_score
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
-from equipoise.metrics.values.activation import activation_share, activation_share_gap
+from equipoise.metrics.values.activation import (
+    activation_share,
+    activation_share_gap,
+    paired_share_difference,
+)
 from equipoise.metrics.values.agreement import krippendorff_alpha
 from equipoise.metrics.values.regression import bias_regression
 from equipoise.metrics.values.rejections import rejection_gap
@@ -174,6 +178,7 @@ __all__ = [
     "model_order",
     "ndkl",
     "normalized_similarity_mad",
+    "paired_share_difference",
     "phi",
     "predicted_label_weat",
     "query_distribution",

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.activations.designs import Design, Mapped, Question, questions
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, numbers_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
 from equipoise.core import (
-    AnyArray,
     ConfigError,
     DataError,
     Facts,
@@ -26,7 +25,6 @@ from equipoise.core import (
     Floats,
     Groups,
     InputError,
-    Integers,
     record,
     table_of,
 )
@@ -36,7 +34,7 @@ from equipoise.evidence.extraction import Extraction, Settings, extracted
 from equipoise.evidence.pictures import decode
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Asked, Request
-from equipoise.metrics.values.activation import Regions, activation_share, activation_share_gap
+from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.models.images import Images
 
 if TYPE_CHECKING:
@@ -50,39 +48,8 @@ _PART = 64
 # Largest number of rows and columns of a map.
 _SIDE = 32
 
-# Seconds for an image in a permutation or replicate of a design, and for a design whatever its
-# size: rough guides, from the example.
-_SECONDS_PER_IMAGE, _SECONDS_PER_DESIGN = 4e-7, 0.15
-
 _NO_VERDICT = "where a model looks is no disparity in itself; the gap between groups is tested"
 _BESIDE = "stands beside the gap in the share itself, which is tested"
-
-
-@record
-class Mapped:
-    """One model's maps.
-
-    Attributes
-    ----------
-    used : ndarray of int64, shape (n,)
-        Images with a map.
-    maps : ndarray, shape (n, rows, columns)
-    boxes : mapping of str to ndarray, shape (n, 4)
-        By region, as shares of the map.
-    frames : ndarray, shape (n, 4), or None
-        What the map lies over, in pixels.
-    without : int
-        Images without a map.
-    pictures : mapping of int to bytes
-        Overlays by place among the images with a map.
-    """
-
-    used: Integers
-    maps: AnyArray
-    boxes: Mapping[str, Floats]
-    frames: Floats | None
-    without: int
-    pictures: Mapping[int, bytes] = field(default_factory=dict)
 
 
 @record
@@ -92,56 +59,13 @@ class ActivationData(ImageData):
     Attributes
     ----------
     models : mapping of str to Mapped
+        Where questions are asked, of the first one.
+    asked : mapping of str to mapping of str to Mapped
+        By model and prompt, where questions are asked.
     """
 
     models: Mapping[str, Mapped]
-
-
-@record
-class Design:
-    """One model's maps over one region, compared between one choice of groups.
-
-    Attributes
-    ----------
-    model, region : str
-    every : Groups
-        Of all images with a map: those without a share are counted.
-    mapped : Mapped
-    lacking : mapping of str to int
-    draws : int
-    """
-
-    model: str
-    region: str
-    every: Groups
-    mapped: Mapped
-    lacking: Mapping[str, int]
-    draws: int
-
-    @property
-    def tests(self) -> int:
-        """How many tests the design makes: the gap, and each of three groups or more."""
-        groups = int(self.groups.usable.sum())
-        return 1 + groups * (groups > 2)
-
-    @cached_property
-    def rows(self) -> Integers:
-        """Places, among the images with a map, of those that have a share."""
-        return Regions.of(self.mapped.maps, self.mapped.boxes[self.region]).rows
-
-    @cached_property
-    def groups(self) -> Groups:
-        """Groups of the images that have a share."""
-        return self.every.take(self.rows)
-
-    @property
-    def compared(self) -> bool:
-        """Whether two groups or more have enough images with a share."""
-        return bool(self.groups.usable.sum() >= 2)
-
-    def seconds(self, draws: int) -> float:
-        """About how long it takes to measure."""
-        return _SECONDS_PER_DESIGN + self.draws * len(self.rows) * _SECONDS_PER_IMAGE
+    asked: Mapping[str, Mapping[str, Mapped]]
 
 
 @audit_kind("activations")
@@ -167,38 +91,31 @@ class Activations(Audit["Config", ActivationData, Design]):
         table = known.source(models.base, data.columns)
         images = models.once("images", lambda: load_items(table, what="images"))
         boxes = {name: boxes_of(images, region) for name, region in data.regions.items()}
-        inputs, every = dict(images.inputs), {}
+        inputs, every, asked = dict(images.inputs), {}, {}
         counts: Fields = {"images": images.counts, "models": {}}
+
+        def read(name: str, section: ModelConfig) -> Mapped:
+            pictures = None if section.maps is not None else known.need_pictures(name)
+            found, vectors = _read(name, section, pictures, images, boxes, config, models)
+            for one in vectors:
+                inputs.update(one.inputs)
+            counts["models"][name] = vectors[0].counts
+            if pictures is None or not config.gallery or models.dry:
+                return found
+            return replace(found, pictures=dict(_overlays(found, pictures, images, config)))
+
         for name, section in config.models.items():
-            grid: tuple[int, int] | None = None
-            pictures: Pictures | None = None
-            frames: ArraySource | Outputs | None = None
-            if section.maps is not None:
-                maps: ArraySource | Outputs = section.maps.source(models.base)
-                if section.frames is not None:
-                    frames = section.frames.source(models.base)
-            else:
-                pictures = known.need_pictures(name)
-                maps, frames, grid = _make(name, section, pictures, images, config, models)
-            read = [
-                load_vectors(
-                    source,
-                    images,
-                    what=f"models.{name}.{what}",
-                    max_unmatched=data.max_unmatched,
-                    zeros=True,
-                )
-                for what, source in (("maps", maps), ("frames", frames))
-                if source is not None
-            ]
-            for vectors in read:
-                inputs |= vectors.inputs
-            counts["models"][name] = read[0].counts
-            every[name] = _mapped(read, grid, boxes)
-            if pictures is not None and config.gallery and not models.dry:
-                laid = dict(_overlays(every[name], pictures, images, config))
-                every[name] = replace(every[name], pictures=laid)
-        return ActivationData(images, inputs, counts, every)
+            if config.questions is None:
+                every[name] = read(name, section)
+                continue
+            # A model that has its answer is asked each prompt as a question.
+            key = "target" if section.target is None else "question"
+            asked[name] = {
+                prompt: read(name, section.model_copy(update={key: prompt}))
+                for prompt in config.questions.every
+            }
+            every[name] = next(iter(asked[name].values()))
+        return ActivationData(images, inputs, counts, every, asked)
 
     def groups(self, config: Config, data: ActivationData) -> list[Groups]:
         """Return the groups of all images."""
@@ -218,6 +135,9 @@ class Activations(Audit["Config", ActivationData, Design]):
     def _designs(self, config: Config, data: ActivationData) -> Iterator[Design]:
         options = config.resampling
         draws = (options.permutations or options.replicates) + options.replicates
+        if config.questions is not None:
+            yield from questions(config, data.asked, self.groups(config, data), draws)
+            return
         every = product(data.models.items(), config.data.regions, self.groups(config, data))
         for (model, mapped), region, groups in every:
             codes = {name: data.images.coded[name].codes[mapped.used] for name in groups.attributes}
@@ -228,6 +148,8 @@ class Activations(Audit["Config", ActivationData, Design]):
         self, config: Config, data: ActivationData, design: Design, resampling: Resampling | None
     ) -> Measured:
         """Measure the share inside the region, and its gap between groups."""
+        if isinstance(design, Question):
+            return design.measured(config, _units(design, config, data), data.ids, resampling)
         place = Place(
             self.name, design.model, design.groups.name, "default", config.resampling.level
         )
@@ -329,8 +251,10 @@ def _units(design: Design, config: Config, data: ActivationData) -> list[str] | 
     """Return the unit of each image with a map; an image without a unit is its own."""
     if config.data.unit is None:
         return None
-    units = data.images.columns[config.data.unit][design.mapped.used].tolist()
-    ids = data.ids[design.mapped.used].tolist()
+    # Of a question all images: those without a share are counted.
+    rows = slice(None) if isinstance(design, Question) else design.mapped.used
+    units = data.images.columns[config.data.unit][rows].tolist()
+    ids = data.ids[rows].tolist()
     return [
         f"image {own}" if unit is None else str(unit) for unit, own in zip(units, ids, strict=True)
     ]
@@ -353,8 +277,47 @@ def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[
             }
 
 
+def _read(
+    name: str,
+    section: ModelConfig,
+    pictures: Pictures | None,
+    images: Items,
+    boxes: Mapping[str, Floats],
+    config: Config,
+    models: Models,
+) -> tuple[Mapped, Sequence[Vectors]]:
+    """Read or make the maps of a model, and what lies over what."""
+    grid: tuple[int, int] | None = None
+    frames: ArraySource | Outputs | None = None
+    maps: ArraySource | Outputs
+    if pictures is not None:
+        maps, frames, grid = _make(name, section, pictures, images, boxes, config, models)
+    else:
+        assert section.maps is not None  # noqa: S101 - one or the other
+        maps = section.maps.source(models.base)
+        frames = None if section.frames is None else section.frames.source(models.base)
+    read = [
+        load_vectors(
+            source,
+            images,
+            what=f"models.{name}.{what}",
+            max_unmatched=config.data.max_unmatched,
+            zeros=True,
+        )
+        for what, source in (("maps", maps), ("frames", frames))
+        if source is not None
+    ]
+    return _mapped(read, grid, boxes), read
+
+
 def _maps(
-    model: Any, section: ModelConfig, pictures: Pictures, targets: Mapping[str, str], models: Models
+    model: Any,
+    section: ModelConfig,
+    pictures: Pictures,
+    targets: Mapping[str, str],
+    people: Mapping[str, Floats],
+    config: Config,
+    models: Models,
 ) -> Extraction:
     """Return the maps of pictures: what lies in the store is read, the rest is made.
 
@@ -365,25 +328,34 @@ def _maps(
     DataError
         When more images fail than may.
     """
-    from equipoise.explain.maps import activation_maps
+    from equipoise.explain import maps as plain
+    from equipoise.explain.questions import falls, mirrored_maps
+
+    asks, question = config.questions, section.question
+    mirror = asks is not None and asks.mirror
+    run = mirrored_maps if mirror else plain.activation_maps
 
     def call(ids: Sequence[str], images: Images) -> list[Fields]:
-        maps = activation_maps(
-            model,
-            images,
-            [targets[each] for each in ids],
-            question=section.question,
-            method=section.method,
-            layer=section.layer,
+        wanted = [targets[each] for each in ids]
+        maps = run(
+            model, images, wanted, question=question, method=section.method, layer=section.layer
         )
         if not np.isfinite(maps.maps).all():
             raise InputError("the model gave a map that is not finite")
+        frames = maps.frames.tolist()
+        if people:
+            hidden = np.stack([people[each] for each in ids])
+            own = falls(model, images, hidden, wanted, question=question, mirror=mirror)
+            # Beside the four edges.
+            frames = [[*frame, *fall] for frame, fall in zip(frames, own.tolist(), strict=True)]
         return [
             {"cells": map_.ravel(), "frame": frame, "grid": [*map_.shape]}
-            for map_, frame in zip(maps.maps, maps.frames.tolist(), strict=True)
+            for map_, frame in zip(maps.maps, frames, strict=True)
         ]
 
-    facts = {"method": section.method, "layer": section.layer}
+    facts: dict[str, Any] = {"method": section.method, "layer": section.layer}
+    if asks is not None:
+        facts |= {"mirror": mirror, "people": key_of([one.tolist() for one in people.values()])}
     facts["targets"] = key_of([*targets.values()])
     options = models.config.extraction
     settings = Settings(
@@ -424,14 +396,17 @@ def _mapped(
     cells, edges = read[0], None
     used = np.flatnonzero((cells.rows >= 0) & ~cells.not_finite)
     placed = {region: box[used] for region, box in boxes.items()}
+    falls = None
     for frames in read[1:]:
-        if frames.dimension != 4 or (frames.rows[used] < 0).any():
+        if frames.dimension not in (4, 6) or (frames.rows[used] < 0).any():
             raise DataError(
                 f"frames of {frames.dimension} numbers, or images with a map and no frame",
                 file=frames.name,
                 expected="left, top, right and bottom for each image with a map",
             )
         edges = np.asarray(frames.take(used), dtype=np.float64)
+        if frames.dimension == 6:
+            edges, falls = edges[:, :4], edges[:, 4:]
         placed = {region: framed(box, edges) for region, box in placed.items()}
     side = math.isqrt(cells.dimension)
     rows, columns = grid or (side, side)
@@ -442,7 +417,7 @@ def _mapped(
             fix="resize them to squares",
         )
     maps = np.asarray(cells.take(used), dtype=np.float64).reshape(len(used), rows, columns)
-    return Mapped(used, maps, placed, edges, len(cells.rows) - len(used))
+    return Mapped(used, maps, placed, edges, len(cells.rows) - len(used), falls)
 
 
 def _make(
@@ -450,6 +425,7 @@ def _make(
     section: ModelConfig,
     pictures: Pictures,
     images: Items,
+    boxes: Mapping[str, Floats],
     config: Config,
     models: Models,
 ) -> tuple[Outputs, Outputs, tuple[int, int]]:
@@ -466,7 +442,11 @@ def _make(
             scoring(model, [*targets.values()], question=section.question)
         except InputError as error:
             raise ConfigError(f"models.{name}: {error}") from None
-        run = _maps(model, section, pictures, targets, models)
+        people: Mapping[str, Floats] = {}
+        if config.questions is not None and config.questions.occlusion:
+            both = np.stack([boxes[one] for one in config.questions.persons], axis=1)
+            people = dict(zip(images.ids.tolist(), both, strict=True))
+        run = _maps(model, section, pictures, targets, people, config, models)
         cells = run.table["map"].combine_chunks()
         grids = {tuple(grid) for grid in cells.field("grid").to_pylist()}
         if len(grids) != 1:

@@ -13,6 +13,7 @@ from equipoise.audits.config_fields import (
     Labels,
     Models,
     Name,
+    Names,
     RunConfig,
     Section,
     Share,
@@ -122,6 +123,35 @@ class ModelConfig(RunConfig):
     frames: ArrayConfig | None = None
 
 
+class QuestionsConfig(Section):
+    """What models are asked about two people in every image.
+
+    Attributes
+    ----------
+    prompts : list of str
+        Texts, or questions to models that have a `target`: an answer.
+    controls : list of str
+        Prompts that say nothing about either person; what they show is taken away.
+    persons : list of 2 str
+        The two regions that are compared: shares on the first less those on the second.
+    mirror : bool
+        Whether maps are means with those of mirrored images, in which left and right cancel.
+    occlusion : bool
+        Whether each person is hidden in turn, and the model asked again.
+    """
+
+    prompts: Some[Label]
+    controls: Labels = ()
+    persons: Annotated[Names, Field(min_length=2, max_length=2)]
+    mirror: bool = True
+    occlusion: bool = True
+
+    @property
+    def every(self) -> Strings:
+        """All prompts, controls last."""
+        return tuple(dict.fromkeys((*self.prompts, *self.controls)))
+
+
 class Config(AuditConfig):
     """The configuration of an audit of activations; see docs/audits/activations.md.
 
@@ -129,6 +159,8 @@ class Config(AuditConfig):
     ----------
     data : DataConfig
     models : mapping of str to ModelConfig
+    questions : QuestionsConfig, optional
+        Questions about two people in one image, in place of the comparison of groups.
     gallery : int
         Pictures of each group in the report.
     blur : "all" or list of str
@@ -138,14 +170,22 @@ class Config(AuditConfig):
     audit: Literal["activations"]
     data: DataConfig
     models: Models[ModelConfig]
+    questions: QuestionsConfig | None = None
     gallery: Annotated[int, Field(ge=0, le=12)] = 4
     blur: Blur = ()
 
     def _check(self) -> None:
         super()._check()
         among("blur", () if self.blur == "all" else self.blur, self.data.regions)
+        asks = self.questions is not None
+        if self.questions is not None:
+            among("questions.persons", self.questions.persons, self.data.regions)
         for name, model in self.models.items():
+            if asks and model.model is None:
+                raise ValueError(f"models.{name}.model: required, and missing: questions are asked")
             if model.model is not None and model.target is None and self.data.target is None:
+                if asks:
+                    continue
                 raise ValueError(
                     f"models.{name}.target: required, and missing: what the model is asked for, "
                     "where data.target names no column of it"

@@ -35,10 +35,32 @@ shares = TableSection(
 )  # fmt: skip
 
 
+questions = TableSection(
+    name="questions",
+    heading="Which person each prompt points to",
+    caption="Share of the map on the first person less that on the second",
+    source="questions",
+    columns={
+        "Prompt": "prompt", "Model": "model", "Group": "group", "#n": "n",
+        "#Difference": "difference", "#Interval": "low high", "#p": "p_value",
+        "#When hidden": "fall", "#Agree": "agree",
+    },
+    text=(
+        "Above 0 more of the map lies on the first person. Controls are taken away. When hidden: "
+        "how much more the model's score falls when the first person is hidden than when the "
+        "second one is. Agree: share of images in which map and hiding point to the same person."
+    ),
+)  # fmt: skip
+
+
 PAGE = Page(
-    leads=("activation_share_against_rest", "activation_share_gap"),
-    by_group=("activation_share_gap",),
+    leads=(
+        "paired_share_difference",
+        "activation_share_against_rest",
+        "activation_share_gap",
+    ),
+    by_group=("activation_share_gap", "paired_share_difference"),
     subjects="regions",
-    sections=(shares,),
+    sections=(shares, questions),
     facts=facts,
 )

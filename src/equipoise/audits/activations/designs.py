@@ -1,0 +1,290 @@
+"""Designs of an audit of activations: shares between groups, and between two people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise.audits.against_rest import leaf
+from equipoise.audits.audit import Measured
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.group_sizes import Row, lacking
+from equipoise.core import (
+    AnyArray,
+    Estimate,
+    Family,
+    Floats,
+    Groups,
+    Integers,
+    Objects,
+    Part,
+    Strings,
+    record,
+    table_of,
+)
+from equipoise.metrics.spec import spec_of
+from equipoise.metrics.values.activation import Regions, paired_share_difference
+
+if TYPE_CHECKING:
+    from equipoise.audits.activations.config import Config
+    from equipoise.stats.resampling import Resampling
+
+# Seconds for an image in a permutation or replicate of a design, and for a design whatever its
+# size: rough guides, from the example.
+_SECONDS_PER_IMAGE, _SECONDS_PER_DESIGN = 4e-7, 0.15
+
+
+@record
+class Mapped:
+    """One model's maps.
+
+    Attributes
+    ----------
+    used : ndarray of int64, shape (n,)
+        Images with a map.
+    maps : ndarray, shape (n, rows, columns)
+    boxes : mapping of str to ndarray, shape (n, 4)
+        By region, as shares of the map.
+    frames : ndarray, shape (n, 4), or None
+        What the map lies over, in pixels.
+    without : int
+        Images without a map.
+    falls : ndarray, shape (n, 2), or None
+        How far the score falls when the first and the second person are hidden.
+    pictures : mapping of int to bytes
+        Overlays by place among the images with a map.
+    """
+
+    used: Integers
+    maps: AnyArray
+    boxes: Mapping[str, Floats]
+    frames: Floats | None
+    without: int
+    falls: Floats | None = None
+    pictures: Mapping[int, bytes] = field(default_factory=dict)
+
+    def shares(self, region: str, n: int) -> Floats:
+        """Return the share inside a region of each of n images; NaN without one."""
+        found, regions = np.full(n, np.nan), Regions.of(self.maps, self.boxes[region])
+        found[self.used[regions.rows]] = regions.shares
+        return found
+
+
+@record
+class Design:
+    """One model's maps over one region, compared between one choice of groups.
+
+    Attributes
+    ----------
+    model, region : str
+    every : Groups
+        Of all images with a map: those without a share are counted.
+    mapped : Mapped
+    lacking : mapping of str to int
+    draws : int
+    """
+
+    model: str
+    region: str
+    every: Groups
+    mapped: Mapped
+    lacking: Mapping[str, int]
+    draws: int
+
+    @property
+    def tests(self) -> int:
+        """How many tests the design makes: the gap, and each of three groups or more."""
+        groups = int(self.groups.usable.sum())
+        return 1 + groups * (groups > 2)
+
+    @cached_property
+    def rows(self) -> Integers:
+        """Places, among the images with a map, of those that have a share."""
+        return Regions.of(self.mapped.maps, self.mapped.boxes[self.region]).rows
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Groups of the images that have a share."""
+        return self.every.take(self.rows)
+
+    @property
+    def compared(self) -> bool:
+        """Whether two groups or more have enough images with a share."""
+        return bool(self.groups.usable.sum() >= 2)
+
+    def seconds(self, draws: int) -> float:  # noqa: ARG002 - the form of `Design`
+        """About how long it takes to measure."""
+        return _SECONDS_PER_DESIGN + self.draws * len(self.rows) * _SECONDS_PER_IMAGE
+
+
+@record
+class Question(Design):
+    """One prompt to one model about two people in every image.
+
+    Attributes
+    ----------
+    prompt : str
+    controls : tuple of Mapped
+        What is taken away; none of a control prompt itself.
+    persons : tuple of 2 str
+        Regions: shares on the first less those on the second.
+    control : bool
+        Whether it is a control prompt.
+    """
+
+    prompt: str
+    controls: tuple[Mapped, ...]
+    persons: Strings
+    control: bool
+    pictured: bool
+
+    @property
+    def tests(self) -> int:
+        """How many tests the question makes: of all images, and of each of several groups."""
+        return 0 if self.control else 1 + len(self.every) * (len(self.every) > 1)
+
+    @property
+    def groups(self) -> Groups:
+        """Groups of all images: those without a share are counted."""
+        return self.every
+
+    @cached_property
+    def rows(self) -> Integers:
+        """Images with a share on both people."""
+        return np.flatnonzero(np.isfinite(self.apart(self.mapped)))
+
+    @property
+    def compared(self) -> bool:
+        """Whether two images or more have a share on both people."""
+        return len(self.rows) > 1
+
+    def apart(self, mapped: Mapped) -> Floats:
+        """Return the share on the first person less that on the second, of every image."""
+        first, second = (mapped.shares(one, len(self.every.codes)) for one in self.persons)
+        return first - second
+
+    def fallen(self, mapped: Mapped) -> Floats:
+        """Return how much more hiding the first person takes away, of every image."""
+        found = np.full(len(self.every.codes), np.nan)
+        if mapped.falls is not None:
+            found[mapped.used] = mapped.falls[:, 0] - mapped.falls[:, 1]
+        return found
+
+    def measured(
+        self,
+        config: Config,
+        units: Sequence[str] | None,
+        ids: Objects,
+        resampling: Resampling | None,
+    ) -> Measured:
+        """Measure which of the two people the prompt's map lies on."""
+        level, seed = config.resampling.level, config.resampling.seed
+        place = Place(config.audit, self.model, self.every.name, "default", level)
+
+        def estimate(of: Callable[[Mapped], Floats], controls: Sequence[Mapped]) -> Estimate:
+            taken = [of(one) for one in controls] or [np.zeros(1)]
+            return paired_share_difference(
+                of(self.mapped) - np.mean(taken, axis=0), self.every, units=units,
+                resampling=resampling, rng=seed,
+            )  # fmt: skip
+
+        share, fall = estimate(self.apart, self.controls), None
+        findings = self._findings(share, place)
+        if self.controls:
+            beside = replace(place, version="with what controls show")
+            raw = whole(estimate(self.apart, ()), beside, Family.LEAF)
+            findings.append(without_verdict(raw, "stands beside the difference less controls"))
+        if self.mapped.falls is not None:
+            fall = estimate(self.fallen, self.controls)
+            name = "occlusion_difference"
+            named = replace(fall, metric=name, reference=spec_of(name).reference)
+            hidden = whole(named, place, Family.LEAF)
+            findings.append(without_verdict(hidden, "in units of the model's own score"))
+        tables = {"questions": table_of([*self._rows(share, fall)], QUESTIONS)}
+        if self.pictured and self.mapped.pictures:
+            tables["gallery"] = table_of([*self._gallery(ids)], "section group caption *image")
+        return Measured(
+            tuple(self._worded(one) for one in findings),
+            tables,
+            tuple(f"{self.model}, {self.prompt}: {n} images have no share on both people."
+                  for n in share.excluded.values()),
+        )  # fmt: skip
+
+    def _worded(self, found: UncorrectedFinding) -> UncorrectedFinding:
+        first, second = self.persons if found.finding.value >= 0.0 else self.persons[::-1]
+        where = f" in “{found.finding.group}”" if found.finding.group else ""
+        words = f"{first} than on {second}{where}"
+        return found.changed(subject=self.prompt, direction=words)
+
+    def _findings(self, share: Estimate, place: Place) -> list[UncorrectedFinding]:
+        groups = share.parts if len(self.every) > 1 else ()
+        by_group = tuple(own for part in groups for own in part.by_group)
+        found = [whole(share, place, Family.LEAF, by_group=by_group)]
+        found += [leaf(one, share.metric) for one in parts(share, place)] if groups else []
+        return (
+            [without_verdict(one, "a control prompt") for one in found] if self.control else found
+        )
+
+    def _rows(self, share: Estimate, fall: Estimate | None) -> Iterator[Row]:
+        """Yield all images, then each group, with what hiding people did."""
+        agree = np.sign(self.apart(self.mapped)) * np.sign(self.fallen(self.mapped))
+        ends = share.interval(0.95)
+        every = Part(share.metric, "", share.value, ends.low, ends.high, n=sum(share.n.values()))
+        hidden = {"": math.nan} if fall is None else {"": fall.value}
+        hidden |= {} if fall is None else {one.subject: one.value for one in fall.parts}
+        for part in (every, *share.parts):
+            code = (
+                self.every.codes == self.every.names.index(part.subject) if part.subject else True
+            )
+            signs = agree[np.isfinite(agree) & code]
+            yield {
+                "model": self.model, "groups": self.every.name, "prompt": self.prompt,
+                "group": part.subject or "all", "n": part.n, "difference": part.value,
+                "low": part.low, "high": part.high,
+                "p_value": part.p_value if part.subject else share.p_value,
+                "fall": hidden.get(part.subject),
+                "agree": float((signs > 0).mean()) if len(signs) else None,
+            }  # fmt: skip
+
+    def _gallery(self, ids: Objects) -> Iterator[Row]:
+        """Yield a prompt's row of pictures: the same images for all prompts, group by group."""
+        used, codes = self.mapped.used, self.every.codes
+        for place in sorted(self.mapped.pictures, key=lambda one: (codes[used[one]], one)):
+            row = used[place]
+            group = self.every.names[codes[row]] if codes[row] >= 0 else ""
+            yield {
+                "section": f"{self.model}: {self.persons[0]} and {self.persons[1]}",
+                "group": f"{self.prompt} (control)" if self.control else self.prompt,
+                "caption": f"{ids[row]} ({group})" if group else str(ids[row]),
+                "image": self.mapped.pictures[place],
+            }  # fmt: skip
+
+
+QUESTIONS = "model groups prompt group +n #difference #low #high #p_value #fall #agree"
+
+
+def questions(
+    config: Config,
+    asked: Mapping[str, Mapping[str, Mapped]],
+    every: Sequence[Groups],
+    draws: int,
+) -> Iterator[Question]:
+    """Yield every model with every prompt and choice of groups; controls last."""
+    section = config.questions
+    for (model, prompts), (index, groups) in product(asked.items(), enumerate(every)):
+        if section is None:
+            return
+        controls = tuple(prompts[one] for one in section.controls)
+        codes = dict.fromkeys(groups.attributes, groups.codes)
+        for prompt, mapped in prompts.items():
+            control = prompt in section.controls
+            yield Question(
+                model, " and ".join(section.persons), groups, mapped, lacking(codes), draws,
+                prompt, () if control else controls, section.persons, control, index == 0,
+            )  # fmt: skip
