@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from cause_worlds import World
 from context_models import BOX, picture
 from equipoise.cli.app import run as command
 from equipoise.core import DataError
@@ -106,9 +107,22 @@ def test_hidden_objects_show_what_the_context_tells(called, kitchen):
     assert (kitchen.folder / "evidence" / "without_objects").is_dir()
 
 
-def test_hidden_objects_need_a_model_and_boxes(called, run, tmp_path):
-    (tmp_path / "boxes.csv").write_text("image_id,left\n000.png,1\n")
+def test_hidden_objects_need_boxes_of_images(called, kitchen, tmp_path):
+    corners = {"left": 4, "top": 4, "right": 12, "bottom": [12, *[None] * (N - 1)]}
+    table = pl.DataFrame({"image_id": kitchen.ids, **corners})
+    table.drop("bottom").write_csv(tmp_path / "boxes.csv")
     called("--mask", "--table", tmp_path / "boxes.csv", code=2)
+    # The first image is the only one with a box.
+    table.write_csv(tmp_path / "boxes.csv")
+    (row,) = called("--cause", "box size", "--table", tmp_path / "boxes.csv")["causes"]
+    assert row["n"] == int(kitchen.cup[0])
+
+
+def test_hidden_objects_need_a_model_and_whole_images(tmp_path, capsys):
+    """The predictions of this world are a file."""
+    run = World("small objects", 120).audited(tmp_path)
+    assert command(["causes", str(run), "--finding", "accuracy_gap", "--mask"]) == 2
+    assert "ours" in capsys.readouterr().err
 
 
 def test_embeddings_come_from_the_model_of_the_run(called):

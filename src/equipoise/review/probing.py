@@ -232,20 +232,20 @@ class Probe:
     def boxes(self, columns: Mapping[str, Read]) -> Floats:
         """Return left, top, right and bottom of the object of each image, shape (n, 4).
 
-        Crops; else of the data set's boxes with the label of the image the largest; else columns
-        that are named left, top, right and bottom. NaN where an image has none.
+        Columns of these names; else crops; else of the data set's boxes with the label of the
+        image the largest. NaN where an image has none.
         """
         own = pl.DataFrame({
             "image_id": self.disparity.ids.tolist(), "label": self.disparity.labels.tolist(),
         })  # fmt: skip
-        if self.pictures.crops is not None:
+        if {*CORNERS} <= columns.keys():
+            found = own.with_columns(columns[name]().alias(name) for name in CORNERS)
+        elif self.pictures.crops is not None:
             found = pl.DataFrame(self.pictures.crops, CORNERS)
             found = found.with_columns(image_id=pl.Series(self.pictures.ids))
         elif self.marked is not None:
             size = (pl.col("right") - pl.col("left")) * (pl.col("bottom") - pl.col("top"))
             found = self.marked.join(own, on=["image_id", "label"]).sort(size, descending=True)
-        elif {*CORNERS} <= columns.keys():
-            found = own.with_columns(columns[name]().alias(name) for name in CORNERS)
         else:
             raise ConfigError(
                 "no boxes of objects: expected crops, a data set with boxes, or columns "
@@ -253,7 +253,7 @@ class Probe:
             )
         first = found.unique("image_id", keep="first", maintain_order=True)
         joined = own.join(first, on="image_id", how="left", maintain_order="left").select(CORNERS)
-        return joined.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return joined.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
     def without_objects(self, boxes: Floats) -> Floats:
         """Return the outcome of each image when the model doesn't see the object.
