@@ -242,20 +242,13 @@ class ReviewPage:
         chosen = self._chosen(place, request)
         if chosen is None:
             return _forbidden()
-        finding, examples = self.findings[place], self.examples
-        columns, size = [*examples.select(finding, chosen)], examples.size(finding, chosen)
+        finding = self.findings[place]
         return self.render(
             "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
-            verdict=verdict_title(finding.verdict), outcomes=examples.outcomes(finding),
-            labels=examples.labels(finding, chosen.outcome), groups=examples.groups(finding),
-            orders=ORDERS, causes=examples.causes(), hidden=HIDE, chosen=chosen, columns=columns,
-            size=size, address=partial(_address, chosen), crops=examples.has_crops,
-            boxes=examples.has_crops or examples.has_boxes, picture=partial(_picture, chosen),
-            more=any(one.total > (chosen.page + 1) * size for one in columns),
-            scored=examples.rows(finding.model, finding.subject)["score"].count() > 0,
-            seed=examples.result.manifest.seed, place=place, side=_SMALL, before=place - 1,
-            after=place + 1, last=len(self.findings) - 1,
-            concepts=examples.result.manifest.resolved.get("audit") == "concepts",
+            verdict=verdict_title(finding.verdict), examples=self.examples, orders=ORDERS,
+            hidden=HIDE, chosen=chosen, columns=[*self.examples.select(finding, chosen)],
+            address=partial(_address, chosen), picture=partial(_picture, chosen), place=place,
+            side=_SMALL, last=len(self.findings) - 1,
         )  # fmt: skip
 
     def one(self, request: Request) -> Response:

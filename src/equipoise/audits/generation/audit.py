@@ -169,20 +169,18 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         columns = candidates.columns
         for position, stage in enumerate(data.filtered.stages):
             for check in stage.checks:
-                rows = np.flatnonzero(data.filtered.rows(position, check) & candidates.made)
-                rejected = pl.Series(check.rejected[rows] > 0)
                 own = pl.DataFrame(
                     {
-                        "place": rows,
-                        "label": columns["caption"][rows].tolist(),
-                        "score": check.value[rows],
+                        "place": range(candidates.images),
+                        "subject": check.name,
+                        "outcome": np.where(check.rejected > 0, "rejected", "passed"),
+                        "label": columns["caption"].tolist(),
+                        "score": check.value,
+                        "sets": columns["attributes"].tolist(),
                     }
-                ).with_columns(
-                    subject=pl.lit(check.name),
-                    outcome=pl.when(rejected).then(pl.lit("rejected")).otherwise(pl.lit("passed")),
-                )
-                names = pl.Series(columns["attributes"][rows].tolist(), dtype=pl.String)
-                parts += [own, own.with_columns(subject=pl.lit(f"{check.name}, sets of ") + names)]
+                ).filter(data.filtered.rows(position, check) & candidates.made)
+                of_sets = pl.format("{}, sets of {}", "subject", "sets")
+                parts += [own, own.with_columns(subject=of_sets)]
         return {config.called: pl.concat(parts)}
 
     def pictured(
