@@ -63,7 +63,9 @@ def coco(folder, each=110):
     rng = np.random.default_rng(3)
     for number in range(1, 2 * each + 31):
         name = f"{number:012}.jpg"
-        images.append({"id": number, "file_name": name, "width": 20, "height": 16})
+        part = "train2017" if number % 4 else "val2017"
+        url = f"http://images.cocodataset.org/{part}/{name}"
+        images.append({"id": number, "file_name": name, "coco_url": url, "width": 20, "height": 16})
         which = number % 2 if number <= 2 * each else 2 + number % 2
         told.append({"id": number, "image_id": number, "caption": captions[which]})
         shown = [1, *(key for key in (18, 44, 62) if rng.random() < 0.7)]
@@ -72,7 +74,7 @@ def coco(folder, each=110):
              "bbox": [1, 1, 8 + place, 9], "area": 9 * (8 + place)}
             for place, key in enumerate(shown)
         ]  # fmt: skip
-        _put(folder / "coco" / "images" / name, number)
+        _put(folder / "coco" / part / name, number)
     (folder / "coco" / "annotations").mkdir()
     categories = [{"id": key, "name": name, "supercategory": "x"} for key, name in things.items()]
     for part, kept in (("train2017", (1, 2, 3)), ("val2017", (0,))):

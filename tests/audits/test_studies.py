@@ -61,13 +61,16 @@ def tiny(tmp_path_factory):
     import model_checkpoints
 
     folder, labels = tmp_path_factory.mktemp("models"), dict(enumerate(imagenet_names()))
+    further = read_study("hall-dollar-street").files["several-22k.csv"].splitlines()[1:]
+    of_22k = [line.partition(',"')[2].rstrip('"') for line in further]
+    every = dict(enumerate([*labels.values(), *of_22k]))
     made = {
         "hf:openai/clip": f"hf:{model_checkpoints.clip(folder / 'clip')}",
         "hf:Salesforce/blip2": f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
         "hf:facebook/flava": f"hf:{model_checkpoints.flava(folder / 'flava')}",
         "hf:Falconsai/": f"hf:{model_checkpoints.vit(folder / 'nsfw', labels=SAFE)}",
         "hf:google/vit": f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
-        "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', labels)}",
+        "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', every)}",
         "diffusers:": "python:generator_models:swatches",
     }
     return lambda name: next((made[key] for key in made if name.startswith(key)), name)

@@ -150,7 +150,7 @@ def test_boxes_of_a_data_set_are_drawn_for_the_label_of_the_finding(tmp_path):
         for name in ("captions", "instances")
     }
     images = {
-        "format": "coco", "files": parts, "root": str(tmp_path / "coco" / "images"),
+        "format": "coco", "files": parts, "root": str(tmp_path / "coco"), "path": "path",
         "rules": [{"rule": "hall_captions"}],
     }  # fmt: skip
     values = {"audit": "dataset", "data": {"images": images, "groups": ["gender"]}}

@@ -1,8 +1,12 @@
 """The page of an audit of concepts: what other choices do to each disparity."""
 
+from collections.abc import Sequence
+
+from equipoise.audits.concepts.config import BASELINE
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import (
+    Chart,
     Page,
     Row,
     Section,
@@ -10,11 +14,16 @@ from equipoise.report.blocks import (
     TableSection,
     Words,
     distinct,
+    has,
+    panels,
     rows,
     title_of,
 )
-from equipoise.report.text import count, in_words, listed, plural, title
+from equipoise.report.plots import Axis, scatter
+from equipoise.report.text import count, in_words, listed, number, plural, title
 
+# Concepts that a chart needs.
+_FEWEST = 3
 # Effects that change a conclusion come first.
 _EFFECTS = ("surfaces", "explains", "switches", "magnifies", "shrinks", "lost power")
 _METRICS = (
@@ -135,10 +144,58 @@ def order(result: AuditResult) -> Section | None:
     return Section.of("order", "Model with the larger disparity", text, table)
 
 
+def sample_size(result: AuditResult) -> Section | None:
+    """Return the disparity of each concept against the labelled images of its smallest group."""
+    smallest = dict[tuple[str, ...], int]()
+    for row in rows(result, "concept_groups"):
+        if row["version"] == BASELINE and not row["reason"]:
+            key = row["model"], row["groups"], row["metric"], row["concept"]
+            smallest[key] = min(row["positives"], smallest.get(key, row["positives"]))
+    found = [
+        {**vars(one), "positives": smallest[one.model, one.groups, one.metric, one.subject]}
+        for one in result.findings
+        if one.version == BASELINE
+        and (one.model, one.groups, one.metric, one.subject) in smallest
+        and has(one.value)
+    ]
+    charts = [
+        _against_size(own, title(metric), ", ".join((model, groups)))
+        for (model, groups, metric), own in panels(found, "model", "groups", "metric").items()
+        if len(own) >= _FEWEST
+    ]
+    if not charts:
+        return None
+    columns = {
+        "Concept": "subject", "#Images in the smallest group": "positives",
+        "#Difference": "value", "#Interval": "ci_low ci_high", "#By chance": "chance",
+        "Model": "model", "Groups": "groups", "Metric": title_of,
+    }  # fmt: skip
+    text = (
+        "The difference between groups of each concept, with its interval, against the images that "
+        "show it in the group with the fewest. The dashed line joins the differences that chance "
+        "alone would give: fewer images, larger differences."
+    )
+    found.sort(key=lambda row: row["positives"])
+    table = Table.of("Disparity by number of images", columns, found, source="findings")
+    return Section.of("sample-size", "Disparity and sample size", text, charts, table)
+
+
+def _against_size(found: Sequence[Row], metric: str, name: str) -> Chart:
+    marks = [
+        {"x": row["positives"], "y": row["value"], "y_low": row["ci_low"], "y_high": row["ci_high"],
+         "fitted": row["chance"], "series": "",
+         "tip": f"{row['subject']}: {number(row['value'])} with {count(row['positives'])} images"}
+        for row in sorted(found, key=lambda row: row["positives"])
+    ]  # fmt: skip
+    label = f"Difference in {metric} of each concept against its images: {name}"
+    axes = Axis("images in the smallest group"), Axis(f"difference in {metric}", zero=True)
+    return scatter(marks, label, *axes, title=f"{name}, {metric}")
+
+
 PAGE = Page(
     leads=tuple(name for metric in _METRICS for name in (metric + AGAINST_REST, metric)),
     by_group=(*_METRICS, "hit_rate"),
     subjects="concepts",
-    sections=(versions, robust, prevalence, order),
+    sections=(versions, robust, prevalence, order, sample_size),
     facts=facts,
 )

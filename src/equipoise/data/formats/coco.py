@@ -1,8 +1,8 @@
 """COCO: captions and instances as JSON.
 
 Source: "Data format" of the COCO data set (cocodataset.org/#format-data): `images` with `id`,
-`width`, `height` and `file_name`; `annotations` with `image_id` and `caption`, or `category_id`,
-`bbox` (left, top, width, height) and `iscrowd`; `categories` with `id` and `name`.
+`width`, `height`, `file_name` and `coco_url`; `annotations` with `image_id` and `caption`, or
+`category_id`, `bbox` (left, top, width, height) and `iscrowd`; `categories` with `id` and `name`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +21,7 @@ from equipoise.data.tables import number_texts
 class _Image(BaseModel):
     id: Id
     file_name: Text | None = None
+    coco_url: Text | None = None
     width: Number | None = None
     height: Number | None = None
 
@@ -94,7 +95,8 @@ def read_coco_captions(path: Path | str) -> ImageSet:
     Returns
     -------
     ImageSet
-        With the columns `file_name`, `width` and `height` where the file has them, and captions.
+        With the columns `file_name`, `path` (as `train2017/000000000009.jpg`, from `coco_url`),
+        `width` and `height` where the file has them, and captions.
         Counts: "images", "captions", "empty_captions", which are left out, and
         "images_without_captions", which stay.
 
@@ -171,6 +173,7 @@ def _images(listed: Sequence[_Image], file: str) -> tuple[Places, Gathered]:
     ids = [one.id for one in listed]
     columns = {
         "file_name": [one.file_name or None for one in listed],
+        "path": ["/".join((one.coco_url or "").split("/")[-2:]) or None for one in listed],
         "width": number_texts(one.width for one in listed),
         "height": number_texts(one.height for one in listed),
     }
