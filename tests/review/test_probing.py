@@ -253,6 +253,10 @@ def test_meanings_and_examples_are_on_the_page(called, run, kitchen, tmp_path):
     assert "a small open container" in page
     assert page.count("/image/small/") == 16
     assert "loving cup" in page
+    app = application(run, HOST, TOKEN)
+    for asked, many in (("faces", 16), ("outside", 0), ("../x", 0)):
+        page = ask(app, f"/causes/1?hide={asked}")[2].decode()
+        assert page.count(f"?hide={asked}") == many
 
 
 def test_boxes_of_a_data_set_count_objects_and_people(tmp_path, capsys):

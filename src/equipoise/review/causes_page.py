@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode
 
 import polars as pl
 
-from equipoise.core import Finding, record
+from equipoise.core import Fields, Finding, record
 from equipoise.evidence import LABELS
 from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.causes import Cell
@@ -28,7 +28,7 @@ from equipoise.review.coding import (
     question_of,
     total_counts,
 )
-from equipoise.review.examples import VALUES, Examples
+from equipoise.review.examples import HIDE, VALUES, Examples
 from equipoise.review.labels import merge_labels, read_labels, write_labels
 from equipoise.review.questions import QUESTIONS, UNSURE
 
@@ -79,7 +79,7 @@ class CausesPages:
         """Codes of the form with their remedies."""
         return {**CODES, **dict.fromkeys(self.codes, OWN_REMEDY)}
 
-    def overview(self, request: Request) -> Response:  # noqa: ARG002 - a route
+    def overview(self, request: Request) -> Response:
         """Show codes counted over all classes and concepts, and what causes explain."""
         labels = read_labels(self.examples.run)
         rankings = read_rankings(self.examples.run)
@@ -90,6 +90,7 @@ class CausesPages:
         return self.render(
             "causes", subjects=[one.subject for one in self.subjects], coded=coded, totals=totals,
             rankings=self._by_finding(rankings), examples=whole and self._examples(whole),
+            **_blurred(request),
         )  # fmt: skip
 
     def subject(self, request: Request) -> Response:
@@ -106,6 +107,7 @@ class CausesPages:
             "cause", subject=finding.subject, place=place, counts=counts,
             rankings=self._by_finding(rankings), examples=self._examples(finding),
             senses=read_definitions(self.examples.run, finding.subject).to_dicts(),
+            **_blurred(request),
         )  # fmt: skip
 
     def form(self, request: Request) -> Response:
@@ -228,3 +230,10 @@ class CausesPages:
 def _coded(counts: Sequence[CodeCount]) -> int:
     """Return how many images were coded."""
     return sum({one.group: one.coded for one in counts}.values())
+
+
+def _blurred(request: Request) -> Fields:
+    """Return what is blurred in images, and what could be."""
+    asked = request.query_params.get("hide", "")
+    known = {name: title for name, title in HIDE.items() if name != "outside"}
+    return {"hide": asked if asked in known else "", "hidden": known}
