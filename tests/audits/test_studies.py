@@ -14,7 +14,9 @@ from equipoise.audits.studies.study import read_study, source_tables, study_file
 from equipoise.cli.app import run as command
 from equipoise.cli.runs import page_of
 from equipoise.cli.training import TrainConfig, run_training
+from equipoise.core import DataError
 from equipoise.data import lexicon
+from equipoise.data.formats.reading import read_class_mapping
 from equipoise.mitigate import running as mitigation
 from equipoise.mitigate.config import Config as Mitigation
 from equipoise.report import read, render
@@ -241,13 +243,7 @@ def test_printed_numbers_are_those_collected(shared_dir):
 
 def test_classes_that_studies_map_are_those_of_imagenet():
     known = {*imagenet_names()}
-    streets, domains = (
-        study_files(name, Path("c.yaml"), None)[Path(file)]
-        for name, file in (
-            ("hall-dollar-street", "c.yaml"),
-            ("skewsize-domainnet", "c-imagenet.yaml"),
-        )
-    )
+    domains = study_files("skewsize-domainnet", Path("c.yaml"), None)[Path("c-imagenet.yaml")]
     tiny = lexicon("tiny_imagenet").content
     assert {*tiny["names"]} <= known
     assert len(tiny["classes"]) == 200
@@ -256,6 +252,36 @@ def test_classes_that_studies_map_are_those_of_imagenet():
     assert [names[int(one)] for one in tiny["numbers"]] == [*tiny["names"]]
     for model in yaml.safe_load(domains)["models"].values():
         assert {*model["map"]} <= known
-    for model in yaml.safe_load(streets)["models"].values():
-        maps = (model["map"], *model["maps"].values())
-        assert {one for each in maps for ones in each.values() for one in ones} <= known
+
+
+@pytest.mark.parametrize("subset", ["imagenet-1k", "imagenet-21k-goog", "imagenet-21k-miil"])
+def test_the_mappings_of_dollar_street_are_to_classes_of_imagenet(subset, tmp_path):
+    from timm.data import ImageNetInfo
+
+    known = ImageNetInfo(subset)
+    names = [known.index_to_description(place) for place in range(known.num_classes())]
+    for path, text in study_files("hall-dollar-street", tmp_path / "c.yaml", None).items():
+        path.write_text(text, encoding="utf-8")
+    size = "1k" if subset == "imagenet-1k" else "22k"
+    one, several = (
+        read_class_mapping(tmp_path / f"{name}-{size}.csv") for name in ("one", "several")
+    )
+    assert one.pairs < several.pairs
+    assert {*several.by_class} <= {*names}
+    if size == "22k":
+        # Of classes of one name the first counts: the fastener, and what covers a building.
+        first = {name: known.index_to_label_name(names.index(name)) for name in ("lock", "roof")}
+        assert first == {"lock": "n03682487", "roof": "n04105068"}
+
+
+def test_a_mapping_of_another_form_is_refused(tmp_path):
+    for path, text in study_files("hall-dollar-street", tmp_path / "c.yaml", None).items():
+        path.write_text(text, encoding="utf-8")
+    (tmp_path / "one-1k.csv").write_text("topic,class\nroofs,tile roof\n")
+    with pytest.raises(DataError) as error:
+        audits.load_config(tmp_path / "c.yaml")
+    assert (error.value.column, Path(error.value.file).name) == ("label", "one-1k.csv")
+    (tmp_path / "one-1k.csv").write_text("label,class\nroofs,tile roof\nphones,\n")
+    with pytest.raises(DataError) as error:
+        audits.load_config(tmp_path / "c.yaml")
+    assert (error.value.column, error.value.row) == ("class", 2)

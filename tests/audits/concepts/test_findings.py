@@ -3,14 +3,16 @@
 import math
 
 import numpy as np
+import polars as pl
 
-from audits.concepts.worlds import run, small, tables, values
+from audits.concepts.worlds import CONCEPTS, run, small, tables, values
 from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts import page
 from equipoise.core import Family, Verdict
 from equipoise.report.blocks import Table
 from equipoise.report.summary import summarize
+from equipoise.report.text import number
 
 
 def test_a_rare_group_hides_no_difference_between_large_ones():
@@ -76,3 +78,19 @@ def test_a_group_that_is_in_no_concept_is_named_first_by_the_plan():
         assert "positives, fewer than 20" in note
     plain = audits.parse_config(values(tables(*world(3, n=900))))
     assert not any("in no concept" in one for one in audits.plan(plain).notes)
+
+
+def test_disparities_stand_against_the_images_of_the_smallest_group():
+    data = tables(*world(3, n=400))
+    result = run(values(data))
+    section = page.sample_size(result)
+    table = next(block for block in section.blocks if isinstance(block, Table))
+    joined = data["labels"].join(data["images"], on="image")
+    smallest = joined.group_by("gender").agg(pl.col(CONCEPTS).sum()).select(CONCEPTS).min()
+    found = {row[0]: row for row in table.rows}
+    assert {name: int(str(found[name][1])) for name in CONCEPTS} == smallest.row(0, named=True)
+    for one in result.findings:
+        if one.metric == "average_precision" and one.subject:
+            assert str(found[one.subject][2]) == number(one.value)
+    rare = run(values(data, choices={"min_positives": 400}))
+    assert page.sample_size(rare) is None
