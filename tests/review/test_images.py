@@ -125,7 +125,7 @@ def test_a_run_is_shown_from_any_folder_and_wherever_it_is_moved_with_its_images
 def test_the_page_offers_only_what_a_run_has(cropped):
     app = application(cropped, HOST, TOKEN)
     page = ask(app, "/finding/0")[2].decode()
-    assert "whole, with its box" in page
+    assert "whole with box" in page
     assert "all outside the box" in page
     assert "score from" not in page
 
