@@ -136,7 +136,7 @@ class Activations(Audit["Config", ActivationData, Design]):
         options = config.resampling
         draws = (options.permutations or options.replicates) + options.replicates
         if config.questions is not None:
-            yield from questions(config, data.asked, self.groups(config, data), draws)
+            yield from questions(config.questions, data, self.groups(config, data), draws)
             return
         every = product(data.models.items(), config.data.regions, self.groups(config, data))
         for (model, mapped), region, groups in every:
@@ -328,29 +328,29 @@ def _maps(
     DataError
         When more images fail than may.
     """
-    from equipoise.explain import maps as plain
-    from equipoise.explain.questions import falls, mirrored_maps
+    from equipoise.explain.questions import maps_and_falls
 
-    asks, question = config.questions, section.question
+    asks = config.questions
     mirror = asks is not None and asks.mirror
-    run = mirrored_maps if mirror else plain.activation_maps
 
     def call(ids: Sequence[str], images: Images) -> list[Fields]:
-        wanted = [targets[each] for each in ids]
-        maps = run(
-            model, images, wanted, question=question, method=section.method, layer=section.layer
+        maps, falls = maps_and_falls(
+            model,
+            images,
+            [targets[each] for each in ids],
+            np.stack([people[each] for each in ids]) if people else None,
+            mirror=mirror,
+            question=section.question,
+            method=section.method,
+            layer=section.layer,
         )
         if not np.isfinite(maps.maps).all():
             raise InputError("the model gave a map that is not finite")
-        frames = maps.frames.tolist()
-        if people:
-            hidden = np.stack([people[each] for each in ids])
-            own = falls(model, images, hidden, wanted, question=question, mirror=mirror)
-            # Beside the four edges.
-            frames = [[*frame, *fall] for frame, fall in zip(frames, own.tolist(), strict=True)]
+        # What hiding people did stands beside the four edges.
+        frames = maps.frames if falls is None else np.hstack([maps.frames, falls])
         return [
             {"cells": map_.ravel(), "frame": frame, "grid": [*map_.shape]}
-            for map_, frame in zip(maps.maps, frames, strict=True)
+            for map_, frame in zip(maps.maps, frames.tolist(), strict=True)
         ]
 
     facts: dict[str, Any] = {"method": section.method, "layer": section.layer}
@@ -396,17 +396,19 @@ def _mapped(
     cells, edges = read[0], None
     used = np.flatnonzero((cells.rows >= 0) & ~cells.not_finite)
     placed = {region: box[used] for region, box in boxes.items()}
-    falls = None
+    falls: Floats | None = None
     for frames in read[1:]:
-        if frames.dimension not in (4, 6) or (frames.rows[used] < 0).any():
+        if (
+            frames.dimension not in ((4,) if grid is None else (4, 6))
+            or (frames.rows[used] < 0).any()
+        ):
             raise DataError(
                 f"frames of {frames.dimension} numbers, or images with a map and no frame",
                 file=frames.name,
                 expected="left, top, right and bottom for each image with a map",
             )
         edges = np.asarray(frames.take(used), dtype=np.float64)
-        if frames.dimension == 6:
-            edges, falls = edges[:, :4], edges[:, 4:]
+        edges, falls = edges[:, :4], edges[:, 4:] if edges.shape[1] > 4 else None
         placed = {region: framed(box, edges) for region, box in placed.items()}
     side = math.isqrt(cells.dimension)
     rows, columns = grid or (side, side)

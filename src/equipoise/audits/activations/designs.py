@@ -32,7 +32,8 @@ from equipoise.metrics.spec import spec_of
 from equipoise.metrics.values.activation import Regions, paired_share_difference
 
 if TYPE_CHECKING:
-    from equipoise.audits.activations.config import Config
+    from equipoise.audits.activations.audit import ActivationData
+    from equipoise.audits.activations.config import Config, QuestionsConfig
     from equipoise.stats.resampling import Resampling
 
 # Seconds for an image in a permutation or replicate of a design, and for a design whatever its
@@ -136,6 +137,8 @@ class Question(Design):
         Regions: shares on the first less those on the second.
     control : bool
         Whether it is a control prompt.
+    pictured : bool
+        Whether its pictures are shown: for the first choice of groups.
     """
 
     prompt: str
@@ -147,7 +150,8 @@ class Question(Design):
     @property
     def tests(self) -> int:
         """How many tests the question makes: of all images, and of each of several groups."""
-        return 0 if self.control else 1 + len(self.every) * (len(self.every) > 1)
+        groups = int(self.every.usable.sum())
+        return 0 if self.control else 1 + groups * (groups > 1)
 
     @property
     def groups(self) -> Groups:
@@ -206,7 +210,7 @@ class Question(Design):
             named = replace(fall, metric=name, reference=spec_of(name).reference)
             hidden = whole(named, place, Family.LEAF)
             findings.append(without_verdict(hidden, "in units of the model's own score"))
-        tables = {"questions": table_of([*self._rows(share, fall)], QUESTIONS)}
+        tables = {"questions": table_of([*self._rows(share, fall, level)], QUESTIONS)}
         if self.pictured and self.mapped.pictures:
             tables["gallery"] = table_of([*self._gallery(ids)], "section group caption *image")
         return Measured(
@@ -223,33 +227,32 @@ class Question(Design):
         return found.changed(subject=self.prompt, direction=words)
 
     def _findings(self, share: Estimate, place: Place) -> list[UncorrectedFinding]:
-        groups = share.parts if len(self.every) > 1 else ()
-        by_group = tuple(own for part in groups for own in part.by_group)
+        large = {name for name, ok in zip(self.every.names, self.every.usable, strict=True) if ok}
+        by_group = tuple(own for part in share.parts for own in part.by_group)
         found = [whole(share, place, Family.LEAF, by_group=by_group)]
-        found += [leaf(one, share.metric) for one in parts(share, place)] if groups else []
+        leaves = [leaf(one, share.metric) for one in parts(share, place)]
+        if len(large) > 1:
+            found += [one for one in leaves if one.finding.group in large]
         return (
             [without_verdict(one, "a control prompt") for one in found] if self.control else found
         )
 
-    def _rows(self, share: Estimate, fall: Estimate | None) -> Iterator[Row]:
+    def _rows(self, share: Estimate, fall: Estimate | None, level: float) -> Iterator[Row]:
         """Yield all images, then each group, with what hiding people did."""
         agree = np.sign(self.apart(self.mapped)) * np.sign(self.fallen(self.mapped))
-        ends = share.interval(0.95)
-        every = Part(share.metric, "", share.value, ends.low, ends.high, n=sum(share.n.values()))
-        hidden = {"": math.nan} if fall is None else {"": fall.value}
-        hidden |= {} if fall is None else {one.subject: one.value for one in fall.parts}
-        for part in (every, *share.parts):
-            code = (
-                self.every.codes == self.every.names.index(part.subject) if part.subject else True
-            )
-            signs = agree[np.isfinite(agree) & code]
+        ends, p = share.interval(level), math.nan if share.p_value is None else share.p_value
+        every = Part(
+            share.metric, "", share.value, ends.low, ends.high, p_value=p, n=share.n["images"]
+        )
+        falls = [math.nan] if fall is None else [fall.value, *(one.value for one in fall.parts)]
+        for code, part in enumerate((every, *share.parts), start=-1):
+            own = np.isfinite(agree) & ((self.every.codes == code) | (code < 0))
             yield {
                 "model": self.model, "groups": self.every.name, "prompt": self.prompt,
                 "group": part.subject or "all", "n": part.n, "difference": part.value,
-                "low": part.low, "high": part.high,
-                "p_value": part.p_value if part.subject else share.p_value,
-                "fall": hidden.get(part.subject),
-                "agree": float((signs > 0).mean()) if len(signs) else None,
+                "low": part.low, "high": part.high, "p_value": part.p_value,
+                "fall": falls[min(code + 1, len(falls) - 1)],
+                "agree": float((agree[own] > 0).mean()) if own.any() else None,
             }  # fmt: skip
 
     def _gallery(self, ids: Objects) -> Iterator[Row]:
@@ -270,21 +273,15 @@ QUESTIONS = "model groups prompt group +n #difference #low #high #p_value #fall 
 
 
 def questions(
-    config: Config,
-    asked: Mapping[str, Mapping[str, Mapped]],
-    every: Sequence[Groups],
-    draws: int,
+    section: QuestionsConfig, data: ActivationData, every: Sequence[Groups], draws: int
 ) -> Iterator[Question]:
     """Yield every model with every prompt and choice of groups; controls last."""
-    section = config.questions
-    for (model, prompts), (index, groups) in product(asked.items(), enumerate(every)):
-        if section is None:
-            return
+    for (model, prompts), groups in product(data.asked.items(), every):
         controls = tuple(prompts[one] for one in section.controls)
-        codes = dict.fromkeys(groups.attributes, groups.codes)
+        codes = {name: data.images.coded[name].codes for name in groups.attributes}
         for prompt, mapped in prompts.items():
             control = prompt in section.controls
             yield Question(
                 model, " and ".join(section.persons), groups, mapped, lacking(codes), draws,
-                prompt, () if control else controls, section.persons, control, index == 0,
+                prompt, () if control else controls, section.persons, control, groups is every[0],
             )  # fmt: skip
