@@ -12,6 +12,7 @@ from torch.nn import functional
 from torchvision import transforms
 
 from equipoise.core import ModelError
+from equipoise.explain import activation_maps
 from equipoise.models import load_model
 from equipoise.models.registry import Options, find_adapter
 from model_checkpoints import TEXTS, images, roberta_tokenizer
@@ -220,6 +221,9 @@ def test_logits_are_those_of_the_layers(name, held, tokenizer):
     assert np.corrcoef(got.ravel(), expected.ravel())[0, 1] > 0.999
     assert (model.info.family, model.info.scale) == ("meter-matching", 1.0)
     np.testing.assert_allclose(model.score(images()[:1], TEXTS[1:2]), got[:1, 1:2], atol=2e-5)
+    mapped = activation_maps(model, images()[3:4], TEXTS[0])
+    assert mapped.layer == "vit_model.visual.ln_post"
+    assert mapped.maps.max() > 0.0
 
 
 def test_a_checkpoint_of_retrieval_has_one_logit(held, tokenizer, tmp_path):
