@@ -202,11 +202,6 @@ def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
     """Return the columns that causes may be, to be read one by one."""
     if sources.table is not None:
         table, key = open_table(sources.table), sources.id
-        if key not in table.names:
-            raise DataError(
-                f"there is no column {key!r}", file=table.name, expected=", ".join(table.names),
-                fix="name the column of ids with --id",
-            )  # fmt: skip
     elif probe.known is None:
         return {}
     else:
@@ -430,20 +425,25 @@ _SHARES = pl.List(pl.Struct({
 
 def _shares(disparity: Disparity, texts: pl.Series) -> list[Row]:
     """Return each value's share and mean outcome, the value first that the group has more often."""
-    table = pl.DataFrame({"value": texts, "outcome": disparity.outcome})
-    first, others = (
-        table.filter(pl.Series(rows))
-        .drop_nulls()
+    first, others = map(pl.Series, disparity.sides.values())
+    table = pl.DataFrame(
+        {"value": texts, "outcome": disparity.outcome, "n": first, "others_n": others}
+    )
+    outcome, n, others_n = pl.col("outcome"), pl.col("n"), pl.col("others_n")
+    counts = (
+        table.filter(n | others_n)
+        .drop_nulls("value")
         .group_by("value")
-        .agg(pl.len().cast(pl.Int64).alias(f"{side}n"),
-             pl.col("outcome").mean().alias(f"{side}outcome"))
-        .with_columns((pl.col(f"{side}n") / pl.col(f"{side}n").sum()).alias(f"{side}share"))
-        for side, rows in zip(("", "others_"), disparity.sides.values(), strict=True)
+        .agg(
+            n.sum(), others_n.sum(),
+            outcome=outcome.filter(n).mean(), others_outcome=outcome.filter(others_n).mean(),
+        )
     )  # fmt: skip
-    both = first.join(others, on="value", how="full", coalesce=True)
-    counts = pl.col("n", "share", "others_n", "others_share").fill_null(0)
-    more = pl.col("share") - pl.col("others_share")
-    return both.with_columns(counts).sort(-more, "value").to_dicts()
+    shares = counts.with_columns(
+        share=n / pl.max_horizontal(n.sum(), 1),
+        others_share=others_n / pl.max_horizontal(others_n.sum(), 1),
+    )
+    return shares.sort(pl.col("others_share") - pl.col("share"), "value").to_dicts()
 
 
 def _texts(values: pl.Series) -> pl.Series:
