@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
+from equipoise.planted.faces import TOOLS, draw_faces
 from image_files import CIFAR_100_NAMES, CIFAR_NAMES, FLICKR, cifar, dsprites, write_csv, write_json
 
 RACES = ("Black", "East Asian", "Indian", "White")
@@ -149,24 +150,6 @@ def generated(attribute, values, subjects, each=20):
     return write
 
 
-def predicted(target, classes, group, groups, columns, each=15):
-    """Return what writes `predictions.csv`: `each` row of every class and group."""
-
-    def write(folder):
-        rng = np.random.default_rng(6)
-        kinds = [*product(classes, groups)] * each
-        truth = [one for one, _ in kinds]
-        table = {"image_id": range(len(kinds)), target: truth, group: [one for _, one in kinds]}
-        for column in columns:
-            kept = rng.random(len(kinds)) < 0.8
-            drawn = rng.choice(classes, len(kinds))
-            table[column] = np.where(kept, truth, drawn)
-        (folder / "tables").mkdir()
-        pl.DataFrame(table).write_csv(folder / "tables" / "predictions.csv")
-
-    return write
-
-
 def dollar_street(folder, each=17):
     """`images_v2.csv` and the pictures: `each` of every country, band of income and topic."""
     rows = [["id", "country.id", "country.name", "region.id", "type", "imageRelPath", "topics",
@@ -291,6 +274,23 @@ def domain_net(folder, each=14):
         lists.setdefault(f"{domain}_{split}.txt", []).append(f"{inside.as_posix()} {place}\n")
     for name, lines in lists.items():
         (folder / "DomainNet" / name).write_text("".join(lines))
+
+
+def people_at_work(folder, each=80):
+    """Three tables of `each` drawn faces with boxes, and their pictures."""
+    names = dict(zip(TOOLS, ("nurse", "engineer", "CEO", "school teacher"), strict=True))
+    shares = {"biased": (0.0, 0.25, 1.0, 0.75), "balanced": (0.5,) * 4, "test": (0.5,) * 4}
+    for seed, (part, long_hair) in enumerate(shares.items()):
+        drawn = draw_faces(each, long_hair=long_hair, seed=seed)
+        rows = [["image_id", "file", "occupation", "gender", "left", "top", "right", "bottom"]]
+        for place, image in enumerate(drawn.images):
+            file = f"{part}-{place}.png"
+            (folder / "cnn-vit").mkdir(exist_ok=True)
+            Image.fromarray(np.asarray(image)).save(folder / "cnn-vit" / file)
+            gender = "woman" if drawn.groups[place] == "long hair" else "man"
+            box = drawn.boxes[place].tolist()
+            rows.append([f"i{place}", file, names[drawn.labels[place]], gender, *box])
+        write_csv(folder / "cnn-vit" / f"{part}.csv", rows)
 
 
 def sprites(folder, n=720):

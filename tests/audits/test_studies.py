@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
@@ -12,6 +13,7 @@ from equipoise.audits.config import load_as
 from equipoise.audits.studies import STUDIES
 from equipoise.audits.studies.study import read_study, source_tables, study_files
 from equipoise.cli.app import run as command
+from equipoise.cli.augmentation import AugmentConfig
 from equipoise.cli.runs import page_of
 from equipoise.cli.training import TrainConfig, run_training
 from equipoise.core import DataError
@@ -23,14 +25,11 @@ from equipoise.report import read, render
 from equipoise.report.blocks import Number, Table
 
 CLIP = "hf:openai/clip-vit-base-patch32"
-NETWORKS = [*read_study("cnn-vit").tables[0].rows]
+NETWORKS = {"ResNet 152": "timm:test_resnet", "ViT B/16": "timm:test_vit"}
 WORLDS = {
     "attributes-by-region": (data_sets.people_by_region, "people"),
     "chen-dou": (data_sets.fairface, "fairface"),
-    "cnn-vit": (
-        data_sets.predicted("occupation", ("nurse", "CEO"), "gender", ("f", "m"), NETWORKS),
-        "tables",
-    ),
+    "cnn-vit": (data_sets.people_at_work, "cnn-vit"),
     "hall-coco": (data_sets.coco, "coco"),
     "hall-dollar-street": (data_sets.dollar_street, "dataset_dollarstreet"),
     "hall-vg": (data_sets.visual_genome, "visual_genome"),
@@ -67,6 +66,7 @@ def tiny(tmp_path_factory):
     of_22k = [line.partition(',"')[2].rstrip('"') for line in further]
     every = dict(enumerate([*labels.values(), *of_22k]))
     made = {
+        "open_clip:": f"open_clip:{model_checkpoints.open_clip(folder / 'open_clip')}",
         "hf:openai/clip": f"hf:{model_checkpoints.clip(folder / 'clip')}",
         "hf:Salesforce/blip2": f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
         "hf:facebook/flava": f"hf:{model_checkpoints.flava(folder / 'flava')}",
@@ -103,6 +103,8 @@ def world(tmp_path_factory):
                 path.write_text("".join(lines[: 30 if short else None]), encoding="utf-8")
             if "train" in read_study(name).configs:
                 train(root / "study-train.yaml")
+            if "augment" in read_study(name).configs:
+                augment(root / "study-augment.yaml")
         return made[name]
 
     return of
@@ -116,6 +118,21 @@ def train(path):
     run_training(TrainConfig.model_validate(values), path.parent, lambda *_: None)
 
 
+def augment(path):
+    """Change the configuration of `augment` to two tiny networks, and run it."""
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values |= {"networks": NETWORKS, "size": 48, "schedule": {"epochs": 1, "batch": 16}}
+    values["families"] = {"CNN": ["ResNet 152"], "ViT": ["ViT B/16"]}
+    values["faces"] = {"columns": {one: one for one in ("left", "top", "right", "bottom")}}
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    assert command(["augment", str(path), "--out", str(path.with_name("augmented"))]) == 0
+    # Models that this doesn't train are left out.
+    columns = pl.read_parquet_schema(path.with_name("trained") / "predictions.parquet")
+    values = yaml.safe_load((main := path.with_name("study.yaml")).read_text(encoding="utf-8"))
+    models = {name: one for name, one in values["models"].items() if one["prediction"] in columns}
+    main.write_text(yaml.safe_dump(values | {"models": models}), encoding="utf-8")
+
+
 def configs(name):
     parts = [*read_study(name).configs]
     every = ["study.yaml", *(f"study-{part}.yaml" for part in parts[1:])]
@@ -127,7 +144,11 @@ CONFIGS = [(name, file) for name in STUDIES for file in configs(name)]
 
 @pytest.mark.parametrize(("name", "file"), CONFIGS)
 def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
-    if "audit" not in yaml.safe_load((world(name) / file).read_text(encoding="utf-8")):
+    values = yaml.safe_load((world(name) / file).read_text(encoding="utf-8"))
+    if "faces" in values:
+        assert load_as(world(name) / file, AugmentConfig).study == name
+        return
+    if "audit" not in values:
         told = mitigation.plan(load_as(world(name) / file, Mitigation), base=world(name))
         assert told["withheld"] > 1
         return
@@ -169,12 +190,14 @@ def further_models(values):
 def tables_of(root, file, tiny):
     """Run a configuration with tiny models, and return the tables beside the source."""
     values = yaml.safe_load((root / file).read_text(encoding="utf-8"))
+    if "faces" in values:
+        return shown(read(root / "augmented"))
     if "model" in next(iter(values.get("models", {"": {}}).values())):
-        values["models"] |= further_models(values)
+        values["models"] |= {} if (root / "trained").is_dir() else further_models(values)
     sections = [values.get(key, {}) for key in ("models", "generators", "filters")]
     named = [model for section in sections for model in section.values()]
     for model in [*named, *filter(None, [values.get("generator")])]:
-        if "model" in model:
+        if not model.get("model", "timm:trained").startswith("timm:trained"):
             model["model"] = tiny(model["model"])
     if "audit" not in values:
         return mitigated(root, file, values | {"model": tiny(values["model"]), "device": "cpu"})
@@ -229,7 +252,10 @@ def test_printed_numbers_are_those_collected(shared_dir):
         assert dict(zip(shown.rows, printed, strict=True)) == regions["similarity"][who]
         assert [*shown.columns] == regions["regions"]
     trained = json.loads((shared_dir / "goldens" / "mandal_table_10_1.json").read_text("utf-8"))
-    assert [row[0] for row in read_study("cnn-vit").tables[0].printed] == [
+    apart = json.loads((shared_dir / "goldens" / "mandal_table_7_2.json").read_text("utf-8"))
+    assert [[*row] for row in read_study("cnn-vit").tables[0].printed] == [*apart["rows"].values()]
+    networks = next(one for one in read_study("cnn-vit").tables if "10.1:" in one.title)
+    assert [row[0] for row in networks.printed] == [
         one for accuracies in trained["rows"].values() for one in accuracies
     ]
     cross, intra = read_study("image-search").tables

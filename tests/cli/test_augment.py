@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
+from PIL import Image
 
 from cli.faces_project import CONFIG, call, draw
+from equipoise.models import load_model
 
 
 def test_one_s_own_images(tmp_path, command):
@@ -26,6 +30,29 @@ def test_one_s_own_images(tmp_path, command):
     assert command(*call(tmp_path), "--overwrite")[0] == 0
     assert stamps == {path: path.stat().st_mtime_ns for path in states}
     assert (run / "findings.parquet").read_bytes() == before
+
+
+def test_each_training_is_saved_with_its_predictions_and_covered_faces(tmp_path, command):
+    draw(tmp_path)
+    text = CONFIG.replace("[cnn]", "{tiny one: 'timm:test_resnet'}").replace("size: 40", "size: 48")
+    (tmp_path / "config.yaml").write_text(text + "output: trained\nnoise: added\n")
+    code, _, err = command(*call(tmp_path))
+    assert code == 0, err
+    table = pl.read_parquet(tmp_path / "trained" / "predictions.parquet")
+    assert table["image_id"].to_list() == [f"i{place:02d}" for place in range(32)]
+    images, covered = (
+        [np.asarray(Image.open(tmp_path / "trained" / file)) for file in table[name]]
+        for name in ("whole", "covered")
+    )
+    left, top, right, bottom = table.select("left", "top", "right", "bottom").row(3)
+    assert (covered[3][top:bottom, left:right] == 128).all()
+    changed = (covered[3] != images[3]).any(axis=2)
+    assert not np.delete(changed, np.s_[left:right], axis=1).any()
+    for arm in ("biased", "partial mixing", "uniform noise", "balanced"):
+        model = load_model(f"timm:{tmp_path / 'trained' / f'tiny one, {arm}'}", device="cpu")
+        found = model.predict_proba(images).argmax(axis=1)
+        assert [model.labels[one] for one in found] == table[f"tiny one, {arm}"].to_list()
+    assert command(*call(tmp_path), "--overwrite")[0] == 0
 
 
 def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
@@ -53,7 +80,9 @@ def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
         ),
         (", bottom: bottom", "", "columns must name left, top, right, bottom"),
         ("repeats: 1", "repeats: 0", "repeats"),
-        ("size: 40", "size: 40\nschedules: {vit: {epochs: 2}}", "schedules.vit"),
+        ("size: 40", "size: 40\nschedules: {vit: {epochs: 2}}", "schedules: given 'vit'"),
+        ("repeats: 1", "repeats: 1\nfamilies: {CNN: [resnet]}", "families.CNN"),
+        ("repeats: 1", "repeats: 1\noutput: trained", "'output' needs networks of timm"),
         ("label: tool", "label: job", "job"),
         ("right: right", "right: tool", "biased.csv"),
     ],

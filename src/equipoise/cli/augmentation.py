@@ -6,15 +6,27 @@ from time import perf_counter
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, NonNegativeInt, PositiveInt
+import polars as pl
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
 
-from equipoise.audits.config_fields import FilePath, Name, Section, Table, only_one
+from equipoise.audits.config_fields import (
+    FilePath,
+    Name,
+    Section,
+    Table,
+    among,
+    distinct,
+    only_one,
+)
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED
+from equipoise.audits.studies import STUDIES
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts
+from equipoise.evidence import check_place, new_run
 from equipoise.mitigate.augmentation.experiment import (
     augmentation_experiment,
+    difference_findings,
     findings_of,
     tables_of,
 )
@@ -24,12 +36,14 @@ from equipoise.mitigate.augmentation.faces import (
     Faces,
     Image,
     Regions,
+    cover_region,
     regions_of_columns,
 )
 from equipoise.mitigate.config import ImagesConfig as TableConfig
 from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.training import Schedule, check_networks, digest_of
+from equipoise.models.registry import absolute
 from equipoise.planted.faces import draw_faces
 from equipoise.stats import Bootstrap
 
@@ -74,13 +88,26 @@ class FacesConfig(Section):
             raise ValueError(f"columns must name {', '.join(SIDES)}")
 
 
+def _named(value: object) -> object:
+    """Take a list of networks for networks named as they are."""
+    return (
+        {one: one for one in distinct(tuple(value))} if isinstance(value, list | tuple) else value
+    )
+
+
 class TrainingConfig(Section):
     """Networks, how they are trained, and how they are compared.
 
     Attributes
     ----------
-    networks : list of str
-        cnn, vit, timm:NAME.
+    study : str, optional
+        Published study whose tables the report shows.
+    networks : list of str, or mapping of str to str
+        cnn, vit, timm:NAME; or these by a name of their own.
+    families : mapping of str to list of str
+        Networks of each family, whose Accuracy Differences are compared.
+    noise : {"replaces", "added"}
+        Whether noise covers a face or is added to it.
     repeats : int
         Training runs of each arm.
     schedule : Schedule
@@ -93,7 +120,12 @@ class TrainingConfig(Section):
         Least difference in accuracy that matters, and the level of the tests.
     """
 
-    networks: Names = ("cnn", "vit")
+    study: Name | None = None
+    networks: Annotated[Mapping[Name, Name], Field(min_length=1), BeforeValidator(_named)] = Field(
+        default_factory=lambda: {"cnn": "cnn", "vit": "vit"}
+    )
+    families: Mapping[Name, Names] = Field(default_factory=dict)
+    noise: Literal["replaces", "added"] = "replaces"
     repeats: PositiveInt = 3
     schedule: Schedule = Schedule()
     schedules: Mapping[str, Schedule] = Field(default_factory=dict)
@@ -103,9 +135,10 @@ class TrainingConfig(Section):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
     def _check(self) -> None:
-        for name in self.schedules:
-            if name not in self.networks:
-                raise ValueError(f"schedules.{name} is no network of {', '.join(self.networks)}")
+        among("study", self.study, STUDIES)
+        among("schedules", self.schedules, self.networks)
+        for family, names in self.families.items():
+            among(f"families.{family}", names, self.networks)
 
 
 class AugmentConfig(TrainingConfig):
@@ -121,6 +154,9 @@ class AugmentConfig(TrainingConfig):
         Side to which the images are scaled, in pixels.
     store : path
         Where the state of each training is kept.
+    output : path, optional
+        Folder that gets the networks of the first run as models, their predictions, and the test
+        images whole and with covered faces.
     """
 
     images: ImagesConfig
@@ -131,6 +167,12 @@ class AugmentConfig(TrainingConfig):
     faces: FacesConfig
     size: Annotated[int, Field(ge=16, le=512)] = 64
     store: FilePath = Path("evidence")
+    output: FilePath | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        if self.output is not None and {"cnn", "vit"} & {*self.networks.values()}:
+            raise ValueError("'output' needs networks of timm: cnn and vit aren't saved")
 
 
 _AT_ONCE = 64
@@ -210,7 +252,8 @@ def read_set(
         f"row {row}, {pictures.pictures.where(place)}"
         for place, row in enumerate(pictures.rows.tolist())
     ]
-    return Faces(np.array(scaled), labels, groups, regions, sources)
+    ids = pictures.pictures.ids.tolist()
+    return Faces(np.array(scaled), labels, groups, regions, sources, ids)
 
 
 def _faces_missing(name: str, faces: Faces) -> Iterator[str]:
@@ -230,7 +273,9 @@ _DRAWN = (
 )
 
 
-def run_configured(config: AugmentConfig, base: Path, progress: Progress | None) -> AuditResult:
+def run_configured(
+    config: AugmentConfig, base: Path, progress: Progress | None, *, overwrite: bool = False
+) -> AuditResult:
     """Run the experiment that a configuration describes.
 
     Parameters
@@ -239,9 +284,14 @@ def run_configured(config: AugmentConfig, base: Path, progress: Progress | None)
     base : Path
         Folder of relative paths.
     progress : callable, optional
+    overwrite : bool
+        Replace what an earlier run wrote to `output`.
     """
     began = perf_counter()
-    check_networks(config.networks, config.size)
+    networks = {name: absolute(one, base) for name, one in config.networks.items()}
+    check_networks([*networks.values()], config.size)
+    if config.output is not None:
+        check_place(base / config.output, overwrite=overwrite)
     inputs: dict[str, FileFacts] = {}
     faces = {
         name: read_set(name, given, config, base, inputs, progress) for name, given in config.images
@@ -251,7 +301,36 @@ def run_configured(config: AugmentConfig, base: Path, progress: Progress | None)
     counts = {name: len(own) for name, own in faces.items()}
     folder = base / config.store / "augmentation"
     record = {"inputs": inputs, "counts": counts}
-    return _experiment(faces, config, folder, notes, record, began, progress)
+    config = config.model_copy(update={"networks": networks})
+    if config.output is None:
+        return _experiment(faces, config, folder, notes, record, began, progress)
+    with new_run(base / config.output, overwrite=overwrite) as saved:
+        result = _experiment(faces, config, folder, notes, record, began, progress, saved)
+        _write_images(faces["test"], config, saved)
+    return result
+
+
+def _write_images(test: Faces, config: AugmentConfig, folder: Path) -> None:
+    """Write the test images whole and covered, and their boxes beside the predictions."""
+    from PIL import Image as Pillow
+
+    path = folder / "predictions.parquet"
+    found: dict[str, list[str | int | None]] = {name: [] for name in ("whole", "covered", *SIDES)}
+    for name in ("whole", "covered"):
+        (folder / name).mkdir()
+    for place, image in enumerate(map(np.asarray, test.images)):
+        box = test.regions.box(place)
+        covered = image if box is None else cover_region(image, box)
+        for name, pixels in (("whole", image), ("covered", covered)):
+            file = f"{name}/{place:06d}.png"
+            found[name].append(file)
+            Pillow.fromarray(pixels).save(folder / file)
+        for side, end in zip(SIDES, box or (None,) * len(SIDES), strict=True):
+            found[side].append(end)
+    known = pl.DataFrame({
+        "image_id": test.ids, config.label: test.labels, config.group: test.groups, **found
+    })  # fmt: skip
+    known.hstack(pl.read_parquet(path)).write_parquet(path)
 
 
 def _sizes(faces: Mapping[str, Faces]) -> Iterator[str]:
@@ -282,7 +361,7 @@ def run_drawn(
         regions = Regions(made.boxes, np.ones(images, dtype=bool))
         faces[name] = Faces(made.images, made.labels, made.groups, regions)
     config = TrainingConfig(
-        networks=networks,
+        networks=dict(zip(networks, networks, strict=True)),
         repeats=repeats,
         schedule=Schedule(epochs=8, learning_rate=2e-3),
         schedules={"vit": Schedule(epochs=16)} if "vit" in networks else {},
@@ -300,6 +379,7 @@ def _experiment(
     record: Mapping[str, Any],
     began: float,
     progress: Progress | None,
+    saved: Path | None = None,
 ) -> AuditResult:
     done = augmentation_experiment(
         faces["biased"],
@@ -308,6 +388,8 @@ def _experiment(
         folder / digest_of(faces["biased"], faces["balanced"], config.seed),
         networks=config.networks,
         repeats=config.repeats,
+        noise=config.noise,
+        saved=saved,
         schedules=dict.fromkeys(config.networks, config.schedule) | dict(config.schedules),
         resampling=Bootstrap(replicates=config.replicates),
         seed=config.seed,
@@ -324,6 +406,12 @@ def _experiment(
         seconds=perf_counter() - began,
     )
     findings = findings_of(done, threshold=config.threshold, alpha=config.alpha)
-    return AuditResult(
-        findings, manifest, tables_of(done, seed=config.seed, replicates=config.replicates)
-    )
+    drawn = {"seed": config.seed, "replicates": config.replicates}
+    findings += difference_findings(done, config.families, **drawn)
+    if saved is not None:
+        table = {
+            f"{network}, {arm}": np.array(done.classes)[answers[0]].tolist()
+            for (network, arm), answers in done.answers.items()
+        }
+        pl.DataFrame(table).write_parquet(saved / "predictions.parquet")
+    return AuditResult(findings, manifest, tables_of(done, **drawn))

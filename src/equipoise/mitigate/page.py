@@ -161,6 +161,9 @@ _ASSOCIATION = (
 )
 
 
+_FAMILIES = {"Of": "of", "#Δ": "value", "#Over images": "low high"}
+
+
 def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
     """Return a row for each network: its name, and its accuracy after each training."""
     return [
@@ -193,6 +196,11 @@ def augmentation(result: AuditResult) -> Section | None:
     }  # fmt: skip
     images = {"Images": "images", "Label": "class", "Group": "group", "#Number": "count"}
     missing = {"Images": "images", "Group": "group", "#Without": "without", "#Of": "of"}
+    families = [
+        {"of": one.model, "value": one.value, "low": one.ci_low, "high": one.ci_high}
+        for one in result.findings
+        if one.metric == "accuracy_difference" and one.model not in distinct(trained, "network")
+    ]
     folds = (
         Fold(title, (Table.of(title, columns, rows(result, name)),))
         for title, columns, name in (
@@ -213,6 +221,7 @@ def augmentation(result: AuditResult) -> Section | None:
             distances,
             [row for row in trained if has(row["difference"])],
         ),
+        Table.of("Accuracy Difference of families of networks", _FAMILIES, families),
         _DISTANCE,
         _ASSOCIATION,
         *folds,
@@ -259,7 +268,7 @@ def conclusions(result: AuditResult) -> list[str]:
 AUGMENTATION = replace(
     COMPARISON,
     noun="Training on changed faces",
-    front=(augmentation,),
+    front=(augmentation, source_tables),
     sections=(),
     summary=lambda result: Summary(
         tuple(Statement(None, text) for text in conclusions(result)),

@@ -117,15 +117,21 @@ def save_network(module: "Module", classes: Sequence[str], size: int, folder: Pa
 
 
 def check_networks(names: Sequence[str], size: int) -> None:
-    """Build each network once, so that an error comes before any training.
+    """Build each network and run it once, so that an error comes before any training.
 
     Raises
     ------
     MissingExtraError, InputError, ModelError
         As `network`.
     """
+    blank = np.zeros((size, size, 3), np.uint8)
     for name in names:
-        network(name, 2, size, seed=0)
+        module = network(name, 2, size, seed=0).eval()
+        try:
+            with runtimes.torch("hf").inference_mode():
+                _logits(module, [blank])
+        except (AssertionError, RuntimeError, ValueError) as error:
+            raise ModelError(f"{name} can't take images of {size} pixels: {error}") from error
 
 
 def _cnn(classes: int) -> Any:

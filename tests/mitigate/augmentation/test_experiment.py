@@ -12,6 +12,7 @@ from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentatio
 from equipoise.mitigate.augmentation.experiment import (
     ARMS,
     Experiment,
+    difference_findings,
     findings_of,
     gain,
     tables_of,
@@ -188,3 +189,38 @@ def test_a_network_that_learned_nothing_has_no_verdict_of_likeness():
     assert untaught == [Verdict.NONE] * 3
     # One that learns from balanced images tells that the others taught it nothing.
     assert taught == [Verdict.BELOW_THRESHOLD, Verdict.BELOW_THRESHOLD, Verdict.DISPARITY]
+
+
+def test_families_differ_by_the_mean_of_their_differences():
+    """Against arithmetic by hand, with a bootstrap interval that holds the truth as often."""
+    random, n = np.random.default_rng(3), 400
+    truth = np.arange(n) % 2
+    shares = {"a": (0.6, 0.9), "b": (0.7, 0.8), "c": (0.5, 0.55)}
+    answers = {}
+    for name, (biased, balanced) in shares.items():
+        for arm in ARMS:
+            share = balanced if arm == "balanced" else biased
+            answers[name, arm] = np.where(random.random((2, n)) < share, truth, 1 - truth)
+    done = Experiment(tuple(shares), ("x", "y"), ("f", "m"), truth, answers, {}, {})
+    found = difference_findings(done, {"CNN": ["a", "b"], "ViT": ["c"]}, replicates=300)
+    values = {(one.model, one.version): one for one in found}
+    accuracy = {key: (own == truth).mean() for key, own in answers.items()}
+    delta = {name: abs(accuracy[name, "balanced"] - accuracy[name, "biased"]) for name in shares}
+    for name, expected in delta.items():
+        assert values[name, "default"].value == pytest.approx(expected, abs=1e-12)
+        percent = 100 * expected / accuracy[name, "balanced"]
+        assert values[name, "percent"].value == pytest.approx(percent, abs=1e-9)
+    apart = (delta["a"] + delta["b"]) / 2 - delta["c"]
+    family = values["CNN − ViT", "default"]
+    assert family.value == pytest.approx(apart, abs=1e-12)
+    assert family.ci_low < apart < family.ci_high
+    # The standard error by hand: images are independent, runs of one image aren't.
+    signed = {
+        name: (answers[name, "balanced"] == truth).mean(0) * 1.0
+        - (answers[name, "biased"] == truth).mean(0)
+        for name in shares
+    }
+    error = np.std((signed["a"] + signed["b"]) / 2 - signed["c"]) / np.sqrt(n)
+    width = (family.ci_high - family.ci_low) / (2 * stats.norm.ppf(0.975))
+    assert width == pytest.approx(error, rel=0.2)
+    assert {one.verdict for one in found} == {Verdict.NONE}

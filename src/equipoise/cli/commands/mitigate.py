@@ -174,7 +174,7 @@ def augment_command(
                 )
             else:
                 checked = load_as(config, AugmentConfig)
-                result = run_configured(checked, config.parent, progress)
+                result = run_configured(checked, config.parent, progress, overwrite=overwrite)
         write(result, folder)
     if as_json:
         say_json(

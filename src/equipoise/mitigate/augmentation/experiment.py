@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from hashlib import sha256
+from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +42,12 @@ from equipoise.mitigate.training import (
     check_networks,
     class_codes,
     predict,
+    save_network,
     train,
 )
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.chance import benjamini_hochberg
+from equipoise.stats.streams import stream
 from equipoise.stats.verdict import harmful_reach, judge
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
@@ -94,9 +97,11 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     test: Faces,
     folder: Path,
     *,
-    networks: Sequence[str] = ("cnn", "vit"),
+    networks: Sequence[str] | Mapping[str, str] = ("cnn", "vit"),
     repeats: int = 3,
     schedules: Mapping[str, Schedule],
+    noise: Literal["replaces", "added"] = "replaces",
+    saved: Path | None = None,
     resampling: Resampling | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -113,12 +118,16 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         Of the same classes, as many of each group with each class; none is trained on.
     folder : Path
         Where the state of each training is kept: a killed experiment resumes.
-    networks : sequence of str
-        See `network`.
+    networks : sequence of str, or mapping of str to str
+        See `network`; or networks by the names of results.
     repeats : int
         Training runs of each arm. Runs of one number share first weights and order over arms.
     schedules : mapping of str to Schedule
         Of each network.
+    noise : {"replaces", "added"}
+        Whether noise covers a face or is added to it.
+    saved : Path, optional
+        Folder that gets the networks of the first run, as `save_network` writes them.
     resampling : Bootstrap, Permutation or None
         Of the associations; Bootstrap() unless given.
     seed : int
@@ -145,7 +154,9 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     classes, groups = _check_sets(sets)
     if len({*networks}) < len(networks) or not networks or repeats < 1:
         raise InputError("expected different networks, at least one, and at least one repeat")
-    check_networks(networks, np.asarray(test.images[0]).shape[0])
+    kinds = dict(networks) if isinstance(networks, Mapping) else {one: one for one in networks}
+    size = np.asarray(test.images[0]).shape[0]
+    check_networks([*kinds.values()], size)
     images = [np.asarray(image) for image in test.images]
     boxes = map(test.regions.box, range(len(test)))
     covered = [
@@ -160,11 +171,13 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         for run in range(repeats):
             if progress is not None:
                 progress("training", number * repeats + run, len(todo) * repeats)
-            job = Job(name, classes, seed + run, schedules[name])
+            added = arm == "uniform noise" and noise == "added"
+            job = Job(kinds[name], classes, seed + run, schedules[name], "added" if added else "")
             words = re.sub(r"[^\w.]+", "-", f"{name}-{arm}-{run}")
             state = folder / f"{words}-{job.file}"
             changed, of = _CHANGES.get(arm, (PlainFaces, arm))
-            module = train(job, changed(sets[of], seed=seed + run), state)
+            data = changed(sets[of], seed=seed + run, **({"added": True} if added else {}))
+            module = train(job, data, state)
             codes, whole = predict(module, images)
             runs.append(codes)
             if run == 0:
@@ -179,6 +192,10 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
                     for label in classes
                     for version, features in versions.items()
                 }
+                if saved is not None:
+                    model = saved / re.sub(r"[/\\:]+", "-", f"{name}, {arm}")
+                    model.mkdir()
+                    save_network(module, classes, size, model)
         answers[name, arm] = np.stack(runs)
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
     counts = {key: _count(faces) for key, faces in sets.items()}
@@ -368,6 +385,67 @@ def _finding(done: Experiment, network: str, arm: str, threshold: float) -> Find
         parameters=json.dumps(known, ensure_ascii=False),
         direction=f"accuracy is worse for {worse}" if worse else "",
         citation="Mandal 2024, chapter 10",
+    )  # fmt: skip
+
+
+def difference_findings(
+    done: Experiment,
+    families: Mapping[str, Sequence[str]],
+    *,
+    seed: int = 0,
+    replicates: int = 1000,
+) -> tuple[Finding, ...]:
+    """Return Accuracy Differences of networks and families, in the form of the source's Table 7.2.
+
+    Δ = |A_balanced − A_biased| of each network, %Δ as the version "percent", the mean Δ of each
+    family of networks, and the difference of these means between each two families.
+
+    Parameters
+    ----------
+    done : Experiment
+    families : mapping of str to sequence of str
+        Family to its networks.
+    seed, replicates : int
+        Of the bootstrap over test images, which all networks share.
+
+    References
+    ----------
+    Mandal 2024, chapter 7.
+    """
+    apart = np.array([
+        (done.right(name, ARMS[-1]) - done.right(name, ARMS[0])).mean(axis=0)
+        for name in done.networks
+    ])  # fmt: skip
+    balanced = np.array([done.right(name, ARMS[-1]).mean(axis=0) for name in done.networks])
+    n = apart.shape[1]
+    drawn = stream(seed, "differences").multinomial(n, np.full(n, 1 / n), replicates) / n
+    weights = np.vstack([np.full(n, 1 / n), drawn])
+    # The first row is of the images themselves.
+    delta = np.abs(weights @ apart.T)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        percent = 100 * delta / (weights @ balanced.T)
+    shown = {(name, "default"): own for name, own in zip(done.networks, delta.T, strict=True)}
+    shown |= {(name, "percent"): own for name, own in zip(done.networks, percent.T, strict=True)}
+    means = {
+        family: delta[:, [done.networks.index(one) for one in own]].mean(axis=1)
+        for family, own in families.items()
+    }
+    shown |= {(family, "default"): own for family, own in means.items()}
+    for (one, first), (other, second) in combinations(means.items(), 2):
+        shown[f"{one} − {other}", "default"] = first - second
+    tail = (1 - LEVEL) / 2
+    ends = {key: np.nanquantile(own[1:], (tail, 1 - tail)).tolist() for key, own in shown.items()}
+    return tuple(
+        Finding(
+            audit="augmentation", model=model, metric="accuracy_difference", groups="",
+            version=version, family=Family.DESCRIPTIVE, value=float(own[0]),
+            ci_low=ends[model, version][0], ci_high=ends[model, version][1], level=LEVEL, n=n,
+            unit="image", method=f"paired bootstrap over test images, {replicates} replicates",
+            parameters="{}", p_value=math.nan, null="", direction="",
+            reason="described, without a verdict",
+            citation="Mandal 2024, chapter 7",
+        )
+        for (model, version), own in shown.items()
     )  # fmt: skip
 
 

@@ -160,11 +160,27 @@ def mix_regions(
     return made
 
 
-def noise_region(image: Image, box: Box, random: np.random.Generator) -> Image:
-    """Return an image whose face is uniform noise: each channel of each pixel in 0 to 255."""
+def noise_region(
+    image: Image, box: Box, random: np.random.Generator, *, added: bool = False
+) -> Image:
+    """Return an image whose face is uniform noise: each channel of each pixel in 0 to 255.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width, 3)
+    box : (left, top, right, bottom)
+    random : Generator
+    added : bool
+        Add noise from -128 to 127 to the face, cut at 0 and 255, in its place.
+
+    References
+    ----------
+    Mandal 2024, chapter 10, which prints no strength of the added noise.
+    """
     made = image.copy()
     region = _cut(made, box)
-    region[:] = random.integers(0, 256, region.shape, dtype=np.uint8)
+    noise = random.integers(0, 256, region.shape, dtype=np.uint8)
+    region[:] = np.clip(region.astype(np.int16) + noise - 128, 0, 255) if added else noise
     return made
 
 
@@ -196,6 +212,7 @@ class Faces:
     regions : Regions
     sources : sequence of n str, optional
         Where each image comes from, for messages.
+    ids : sequence of n str, optional
     """
 
     images: Sequence[Image] | Bytes
@@ -203,6 +220,7 @@ class Faces:
     groups: Objects
     regions: Regions
     sources: Sequence[str] | None = None
+    ids: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         sizes = [len(part) for part in (self.images, self.labels, self.groups, self.regions)]
@@ -291,7 +309,7 @@ class MixedFaces(PlainFaces):
 
 @dataclass(eq=False)
 class NoisyFaces(PlainFaces):
-    """Faces that are uniform noise; an image without a face stays as it is.
+    """Faces that are uniform noise, or have it `added`; an image without a face stays as it is.
 
     References
     ----------
@@ -299,6 +317,7 @@ class NoisyFaces(PlainFaces):
     """
 
     share: float = 0.5
+    added: bool = False
 
     def changed(self, place: int) -> Image:
         """Return an image with noise for a face."""
@@ -306,7 +325,7 @@ class NoisyFaces(PlainFaces):
         random = stream(self.seed, "noise", self.epoch, int(place))
         if box is None or random.random() >= self.share:
             return image
-        return noise_region(image, box, random)
+        return noise_region(image, box, random, added=self.added)
 
 
 class CascadeDetector:
