@@ -22,6 +22,8 @@ KINDS = {
     "retrieval": ([], "group × label", {"man", "woman"}),
     "dataset": ([], "group", {"female", "male"}),
     "diversity": ([], "group", None),
+    "generation": (["--subject", "race shown"], "group × outcome × score", None),
+    "text_to_image": ([], "group × label × outcome", {"man", "woman"}),
 }
 
 
@@ -37,9 +39,15 @@ def labelled(request, tmp_path_factory):
         picture.save(folder / "photos" / f"{name}.png")
     table.with_columns(path=pl.col("image_id") + ".png").write_csv(folder / "images.csv")
     config = yaml.safe_load((folder / "audit.yaml").read_text())
-    images = {"table": "images.csv", "id": "image_id", "path": "path", "root": "photos"}
-    data = {key: value for key, value in config["data"].items() if key not in ("table", "id")}
-    config |= {"data": data | {"images": images}}
+    files = {"path": "path", "root": "photos"}
+    if request.param == "generation":
+        config["images"] |= files
+    elif request.param == "text_to_image":
+        config["generators"]["painter"]["images"] |= files
+    else:
+        images = {"table": "images.csv", "id": "image_id", **files}
+        data = {key: value for key, value in config["data"].items() if key not in ("table", "id")}
+        config["data"] = data | {"images": images}
     config["resampling"] = {"replicates": 20, "permutations": 20}
     config.pop("gate", None)
     (folder / "few.yaml").write_text(yaml.safe_dump(config))

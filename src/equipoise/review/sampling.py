@@ -236,8 +236,12 @@ def _described(
         return every, {}, ()
     high = pl.col("score") >= pl.col("score").median().over("outcome")
     half = pl.when(high).then(pl.lit("high")).when(~high).then(pl.lit("low"))
+    # Names of subjects are predictions, other labels captions.
+    predicted = rows["label"].drop_nulls().is_in(rows["subject"].unique().implode()).all()
+    target = pl.col("subject") if predicted else pl.coalesce("label", "subject")
     own = rows.select(
-        "place", "outcome", "score", target="subject", prediction="label", half=half
+        "place", "outcome", "score", target=target, half=half,
+        prediction=pl.when(predicted).then("label"),
     )  # fmt: skip
     table = every.join(own, on="place", how="left", maintain_order="left")
     score = table["score"].cast(pl.Float64).fill_null(np.nan).to_numpy()
