@@ -10,7 +10,15 @@ import pytest
 
 from equipoise.cli.app import run
 from equipoise.core import ConfigError, DataError
-from equipoise.review import find_question, key_of, read_answers, read_labels
+from equipoise.review import (
+    find_question,
+    key_of,
+    load_images,
+    read_answers,
+    read_draws,
+    read_labels,
+)
+from equipoise.review.sampling import drawn_strata
 from review.project import page_data
 
 DRAWN = ("--images", "photos", "--size", "120")
@@ -128,6 +136,27 @@ def test_labels_survive_a_new_run_and_are_in_its_provenance(project, command):
     assert command("--show", "errors") == {"errors": found["errors"]}
     assert run(["report", "run"]) == 0
     assert "labels/labels.parquet" in Path("run/report.html").read_text()
+
+
+def test_estimates_by_other_groups_keep_the_strata_of_the_sample(project, command):
+    rng = np.random.default_rng(5)
+    old = rng.random(len(project.ids)) < np.where(project.group == "women", 0.8, 0.2)
+    age = np.where(old, "old", "young")
+    table = pl.read_csv("labels.csv").with_columns(pl.Series("age", age))
+    table.write_csv("labels.csv")
+    Path("c.yaml").write_text(Path("c.yaml").read_text().replace("groups: [g]", "groups: [g, age]"))
+    assert run(["audit", "c.yaml", "--out", "run", "--overwrite"]) == 0
+    command(*DRAWN)
+    # One sample, one stratification.
+    assert "age" in command(*DRAWN, "--groups", "age", code=2)
+    project.answer("ann")
+    found = command("--read", "answers-ann.json", "--groups", "age")
+    wrong = project.truth != project.label
+    for row in found["errors"][:2]:
+        assert row["low"] <= wrong[age == row["group"]].mean() <= row["high"]
+    images = load_images(Path("run"), groups="age")
+    strata = drawn_strata(Path("run"), images, read_draws(Path("run"), "right"))
+    assert len({*strata}) == len({*zip(strata, project.group, strict=True)})
 
 
 def test_labels_are_exported_and_merged(project, command):

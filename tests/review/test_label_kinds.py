@@ -23,7 +23,7 @@ KINDS = {
     "dataset": ([], "group", {"female", "male"}),
     "diversity": ([], "group", None),
     "generation": (["--subject", "race shown"], "group × outcome × score", None),
-    "text_to_image": ([], "group × label × outcome", {"man", "woman"}),
+    "text_to_image": ([], "group × label × outcome", {"man", "unknown", "woman"}),
 }
 
 

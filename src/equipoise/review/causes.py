@@ -49,7 +49,7 @@ from equipoise.review.disparities import Disparity
 from equipoise.review.examples import VALUES
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.probing import MEDIUM, Probe, Read, lost_without_objects
-from equipoise.review.questions import UNSURE
+from equipoise.review.questions import UNSURE, stored_name
 from equipoise.review.results import Row
 from equipoise.review.sampling import drawn_strata, read_draws
 from equipoise.review.wordnet import SCHEMA as SENSES
@@ -251,9 +251,10 @@ def _add_labels(found: Candidates, probe: Probe) -> None:
                     found.how[name] = "remove"
             continue
         answers = consensus(labels.filter(question=question)).filter(pl.col("answer") != UNSURE)
-        name = WRONG if question == _RIGHT else question
+        of_labels = question in (_RIGHT, stored_name(_RIGHT, disparity.finding.subject))
+        name = WRONG if of_labels else question
         values = probe.disparity.joined(answers["image_id"], answers["answer"])
-        if question == _RIGHT:
+        if of_labels:
             values = values == "no"
             found.how[name] = "remove"
         found.values[name] = values

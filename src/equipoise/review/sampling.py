@@ -312,17 +312,19 @@ def drawn_strata(run: Path, images: RunImages, drawn: Sequence[Draw]) -> list[st
     ----------
     run : Path
     images : RunImages
-        Of the same subject and outcome; another model or other groups may be asked about.
+        Whose estimates may be by another model, other groups or another subject.
     drawn : sequence of Draw
         Not empty: the first decides.
     """
     first = drawn[0]
-    if (first.model, first.groups) == (images.model, images.groups.name):
+    own = images.model, images.groups.name, "", ""
+    if own == (first.model, first.groups, first.subject, first.outcome):
         return images.strata(first.level)
-    own = load_images(run, model=first.model, groups=first.groups, subject=first.subject,
-                      outcome=first.outcome)  # fmt: skip
-    group = np.array([*own.groups.names, None], dtype=object)[own.groups.codes].tolist()
-    pairs = zip(group, own.strata(first.level), strict=True)
+    drawn_from = load_images(run, model=first.model, groups=first.groups, subject=first.subject,
+                             outcome=first.outcome)  # fmt: skip
+    groups = drawn_from.groups
+    group = np.array([*groups.names, None], dtype=object)[groups.codes].tolist()
+    pairs = zip(group, drawn_from.strata(first.level), strict=True)
     return [None if None in pair else " / ".join(map(str, pair)) for pair in pairs]
 
 
