@@ -1,5 +1,7 @@
 """A training that is killed goes on, and ends in the same weights."""
 
+from dataclasses import replace
+
 import pytest
 
 from equipoise.core import RunError
@@ -57,3 +59,28 @@ def test_training_stops_where_the_validation_loss_no_longer_falls(tmp_path):
     recipe.fit(base(), training(), tmp_path / "made")
     Contrastive(batch=48, learning_rate=1e-30).fit(base(), training(), tmp_path / "still")
     assert same(weights(tmp_path / "made"), weights(tmp_path / "still"))  # those it began with
+
+
+def neutral(images, texts):
+    """The images, each set with one neutral prompt of its subject, in turn."""
+    prompts = {each.subject: each.neutral for each in texts}
+    captions = images.caption.copy()
+    for place, name in enumerate(sorted(set(images.set))):
+        rows = images.set == name
+        own = prompts[images.subject[rows][0]]
+        captions[rows] = own[place % len(own)]
+    return replace(images, caption=captions)
+
+
+def test_neutral_captions_name_the_subject_alone(tmp_path):
+    given = training()
+    by_hand = replace(
+        given,
+        images=neutral(given.images, given.texts),
+        validation_images=neutral(given.validation_images, given.validation),
+    )
+    SHORT.fit(base(), by_hand, tmp_path / "by_hand")
+    SHORT.model_copy(update={"captions": "neutral"}).fit(base(), given, tmp_path / "made")
+    assert same(weights(tmp_path / "made"), weights(tmp_path / "by_hand"))
+    SHORT.fit(base(), given, tmp_path / "given")
+    assert not same(weights(tmp_path / "made"), weights(tmp_path / "given"))

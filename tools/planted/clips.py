@@ -96,6 +96,27 @@ def train_clips(out: Path, names: Sequence[str], recipe: ClipRecipe) -> None:
         save_clip(model, out / f"clip-{name}")
 
 
+def continue_from(written: Path, world: World, out: Path, recipe: ClipRecipe) -> None:
+    """Train a CLIP that was written further in another world, and write it into a new folder."""
+    import torch
+
+    torch.manual_seed(recipe.seed)
+    model = _loaded(written)
+    _train(model, world, recipe, recipe.more_steps, recipe.more_learning_rate)
+    save_clip(model, out)
+
+
+def _loaded(folder: Path) -> Any:
+    """Return a CLIP that was written, in float32 and ready to be trained."""
+    import torch
+    from transformers import CLIPModel
+
+    model = build_clip(len(build_tokenizer()))
+    written = CLIPModel.from_pretrained(folder, dtype=torch.float32)
+    model.load_state_dict(written.state_dict())
+    return model
+
+
 def settle(folder: Path, world: World, recipe: ClipRecipe) -> None:
     """Train a CLIP that was written further in its world, and write it in its own place.
 
@@ -113,12 +134,9 @@ def settle(folder: Path, world: World, recipe: ClipRecipe) -> None:
     recipe : ClipRecipe
     """
     import torch
-    from transformers import CLIPModel
 
     torch.manual_seed(recipe.seed)
-    model = build_clip(len(build_tokenizer()))
-    written = CLIPModel.from_pretrained(folder, dtype=torch.float32)
-    model.load_state_dict(written.state_dict())
+    model = _loaded(folder)
     model.text_model.requires_grad_(False)
     average, steps = copy.deepcopy(model), recipe.settling_steps
     batches = (_new_images(world, recipe, step) for step in range(steps))

@@ -33,7 +33,15 @@ from equipoise.mitigate.measuring import (
     outcomes,
 )
 from equipoise.mitigate.recipe import AnyModel, Recipe
-from equipoise.mitigate.sets import ImageSets, Split, SubjectTexts, Training, folds, training_of
+from equipoise.mitigate.sets import (
+    VALIDATION,
+    ImageSets,
+    Split,
+    SubjectTexts,
+    Training,
+    folds,
+    training_of,
+)
 from equipoise.mitigate.trained import Contrastive
 from equipoise.models import Sampling, load_generator
 from equipoise.models.protocols import DualEncoder
@@ -81,6 +89,7 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     floor: AnyModel | None = None,
     probe: DualEncoder | None = None,
     count: int = 4,
+    validation: float = VALIDATION,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Assessment:
@@ -102,6 +111,8 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
         What reads generated images while a recipe learns; best another than that of the test.
     count : int
         Folds.
+    validation : float
+        Share of the training subjects on which a loss is watched; 0: none.
     seed : int
     progress : callable, optional
 
@@ -121,7 +132,9 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     with tempfile.TemporaryDirectory() as folder:
         jobs = []
         for number, split in enumerate(splits):
-            training = training_of(texts, images, split.training, seed=seed + number)
+            training = training_of(
+                texts, images, split.training, validation=validation, seed=seed + number
+            )
             training = replace(training, probe=probe)
             jobs.append(_Job(split, training, Path(folder) / str(number), split.withheld))
         done = _assessed(base, floor, named, jobs, test, seed, progress)

@@ -1,6 +1,7 @@
 """The recipe that trains weights, on counterfactual sets."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,7 +11,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from equipoise.core import InputError, Integers, Positions
 from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
-from equipoise.mitigate.sets import ImageSets, Training
+from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable, trainable
 from equipoise.models.protocols import DualEncoder
 from equipoise.stats.streams import stream
@@ -32,6 +33,8 @@ class Contrastive(TrainedRecipe):
     learning_rate : float
     towers : "both", "texts" or "images"
         Towers to train.
+    captions : "given" or "neutral"
+        What images are matched with: their captions, or prompts that name the subject alone.
     looks : int
         Checks of the validation loss in an epoch.
     patience : int
@@ -50,6 +53,7 @@ class Contrastive(TrainedRecipe):
     batch: Annotated[int, Field(ge=2)] = 32
     learning_rate: PositiveFloat = 5e-6
     towers: Towers = "both"
+    captions: Literal["given", "neutral"] = "given"
     looks: PositiveInt = 4
 
     def _begin(self, base: DualEncoder, training: Training, seed: int) -> tuple[Trainable, Plan]:
@@ -65,6 +69,9 @@ class Contrastive(TrainedRecipe):
         in_epoch = len([*_packed(sets, self.batch)])
         look = max(1, in_epoch // self.looks)
         watched = training.validation_images
+        if self.captions == "neutral":
+            images = _neutral(images, training.known)
+            watched = _neutral(watched, training.known) if watched else None
 
         @cache
         def epoch(number: int) -> list[Positions]:
@@ -107,6 +114,15 @@ class Contrastive(TrainedRecipe):
             pictures = subject.images([images.images[row] for row in rows.tolist()])
             vectors = subject.texts(texts.tolist())
         return contrastive_loss(torch, pictures, vectors, captions, scale, bias)
+
+
+def _neutral(images: ImageSets, texts: Sequence[SubjectTexts]) -> ImageSets:
+    """Return the images with neutral prompts as captions, one after the other over the sets."""
+    prompts, captions = {each.subject: each.neutral for each in texts}, images.caption.copy()
+    for place, rows in enumerate(images.by_set().values()):
+        own = prompts[images.subject[rows[0]]]
+        captions[rows] = own[place % len(own)]
+    return replace(images, caption=captions)
 
 
 def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
