@@ -100,9 +100,11 @@ class Activations(Audit["Config", ActivationData, Design]):
             for one in vectors:
                 inputs.update(one.inputs)
             counts["models"][name] = vectors[0].counts
-            if pictures is None or not config.gallery or models.dry:
-                return found
-            return replace(found, pictures=dict(_overlays(found, pictures, images, config)))
+            if pictures is not None and config.gallery and not models.dry:
+                laid = dict(_overlays(found, pictures, images, config))
+                found = replace(found, pictures=laid)
+            asks = config.questions
+            return found if asks is None else found.of_people(asks.persons, len(images))
 
         for name, section in config.models.items():
             if config.questions is None:
@@ -418,8 +420,8 @@ def _mapped(
             file=cells.name,
             fix="resize them to squares",
         )
-    maps = np.asarray(cells.take(used), dtype=np.float64).reshape(len(used), rows, columns)
-    return Mapped(used, maps, placed, edges, len(cells.rows) - len(used), falls)
+    maps = np.asarray(cells.take(used)).reshape(len(used), rows, columns)
+    return Mapped(used, maps, placed, edges, len(cells.rows) - len(used), falls=falls)
 
 
 def _make(

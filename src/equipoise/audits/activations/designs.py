@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
@@ -56,10 +56,13 @@ class Mapped:
         What the map lies over, in pixels.
     without : int
         Images without a map.
-    falls : ndarray, shape (n, 2), or None
-        How far the score falls when the first and the second person are hidden.
     pictures : mapping of int to bytes
         Overlays by place among the images with a map.
+    falls : ndarray, shape (n, 2), or None
+        How far the score falls when the first and the second person are hidden.
+    apart, fallen : ndarray
+        Of two people in every image: the share on the first less that on the second, and how much
+        more the score falls without the first; NaN where that isn't known.
     """
 
     used: Integers
@@ -67,14 +70,22 @@ class Mapped:
     boxes: Mapping[str, Floats]
     frames: Floats | None
     without: int
-    falls: Floats | None = None
     pictures: Mapping[int, bytes] = field(default_factory=dict)
+    falls: Floats | None = None
+    apart: Floats = field(default_factory=lambda: np.empty(0))
+    fallen: Floats = field(default_factory=lambda: np.empty(0))
 
-    def shares(self, region: str, n: int) -> Floats:
-        """Return the share inside a region of each of n images; NaN without one."""
-        found, regions = np.full(n, np.nan), Regions.of(self.maps, self.boxes[region])
-        found[self.used[regions.rows]] = regions.shares
-        return found
+    def of_people(self, persons: Strings, n: int) -> Mapped:
+        """Return what the maps say of two people in n images, without the maps."""
+        shares = np.full((2, n), np.nan)
+        for region, own in zip(persons, shares, strict=True):
+            regions = Regions.of(self.maps, self.boxes[region])
+            own[self.used[regions.rows]] = regions.shares
+        fallen = np.full(n, np.nan)
+        if self.falls is not None:
+            fallen[self.used] = self.falls[:, 0] - self.falls[:, 1]
+        shape = np.broadcast_to(np.float32(0.0), self.maps.shape)
+        return replace(self, maps=shape, apart=shares[0] - shares[1], fallen=fallen)
 
 
 @record
@@ -161,24 +172,12 @@ class Question(Design):
     @cached_property
     def rows(self) -> Integers:
         """Images with a share on both people."""
-        return np.flatnonzero(np.isfinite(self.apart(self.mapped)))
+        return np.flatnonzero(np.isfinite(self.mapped.apart))
 
     @property
     def compared(self) -> bool:
         """Whether two images or more have a share on both people."""
         return len(self.rows) > 1
-
-    def apart(self, mapped: Mapped) -> Floats:
-        """Return the share on the first person less that on the second, of every image."""
-        first, second = (mapped.shares(one, len(self.every.codes)) for one in self.persons)
-        return first - second
-
-    def fallen(self, mapped: Mapped) -> Floats:
-        """Return how much more hiding the first person takes away, of every image."""
-        found = np.full(len(self.every.codes), np.nan)
-        if mapped.falls is not None:
-            found[mapped.used] = mapped.falls[:, 0] - mapped.falls[:, 1]
-        return found
 
     def measured(
         self,
@@ -191,21 +190,21 @@ class Question(Design):
         level, seed = config.resampling.level, config.resampling.seed
         place = Place(config.audit, self.model, self.every.name, "default", level)
 
-        def estimate(of: Callable[[Mapped], Floats], controls: Sequence[Mapped]) -> Estimate:
-            taken = [of(one) for one in controls] or [np.zeros(1)]
+        def estimate(own: Floats, controls: Sequence[Floats]) -> Estimate:
+            taken = np.mean(controls, axis=0) if controls else 0.0
             return paired_share_difference(
-                of(self.mapped) - np.mean(taken, axis=0), self.every, units=units,
+                own - taken, self.every, units=units,
                 resampling=resampling, rng=seed,
             )  # fmt: skip
 
-        share, fall = estimate(self.apart, self.controls), None
+        share, fall = estimate(self.mapped.apart, [one.apart for one in self.controls]), None
         findings = self._findings(share, place)
         if self.controls:
             beside = replace(place, version="with what controls show")
-            raw = whole(estimate(self.apart, ()), beside, Family.LEAF)
+            raw = whole(estimate(self.mapped.apart, ()), beside, Family.LEAF)
             findings.append(without_verdict(raw, "stands beside the difference less controls"))
         if self.mapped.falls is not None:
-            fall = estimate(self.fallen, self.controls)
+            fall = estimate(self.mapped.fallen, [one.fallen for one in self.controls])
             name = "occlusion_difference"
             named = replace(fall, metric=name, reference=spec_of(name).reference)
             hidden = whole(named, place, Family.LEAF)
@@ -239,7 +238,7 @@ class Question(Design):
 
     def _rows(self, share: Estimate, fall: Estimate | None, level: float) -> Iterator[Row]:
         """Yield all images, then each group, with what hiding people did."""
-        agree = np.sign(self.apart(self.mapped)) * np.sign(self.fallen(self.mapped))
+        agree = np.sign(self.mapped.apart) * np.sign(self.mapped.fallen)
         ends, p = share.interval(level), math.nan if share.p_value is None else share.p_value
         every = Part(
             share.metric, "", share.value, ends.low, ends.high, p_value=p, n=share.n["images"]
