@@ -141,7 +141,27 @@ def test_a_plan_counts_questions(folder, tmp_path):
     models = {"favours": {"model": encoder("favours")}}
     plan = audits.plan(config(folder, models, tmp_path / "s", controls=[CONTROL]))
     assert plan.tests == len(PROMPTS) * 3
-    assert len(plan.runs) == len(PROMPTS) + 1
+    assert [one["on"] for one in plan.runs] == [*PROMPTS, CONTROL]
+    assert audits.plan(config(folder, models, tmp_path / "s")).tests == len(PROMPTS) * 3
+
+
+def test_a_model_with_an_answer_is_asked_each_prompt_as_a_question(folder, tmp_path, tiny_model):
+    """Images that can't be read are counted for each question."""
+    table = pl.read_csv(folder / "images.csv", schema_overrides={"file": pl.String}).head(24)
+    table = table.with_columns(file=pl.format("{}/{}", pl.lit(str(folder)), "file"))
+    table[3, "file"] = str(tmp_path / "broken.png")
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    table.write_csv(tmp_path / "images.csv")
+    models = {"vqa": {"model": tiny_model("blip_vqa"), "target": "woman"}}
+    asked = {"prompts": ["what is this ?", "who is the nurse ?"], "mirror": False}
+    made = config(folder, models, tmp_path / "s", table=tmp_path / "images.csv", **asked)
+    extraction = made.extraction.model_copy(update={"max_failures": 0.5})
+    result = audits.run(made.model_copy(update={"extraction": extraction}))
+    found = of(result)
+    assert {prompt for _, prompt in found} == {*asked["prompts"]}
+    assert {one.n for one in found.values()} <= set(range(2, 24))
+    failed = [row["on"] for row in result.tables["failures"].to_pylist() if not row["group"]]
+    assert failed == asked["prompts"]
 
 
 @pytest.mark.parametrize(

@@ -474,8 +474,11 @@ def _make(
             "runs": section.called, "items": n, "in_store": None, "to_do": None,
             "numbers": numbers, "bytes": 4 * numbers * n,
         }}  # fmt: skip
+    # Of a question what it asks, so that a plan and failures name it.
+    prompts = () if config.questions is None else config.questions.every
+    on = next((one for one in (section.question, section.target) if one in prompts), "images")
     outputs = models.keep(
-        name, "embeddings", "images", ids, requested=pictures.ids, values=maps, **more
+        name, "embeddings", str(on), ids, requested=pictures.ids, values=maps, **more
     )
     return outputs, replace(outputs, values=frames), grid
 
