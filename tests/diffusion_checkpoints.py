@@ -154,3 +154,73 @@ def stable_diffusion_3(folder):
         feature_extractor=None,
     ).save_pretrained(folder, safe_serialization=True)
     return folder
+
+
+def stable_diffusion_xl(folder):
+    """A UNet that attends to the words of two text encoders, and to sizes, as SDXL does."""
+    import torch
+    from diffusers import DDIMScheduler, StableDiffusionXLPipeline, UNet2DConditionModel
+
+    tokenizer = clip_tokenizer(24)
+    torch.manual_seed(SEED)
+    unet = UNet2DConditionModel(
+        sample_size=8,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        norm_num_groups=4,
+        cross_attention_dim=32,
+        attention_head_dim=4,
+        addition_embed_type="text_time",
+        addition_time_embed_dim=8,
+        projection_class_embeddings_input_dim=6 * 8 + 16,
+    ).eval()
+    StableDiffusionXLPipeline(
+        vae=_vae(),
+        text_encoder=_text(tokenizer),
+        text_encoder_2=_text(tokenizer, "CLIPTextModelWithProjection"),
+        tokenizer=tokenizer,
+        tokenizer_2=tokenizer,
+        unet=unet,
+        scheduler=DDIMScheduler(beta_schedule="scaled_linear"),
+    ).save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def flux(folder):
+    """A transformer that attends to texts and image together, whose text encoder is a T5."""
+    import torch
+    from diffusers import FlowMatchEulerDiscreteScheduler, FluxPipeline, FluxTransformer2DModel
+    from transformers import T5Config, T5EncoderModel
+
+    tokenizer = clip_tokenizer(24)
+    torch.manual_seed(SEED)
+    transformer = FluxTransformer2DModel(
+        patch_size=1,
+        in_channels=16,
+        num_layers=1,
+        num_single_layers=1,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=32,
+        pooled_projection_dim=16,
+        axes_dims_rope=(4, 4, 8),
+        guidance_embeds=True,
+    ).eval()
+    with torch.no_grad():
+        transformer.context_embedder.weight.mul_(60)  # so that images depend on words
+        transformer.proj_out.weight.mul_(20)
+    encoder = T5EncoderModel(
+        T5Config(vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+    )
+    FluxPipeline(
+        transformer=transformer,
+        scheduler=FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True),
+        vae=_vae(),
+        text_encoder=_text(tokenizer),
+        tokenizer=tokenizer,
+        text_encoder_2=encoder.eval(),
+        tokenizer_2=tokenizer,
+    ).save_pretrained(folder, safe_serialization=True)
+    return folder

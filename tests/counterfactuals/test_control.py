@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diffusion_checkpoints import stable_diffusion
+from diffusion_checkpoints import (
+    flux,
+    stable_diffusion,
+    stable_diffusion_3,
+    stable_diffusion_xl,
+)
 from equipoise.counterfactuals.control import SharedAttention, aligned, common, generate_controlled
 from equipoise.counterfactuals.parts import Candidate, Group
 from equipoise.models import Sampling, load_generator
@@ -171,6 +176,67 @@ def test_sets_of_a_batch_do_not_meet(model):
     together = made(model, *sets)
     for one, images in zip(sets, together, strict=True):
         assert max(apart(images, made(model, one)[0])) <= 1
+
+
+@pytest.fixture(scope="module", params=[stable_diffusion_xl, stable_diffusion_3, flux])
+def other(request, tmp_path_factory):
+    folder = request.param(tmp_path_factory.mktemp("control") / request.param.__name__)
+    return load_generator(f"diffusers:{folder}", device="cpu")
+
+
+def test_sets_of_other_families_are_made_under_control(other):
+    other.check_control()
+    few = Sampling(steps=2, guidance=4.0)
+    alone = plain(other, 5, few)
+    # One noise alone is what the model makes, and so is the base of a set.
+    assert max(apart(made(other, candidate(PROMPTS, 5, shared=0.0), sampling=few)[0], alone)) <= 1
+    both = made(other, candidate(PROMPTS, 5, 1, 1.0, 1.0), sampling=few)[0]
+    assert apart(both, alone)[1] <= 1
+    # The same words make the same image.
+    same = made(other, candidate((PROMPTS[2],) * 2, 7, 0, 1.0, 1.0), sampling=few)[0]
+    assert max(apart(same[:1], same[1:])) <= 1
+
+
+@pytest.mark.parametrize(("make", "words", "layers"), [(stable_diffusion_3, 48, 1), (flux, 512, 2)])
+def test_every_layer_of_both_knows_where_words_and_images_are(make, words, layers, tmp_path):
+    model = load_generator(f"diffusers:{make(tmp_path / 'model')}", device="cpu")
+    seen = []
+
+    class Watching(SharedAttention):
+        def joint(self, query, key, value, mixed, *, images, texts):
+            seen.append((query.shape[2], images, texts))
+            before = mixed.clone()
+            super().joint(query, key, value, mixed, images=images, texts=texts)
+            # Words themselves are left as they are, and images of the set but the base change.
+            assert (mixed[..., texts, :] - before[..., texts, :]).abs().max() < 1e-5
+            changed = (mixed - before)[..., images, :].abs().amax(dim=(1, 2, 3))[-3:]
+            assert changed[0] < 1e-5 < min(changed[1:])
+
+    control = Watching([candidate(PROMPTS, 5, 0, 1.0)], model.tokens(PROMPTS))
+    own = dict(model.pipeline.transformer.attn_processors)
+    few = Sampling(steps=2, guidance=4.0)
+    model.generate_with(PROMPTS, seeds=[5] * 3, sampling=few, attention=control)
+    assert len(seen) == 2 * layers
+    for places, images, texts in seen:
+        assert texts.stop - texts.start == words
+        assert (images.stop - images.start) + words == places
+    assert model.pipeline.transformer.attn_processors == own
+
+
+def test_a_layer_of_both_shares_the_words_that_are_the_same():
+    import torch
+
+    tokens = [(1, 5, 2, 0), (1, 6, 2, 0)]
+    control = SharedAttention([candidate(("", ""), 0, 1, 1.0, 1.0)], tokens)
+    control.begin(1)
+    query, key, value = torch.randn(3, 4, 2, 13, 5)  # half of it without prompts
+    maps = torch.softmax(query @ key.transpose(-1, -2) / 5**0.5, dim=-1)
+    found = maps @ value
+    control.joint(query, key, value, found, images=slice(0, 9), texts=slice(9, 13))
+    mixed = maps.clone()
+    mixed[2, :, :9, :9] = maps[3, :, :9, :9]
+    mixed[2, :, :9, [9, 11, 12]] = maps[3, :, :9, [9, 11, 12]]
+    torch.testing.assert_close(found, mixed @ value)
 
 
 def test_every_step_of_the_scheduler_counts(model):

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from equipoise.counterfactuals.parts import Candidate
-from equipoise.models.generators import AttentionProcessor, ControlledGenerator, Sampling
+from equipoise.models.generators import AttentionProcessor, ControlledGenerator, Maps, Sampling
 from equipoise.models.images import Image
 
 Tokens = tuple[int, ...]
@@ -127,17 +127,57 @@ class SharedAttention:
         prompted = maps.view(len(hidden_states), attn.heads, *maps.shape[1:])[-len(self.tokens) :]
         for first, candidate in active:
             mine = prompted[first : first + len(candidate)]
-            base = mine[candidate.base]
-            if cross:
-                words = self.tokens[first : first + len(candidate)]
-                sources = [aligned(words[candidate.base], one) for one in words]
-                places = maps.new_tensor(sources).long()
-                taken = base[..., places.clamp(min=0)].permute(2, 0, 1, 3)
-                mine[:] = taken.where((places >= 0)[:, None, None, :], mine)
-            else:
-                mine[:] = base.clone()
+            base = mine[candidate.base].clone()
+            if not cross:
+                mine[:] = base
+            for member, own_maps in enumerate(mine) if cross else ():
+                self._copy_words(base, own_maps, first, candidate, member)
         mixed = attn.batch_to_head_dim(maps.bmm(value))
         return attn.to_out[1](attn.to_out[0](mixed))
+
+    def _copy_words(self, base: Any, maps: Any, first: int, own: Candidate, member: int) -> None:
+        """Change maps of an image to texts, (heads, places, words), to those of the base."""
+        words = self.tokens[first + own.base], self.tokens[first + member]
+        places = maps.new_tensor(aligned(*words)).long()
+        maps[:] = base[..., places.clamp(min=0)].where(places >= 0, maps)
+
+    def joint(
+        self, query: Maps, key: Maps, value: Maps, mixed: Maps, *, images: slice, texts: slice
+    ) -> None:
+        """Change the output of a layer in which images and texts attend together.
+
+        Images attend to the words that they have in common with the base of their set, and with
+        `shared_self` to images, as the base does. One image's maps are held at a time.
+
+        Parameters
+        ----------
+        query, key, value, mixed : tensor, shape (batch, heads, places, dimension)
+            `mixed` is the output, which is changed.
+        images, texts : slice
+            Places of the image and of the words.
+        """
+        begin = len(query) - len(self.tokens)
+        shared = [{first for first, _ in self.active(cross=cross)} for cross in (True, False)]
+        if query[0, 0, images].shape[0] > _PLACES:
+            shared[1] = set()
+
+        def maps_of(row: int) -> Maps:
+            scores = query[row] @ key[row].transpose(-1, -2) * query.shape[-1] ** -0.5
+            return scores.softmax(dim=-1)
+
+        first = 0
+        for own in self.candidates:
+            if any(first in one for one in shared):
+                base = maps_of(begin + first + own.base)
+                for member, row in enumerate(range(begin + first, begin + first + len(own))):
+                    maps = maps_of(row)
+                    if first in shared[0]:
+                        words = base[:, images, texts], maps[:, images, texts]
+                        self._copy_words(*words, first, own, member)
+                    if first in shared[1]:
+                        maps[:, images, images] = base[:, images, images]
+                    mixed[row] = maps @ value[row]
+            first += len(own)
 
 
 @lru_cache(maxsize=4096)

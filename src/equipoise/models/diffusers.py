@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,6 +156,67 @@ _UNKNOWN_SIZE = 1024
 # The processors that compute attention of images and attention of images to texts apart.
 _SEPARATE = frozenset({"AttnProcessor", "AttnProcessor2_0"})
 
+# Those of images and texts together, and whether texts come first.
+_ATTENDS = ("query", "key", "value")
+_JOINT = {"JointAttnProcessor2_0": False, "FluxAttnProcessor": True}
+
+
+@dataclass(eq=False)
+class _Joint:
+    """A layer in which images and texts attend together, with an output under control.
+
+    Attributes
+    ----------
+    torch : module
+    own : attention processor
+    attention : Attention
+    words : int
+        Tokens of a text.
+    """
+
+    torch: Any
+    own: Any
+    attention: Attention
+    words: int
+
+    def __call__(
+        self,
+        attn: Any,
+        hidden_states: Any,
+        encoder_hidden_states: Any = None,
+        attention_mask: Any = None,
+        image_rotary_emb: Any = None,
+    ) -> Any:
+        more = {} if image_rotary_emb is None else {"image_rotary_emb": image_rotary_emb}
+        with _seeing_attention(self.torch, self._changed):
+            return self.own(attn, hidden_states, encoder_hidden_states, attention_mask, **more)
+
+    def _changed(self, query: Any, key: Any, value: Any, mixed: Any) -> None:
+        first, places = _JOINT[type(self.own).__name__], mixed.shape[2]
+        cut = self.words if first else places - self.words
+        images, texts = slice(0, cut), slice(cut, places)
+        if first:
+            images, texts = texts, images
+        self.attention.joint(query, key, value, mixed, images=images, texts=texts)
+
+
+def _seeing_attention(torch: Any, change: Callable[[Any, Any, Any, Any], None]) -> Any:
+    """Return a context in which a function sees inputs and output of each attention."""
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(
+            self, function: Any, _: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            mixed = function(*args, **(kwargs or {}))
+            if function is attend:
+                given = dict(zip(_ATTENDS, args, strict=False)) | (kwargs or {})
+                query, key, value = (given[name] for name in _ATTENDS)
+                change(query, key, value, mixed)
+            return mixed
+
+    return Mode()
+
 
 @dataclass(eq=False)
 class DiffusersGenerator:
@@ -248,19 +309,30 @@ class DiffusersGenerator:
             ).images
         return images
 
+    @property
+    def _denoiser(self) -> Any:
+        """The network that denoises: a UNet or a transformer."""
+        unet = getattr(self.pipeline, "unet", None)
+        return unet if unet is not None else getattr(self.pipeline, "transformer", None)
+
+    @property
+    def _joint(self) -> dict[str, Any]:
+        """Processors of layers in which images and texts attend together, by layer."""
+        processors = getattr(self._denoiser, "attn_processors", {})
+        layers = {n: one for n, one in processors.items() if n.endswith(".attn.processor")}
+        return layers if {type(one).__name__ for one in layers.values()} <= {*_JOINT} else {}
+
     def check_control(self) -> None:
         """Refuse a pipeline whose attention cannot be shared; see `ControlledGenerator`."""
-        unet = getattr(self.pipeline, "unet", None)
-        processors = getattr(unet, "attn_processors", {})
+        processors = getattr(self._denoiser, "attn_processors", {})
         layers = [name for name in processors if name.endswith("attn2.processor")]
         kinds = {type(processors[name]).__name__ for name in layers}
-        if layers and kinds <= _SEPARATE and hasattr(self.pipeline, "tokenizer"):
+        if self._joint or (layers and kinds <= _SEPARATE and hasattr(self.pipeline, "tokenizer")):
             return
-        denoiser = unet if unet is not None else getattr(self.pipeline, "transformer", None)
         raise ModelError(
-            f"{self.info.name} ({self.info.family}) has no cross-attention of its own that a set "
-            f"can share: its denoiser is a {type(denoiser).__name__}. To do: use Stable Diffusion "
-            "1.x or 2.x, or generate prompts without sets."
+            f"{self.info.name} ({self.info.family}) has no attention to texts that a set can "
+            f"share: its denoiser is a {type(self._denoiser).__name__}. To do: use Stable "
+            "Diffusion 1.x, 2.x, XL or 3, or Flux, or generate prompts without sets."
         )
 
     def check_prompts(self, prompts: Sequence[str], sampling: Sampling) -> None:
@@ -274,17 +346,32 @@ class DiffusersGenerator:
         check_lengths(self.pipeline, (*prompts, sampling.negative_prompt), self.info.name)
 
     def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return the tokens of prompts, padded as the pipeline does; `check_prompts` goes first."""
-        tokenizer = self.pipeline.tokenizer
-        most = tokenizer.model_max_length
-        tokens = tokenizer([*prompts], padding="max_length", max_length=most, truncation=True)
-        return [tuple(row) for row in tokens.input_ids]
+        """Return the tokens of prompts, padded as the pipeline does; `check_prompts` goes first.
+
+        Stable Diffusion 3 puts CLIP's words before those of T5; Flux has those of T5 alone.
+        """
+        pipeline = self.pipeline
+        readers = [pipeline.tokenizer]
+        if self._joint:
+            flux = not hasattr(pipeline, "tokenizer_3")
+            readers = [pipeline.tokenizer_2] if flux else [pipeline.tokenizer, pipeline.tokenizer_3]
+        longest = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
+        parts = []
+        for tokenizer in readers:
+            most = pipeline.tokenizer.model_max_length
+            if longest is not None and tokenizer is not None and tokenizer is readers[-1]:
+                most = longest.default
+            rows = [(0,) * most for _ in prompts]  # of an encoder that the pipeline lacks
+            if tokenizer is not None:
+                options = {"padding": "max_length", "max_length": most, "truncation": True}
+                rows = [tuple(row) for row in tokenizer([*prompts], **options).input_ids]
+            parts.append(rows)
+        return [sum(own, ()) for own in zip(*parts, strict=True)]
 
     def room(self, sampling: Sampling) -> int:
         """Return how many images of a size are made together."""
         pipeline = self.pipeline
-        denoiser = getattr(pipeline, "unet", None) or getattr(pipeline, "transformer", None)
-        size = getattr(getattr(denoiser, "config", None), "sample_size", None)
+        size = getattr(getattr(self._denoiser, "config", None), "sample_size", None)
         scale = getattr(pipeline, "vae_scale_factor", None)
         own = size * scale if isinstance(size, int) and isinstance(scale, int) else _UNKNOWN_SIZE
         pixels = (sampling.height or own) * (sampling.width or own)
@@ -309,10 +396,20 @@ class DiffusersGenerator:
         """
         self.check_control()
         self.check_prompts(prompts, sampling)
-        unet, scheduler = self.pipeline.unet, self.pipeline.scheduler
-        own = dict(unet.attn_processors)
-        scheduler.set_timesteps(sampling.steps)
-        attention.begin(len(scheduler.timesteps))
+        denoiser, scheduler = self._denoiser, self.pipeline.scheduler
+        own, joint = dict(denoiser.attn_processors), self._joint
+        steps = sampling.steps
+        if not joint:
+            scheduler.set_timesteps(steps)
+            steps = len(scheduler.timesteps)
+        attention.begin(steps)
+        words = len(self.tokens(prompts[:1])[0])
+        torch = self.placement.torch
+
+        def shared(name: str, one: Any) -> Any:
+            if not joint:
+                return attention.processor(name, one)
+            return _Joint(torch, one, attention, words) if name in joint else one
 
         def advance(*_: Any) -> dict[str, Any]:
             attention.advance()
@@ -320,10 +417,10 @@ class DiffusersGenerator:
 
         with self._translated():
             try:
-                unet.set_attn_processor({n: attention.processor(n, one) for n, one in own.items()})
+                denoiser.set_attn_processor({n: shared(n, one) for n, one in own.items()})
                 return self._made(sampling, prompts, seeds, callback_on_step_end=advance)
             finally:
-                unet.set_attn_processor(own)
+                denoiser.set_attn_processor(own)
 
     def _made(
         self,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from equipoise.core import InputError
 from equipoise.models.images import Image
@@ -82,6 +82,9 @@ class ImageGenerator(Model, Protocol):
         ...
 
 
+Maps: TypeAlias = "Tensor"
+"""A tensor of an attention layer."""
+
 AttentionProcessor = Callable[..., "Tensor"]
 """What computes an attention layer, as diffusers calls it."""
 
@@ -97,6 +100,18 @@ class Attention(Protocol):
 
     def advance(self) -> None:
         """Follow a run of the denoiser."""
+
+    def joint(
+        self,
+        query: Maps,
+        key: Maps,
+        value: Maps,
+        mixed: Maps,
+        *,
+        images: slice,
+        texts: slice,
+    ) -> None:
+        """Change the output of a layer in which images and texts attend together."""
 
 
 @runtime_checkable
