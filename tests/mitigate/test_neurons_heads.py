@@ -12,12 +12,12 @@ from equipoise.mitigate import (
     compare_models,
     decompose,
     edited,
-    find_features,
     find_heads,
     find_units,
     random_units,
     read_dictionary,
     read_edit,
+    record_units,
     sweep_units,
 )
 from equipoise.mitigate.neurons.recording import record_sites
@@ -149,7 +149,7 @@ def test_edits_are_files_that_name_a_model(kind, tiny_model, tmp_path):
         arrays = {"W_enc": rng.standard_normal((width, 40)), "W_dec": np.eye(40, width)}
         np.savez(tmp_path / "own.npz", **arrays)
         site = read_dictionary(tmp_path / "own.npz", "vision_model.encoder.layers.0")
-        found = find_features(model, pictures, group, site)
+        found = find_units(model, pictures, group, layers=[site])
     else:
         found = find_heads(model, pictures, group, {"a": ["a photo"], "b": ["a doctor"]})
     edit = choose_units(found, 3, mode="clamp", alpha=None, whole=kind == "whole")
@@ -161,22 +161,20 @@ def test_edits_are_files_that_name_a_model(kind, tiny_model, tmp_path):
     np.testing.assert_allclose(again.embed_images(pictures), changed, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["npz", "torch"])
+@pytest.mark.parametrize("form", ["npz", "safetensors"])
 def test_a_planted_feature_is_found_first_and_removed(form, tmp_path):
     """Feature f reads unit f - 5, so that of the planted unit has another number."""
     read = 2.0 * np.roll(np.eye(64, dtype=np.float32), 5, axis=1)
-    before = np.full(64, 0.01, np.float32)
+    arrays = {"W_enc": read, "W_dec": np.ascontiguousarray(read.T) / 4.0}
+    path = tmp_path / f"own.{form}"
     if form == "npz":
-        path = tmp_path / "own.npz"
-        np.savez(path, W_enc=read, W_dec=read.T / 4.0, b_dec=before, threshold=np.zeros(64))
+        before = np.full(64, 0.01, np.float32)
+        np.savez(path, **arrays, b_dec=before, threshold=np.zeros(64))
     else:
-        path = tmp_path / "own.safetensors"
-        arrays = {"encoder.weight": read.T, "decoder.weight": read / 4.0, "decoder.bias": before}
-        save_file({name: np.ascontiguousarray(own) for name, own in arrays.items()}, path)
+        save_file(arrays, path)
     model, seen = planted_unit(), draw_marked(200, seed=1)
-    found = find_features(
-        model, seen.images, seen.group, read_dictionary(path, LAYER), within=seen.caption
-    )
+    dictionary = read_dictionary(path, LAYER)
+    found = find_units(model, seen.images, seen.group, layers=[dictionary], within=seen.caption)
     assert found.table(1)["component"].to_pylist() == [f"feature {PLANTED + 5} of {LAYER}"]
     withheld = draw_marked(200, seed=2)
     own = Trial(withheld.images, withheld.group, CONCEPTS, withheld.caption, k=40)
@@ -189,7 +187,7 @@ def test_a_planted_feature_is_found_first_and_removed(form, tmp_path):
 def test_files_of_features_are_checked(tmp_path):
     for arrays, message in (
         (None, "no safetensors or npz"),
-        ({"W_enc": np.ones((2, 3))}, "has no W_dec and no decoder.weight"),
+        ({"W_enc": np.ones((2, 3))}, "has no W_dec"),
         ({"W_enc": np.ones((2, 3)), "W_dec": np.ones((2, 3))}, "expected"),
         ({"W_enc": np.ones((2, 3)), "W_dec": np.ones((3, 2)), "b_enc": np.ones(2)}, "expected"),
     ):
@@ -203,7 +201,7 @@ def test_files_of_features_are_checked(tmp_path):
     np.savez(path, W_enc=np.ones((2, 3)), W_dec=np.ones((3, 2)))
     seen = draw_marked(4)
     with pytest.raises(ModelError, match="has 64 units; expected 2"):
-        find_features(planted_unit(), seen.images, seen.group, read_dictionary(path, LAYER))
+        record_units(planted_unit(), seen.images, layers=[read_dictionary(path, LAYER)])
     with pytest.raises(ModelError, match="heads are known of a CLIPModel"):
         decompose(planted_unit(), seen.images)
 

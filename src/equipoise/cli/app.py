@@ -36,6 +36,7 @@ _COMMANDS = {
     "train": "mitigate",
     "augment": "mitigate",
     "mitigate": "mitigate",
+    "neurons": "neurons",
     "metrics": "new",
 }
 

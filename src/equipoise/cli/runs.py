@@ -28,6 +28,10 @@ def page_of(result: AuditResult) -> Page:
         from equipoise.mitigate.page import AUGMENTATION
 
         return AUGMENTATION
+    if "neurons_sweep" in result.tables:
+        from equipoise.mitigate.neurons.page import PAGE as COMPONENTS
+
+        return COMPONENTS
     if "mitigation_recipes" in result.tables:
         from equipoise.mitigate.page import PAGE
 

@@ -155,6 +155,12 @@ class Site:
             active = active * (active > values.new_tensor(self.thresholds))
         return active
 
+    def pooled(self, tensor: "Tensor") -> "Tensor":
+        """Return the components' means over places, or at the first place, (n, k), of a tensor."""
+        values = tensor.movedim(self.axis, -1)
+        values = values.reshape(len(tensor), -1, values.shape[-1])
+        return self.components(values[:, :1] if self.first else values).float().mean(dim=1)
+
     def changed(self, mode: Mode, tensor: "Tensor") -> "Tensor":
         """Return the tensor of the site with its components changed."""
         whole = tensor.clone().movedim(self.axis, -1)

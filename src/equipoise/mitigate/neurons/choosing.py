@@ -127,11 +127,11 @@ def find_units(
     items: Items,
     groups: GroupLabels,
     *,
-    layers: Sequence[str] | None = None,
+    layers: Sequence[str | Site] | None = None,
     within: Labels | None = None,
     text: str = "",
 ) -> Found:
-    """Find the units of a model that respond to a group.
+    """Find the units of a model, or features of a sparse autoencoder, that respond to a group.
 
     Parameters
     ----------
@@ -154,33 +154,6 @@ def find_units(
     """
     recorded = record_units(model, items, layers=layers, text=text)
     return _found(model, recorded, groups, within, text)
-
-
-def find_features(
-    model: Model,
-    images: Images,
-    groups: GroupLabels,
-    dictionary: Site,
-    *,
-    within: Labels | None = None,
-) -> Found:
-    """Find the features of a sparse autoencoder that respond to a group.
-
-    Parameters
-    ----------
-    model, images, groups, within
-        As in `find_units`.
-    dictionary : Site
-        Result of `read_dictionary`.
-
-    Raises
-    ------
-    ModelError
-        When the model cannot be hooked, or the layer has another number of units.
-    InputError
-        When shapes do not fit.
-    """
-    return _found(model, record_sites(model, images, [dictionary]), groups, within)
 
 
 def find_heads(
@@ -270,7 +243,7 @@ def choose_units(
     Parameters
     ----------
     found : Found
-        Result of `find_units`, `find_heads` or `find_features`.
+        Result of `find_units` or `find_heads`.
     units : int
         Most components to choose.
     mode : "balance", "clamp" or "remove"

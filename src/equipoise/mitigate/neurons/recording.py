@@ -1,6 +1,6 @@
 """Activations of the components of a model: units, heads by residual decomposition, features."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,6 @@ from equipoise.models.protocols import DualEncoder, Model, PairScorer
 # Class names of activation functions contain one of these.
 _ACTIVATIONS = ("relu", "gelu", "silu", "swish", "elu", "mish")
 _IMAGES_AT_ONCE = 64
-_NAMES: Mapping[str, tuple[str, bool]] = {
-    "W_enc": ("encoder.weight", True), "W_dec": ("decoder.weight", True),
-    "b_enc": ("encoder.bias", False), "b_dec": ("decoder.bias", False),
-}  # fmt: skip
-"""Names of a dictionary's arrays, as of SAELens and of torch, which turns matrices."""
-
 Items = Images | Sequence[str]
 """Images, or texts that a dual encoder embeds."""
 
@@ -78,7 +72,7 @@ def recording_of(values: Sequence[Floats32], sites: Sequence[Site]) -> Recording
 
 
 def record_units(
-    model: Model, items: Items, *, layers: Sequence[str] | None = None, text: str = ""
+    model: Model, items: Items, *, layers: Sequence[str | Site] | None = None, text: str = ""
 ) -> Recording:
     """Run a model over images or texts and record the activations of its units.
 
@@ -88,8 +82,9 @@ def record_units(
         That runs on torch.
     items : sequence of n images or str
         Texts run through the text tower of a dual encoder, one at a time: padding takes no part.
-    layers : sequence of str, optional
-        Names in the module. Default: every activation function that runs once for an item.
+    layers : sequence of str or Site, optional
+        Names in the module, or results of `read_dictionary`. Default: every activation function
+        that runs once for an item.
     text : str
         That a matching model holds against each image, so that its cross-modal layers run.
 
@@ -107,7 +102,8 @@ def record_units(
         and not any(layer.children())
         and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
     )
-    sites = [Site(name) for name in dict.fromkeys(every if layers is None else layers)]
+    named = dict.fromkeys(every) if layers is None else layers
+    sites = [layer if isinstance(layer, Site) else Site(layer) for layer in named]
     return record_sites(model, items, sites, text=text, all_of=layers is not None)
 
 
@@ -148,10 +144,7 @@ def record_sites(
             )
         last = len(shape) < 4 or (shape[1] == shape[2] != shape[3])
         known[place] = site = replace(site, axis=-1 if last else 1)
-        values = tensor.movedim(site.axis, -1)
-        values = values.reshape(shape[0], -1, values.shape[-1])
-        values = site.components(values[:, :1] if site.first else values)
-        taken.setdefault(place, []).append(values.float().mean(dim=1).detach().cpu().numpy())
+        taken.setdefault(place, []).append(site.pooled(tensor).detach().cpu().numpy())
 
     at_once = 1 if isinstance(items[0], str) else _IMAGES_AT_ONCE
     with ExitStack() as stack:
@@ -193,8 +186,7 @@ def read_dictionary(path: Path, layer: str) -> Site:
     ----------
     path : Path
         A `safetensors` or `npz` file with ``W_enc`` (units, features), ``W_dec`` (features, units)
-        and, optional, ``b_enc``, ``b_dec`` and ``threshold``; or with ``encoder.weight``,
-        ``encoder.bias``, ``decoder.weight`` and ``decoder.bias`` of two linear layers of torch.
+        and, optional, ``b_enc``, ``b_dec`` and ``threshold``.
     layer : str
         Name of the layer whose output the autoencoder was trained on.
 
@@ -209,21 +201,14 @@ def read_dictionary(path: Path, layer: str) -> Site:
         When the file cannot be read, lacks a matrix, or shapes do not fit.
     """
     arrays = _arrays(path)
-    found: dict[str, Floats32] = {}
-    for name, (torch_name, turned) in _NAMES.items():
-        if name in arrays:
-            found[name] = arrays[name]
-        elif torch_name in arrays:
-            found[name] = arrays[torch_name].T if turned else arrays[torch_name]
-    if lacking := [name for name in ("W_enc", "W_dec") if name not in found]:
+    if lacking := {"W_enc", "W_dec"} - {*arrays}:
         raise ModelError(
-            f"{path} has no {lacking[0]} and no {_NAMES[lacking[0]][0]}; it has "
-            f"{', '.join(sorted(arrays)) or 'nothing'}"
+            f"{path} has no {min(lacking)}; it has {', '.join(sorted(arrays)) or 'nothing'}"
         )
-    encoder, decoder = found["W_enc"], found["W_dec"]
-    thresholds = arrays.get("threshold", np.zeros(len(decoder), np.float32))
-    bias = found.get("b_enc", np.zeros(len(decoder), np.float32))
-    before = found.get("b_dec", np.zeros(len(encoder), np.float32))
+    encoder, decoder = arrays["W_enc"], arrays["W_dec"]
+    none = np.zeros(len(decoder), np.float32)
+    thresholds, bias = arrays.get("threshold", none), arrays.get("b_enc", none)
+    before = arrays.get("b_dec", np.zeros(len(encoder), np.float32))
     sizes = [bias.shape, thresholds.shape, before.shape]
     if encoder.shape[::-1] != decoder.shape or sizes != [(len(decoder),)] * 2 + [(len(encoder),)]:
         raise ModelError(
