@@ -1,5 +1,8 @@
 """Images that a component of a model is most active on, made from noise."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from equipoise.core import Bytes, Floats, InputError
@@ -81,20 +84,22 @@ def visualise(
     optimizer = torch.optim.Adam([spectrum], _RATE)
     jitter = stream(seed, "jitter")
     most = max(height // 16, 1)
-    seen: list[object] = []
+    seen: list[Any] = []
+
+    def drawn(shift: Sequence[int]) -> tuple[Any, Any]:
+        waves = torch.fft.irfft2(torch.view_as_complex(spectrum) * scale, s=(height, width))
+        levels = torch.einsum("rc,nchw->nrhw", colours, waves).sigmoid()
+        pixels = black + (white - black) * levels.roll([*shift], (2, 3))
+        scored.score({**inputs, "pixel_values": pixels}, [target] * seeds)
+        return levels, site.pooled(seen.pop())[:, 0]
+
     handle = site.hook(inside.layer(site.layer), seen.append)
     try:
-        for step in range(steps + 1):
-            waves = torch.fft.irfft2(torch.view_as_complex(spectrum) * scale, s=(height, width))
-            levels = torch.einsum("rc,nchw->nrhw", colours, waves).sigmoid()
-            shift = jitter.integers(-most, most + 1, 2).tolist() if step < steps else [0, 0]
-            pixels = black + (white - black) * levels.roll(shift, (2, 3))
-            scored.score({**inputs, "pixel_values": pixels}, [target] * seeds)
-            active = site.pooled(seen.pop())[:, 0]
-            if step < steps:
-                optimizer.zero_grad()
-                (-active.sum()).backward()
-                optimizer.step()
+        for shift in jitter.integers(-most, most + 1, (steps, 2)).tolist():
+            optimizer.zero_grad()
+            (-drawn(shift)[1].sum()).backward()
+            optimizer.step()
+        levels, active = drawn((0, 0))
     finally:
         handle.remove()
     made = (255.0 * levels).round().to(torch.uint8).permute(0, 2, 3, 1)

@@ -95,8 +95,8 @@ def _trial(config: Config, half: _Half) -> Trial:
         made = prompts(sorted({*columns["label"].tolist()}), config.images.templates)
         texts = np.array(made.texts, dtype=object)
         classes = {name: texts[made.owner == row].tolist() for row, name in enumerate(made.names)}
-    optional = {name: columns.get(key) for name, key in
-                (("captions", "caption"), ("units", "unit"), ("labels", "label"))}  # fmt: skip
+    keys = {"captions": "caption", "units": "unit", "labels": "label"}
+    optional = {name: columns[key].tolist() for name, key in keys.items() if key in columns}
     return Trial(
         half.items, columns["group"], config.concepts, **optional, classes=classes, k=config.k
     )
