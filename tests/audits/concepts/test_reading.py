@@ -8,7 +8,7 @@ from audits.concepts.worlds import CONCEPTS, run, small, tables, values, with_da
 from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts.data import ConceptData
-from equipoise.core import DataError
+from equipoise.core import DataError, Verdict
 
 
 def data(**columns):
@@ -135,3 +135,18 @@ def test_the_hit_rate_ranks_classes_that_are_not_measured():
         result = audits.run(audits.parse_config(with_classes(many, hit_rate=3)))
         hit_rate[many] = next(one.value for one in result.findings if one.metric == "hit_rate")
     assert 1 > hit_rate[0] > hit_rate[2] > hit_rate[3] == 0
+
+
+def test_a_class_of_another_mapping_takes_its_place_in_the_hit_rate():
+    """A class that a version alone maps is another class in the baseline."""
+    given = with_classes(3, hit_rate=3, versions={"wide": {"map": "wide"}})
+    given["models"]["m"]["maps"] = {"wide": {"chef": ["chef", "other 0", "other 1", "other 2"]}}
+    result = audits.run(audits.parse_config(given))
+    found = {one.version: one for one in result.findings if one.metric == "hit_rate"}
+    # Nothing but the three classes that score highest is among the first three.
+    assert found["default"].value == 0
+    assert found["wide"].value > 0.2
+    gaps = [one for one in result.findings if one.metric == "hit_rate_gap"]
+    assert {one.version: one.verdict is Verdict.NONE for one in gaps} == {
+        "default": False, "wide": True,
+    }  # fmt: skip

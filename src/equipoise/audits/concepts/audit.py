@@ -284,7 +284,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
     ) -> Iterator[str]:
         """Return models whose hit rate is trivial."""
         for name, one in data.models.items() if config.hit_rate else ():
-            classes = len(one.concepts) + len(one.other_classes)
+            classes = len(one.concepts) + len(one.other_classes(config.choices.map))
             yield from trivial_hits(name, config.hit_rate or 0, classes)
 
     def measure(
@@ -420,15 +420,16 @@ def _measure(
         excluded = {why: n for why, n in found.excluded.items() if why != "missing group"}
         numbers = replace(found, excluded=cut.excluded | excluded)
         design.measured[design.keys[metric]] = Run(design, numbers, summarise(numbers))
-    if config.hit_rate is None or version.changes:
+    if config.hit_rate is None or not {*version.changes} <= {"map"}:
         return []
     drawn = resampling_of(config, len(config.models) * len(config.data.groups))
     estimate = concept_hit_rate(
         scores, labels, cut.groups, k=config.hit_rate,
-        others=map(model.matrix.column, model.other_classes), units=data.units,
+        others=map(model.matrix.column, model.other_classes(version.choices.map)), units=data.units,
         resampling=drawn, rng=seed,
     )  # fmt: skip
-    return rate_and_gap(estimate, _place(design, "default"))
+    rates = rate_and_gap(estimate, _place(design, version.name if version.changes else "default"))
+    return [without_verdict(one, _OF_VERSIONS) for one in rates] if version.changes else rates
 
 
 def _comparable(choices: Choices, metric: Metric) -> Choices:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,10 +102,10 @@ class Scores:
         """Images without scores."""
         return np.asarray(self.matrix.rows < 0)
 
-    @property
-    def other_classes(self) -> Strings:
-        """Columns of the model's classes that stand for no concept that is measured."""
-        used = {*self.config.every_column(self.concepts), *self.matrix.counts["columns_left_out"]}
+    def other_classes(self, name: str | None) -> Strings:
+        """Return columns that stand for no concept that is measured under a mapping."""
+        used = {*chain(*self.config.columns(self.concepts, name))}
+        used |= {*self.matrix.counts["columns_left_out"]}
         return tuple(name for name in self.matrix.names if name not in used)
 
     def by_image(self, name: str | None) -> AnyArray:
@@ -291,9 +292,9 @@ def _scores(
             fix=f"say under models.{name}.map which of these stand for them",
         )
     found = Scores(section, matrix, scored)
-    others = found.other_classes if config.hit_rate else ()
+    others = found.other_classes(config.choices.map) if config.hit_rate else ()
     if config.hit_rate:
-        _check_hits(config.hit_rate, name, section, found)
+        _check_hits(config.hit_rate, name, section, found, others)
     wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
     for column in (*section.every_column(scored), *others):
         # Reading a column that there is not says so.
@@ -303,9 +304,8 @@ def _scores(
     return found
 
 
-def _check_hits(k: int, name: str, model: ModelConfig, scores: Scores) -> None:
+def _check_hits(k: int, name: str, model: ModelConfig, scores: Scores, others: Strings) -> None:
     """Refuse to rank concepts alone where the model has other classes, or among too few."""
-    others = scores.other_classes
     if model.model is None and not others and not model.all_classes:
         raise DataError(
             f"hit_rate: models.{name} has scores of the measured concepts only, and among these "
