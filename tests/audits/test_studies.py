@@ -204,7 +204,8 @@ def tables_of(root, file, tiny):
     values["resampling"] = {"replicates": 20, "permutations": 99}
     values["report"] = {"images": 0}
     if "captions" in values:
-        values["captions"]["subjects"] = values["captions"].get("subjects", ["doctor"])[:3]
+        few = values["captions"].get("subjects", ["doctor"])
+        values["captions"]["subjects"] = few[:3] if isinstance(few, list) else ["baker", "pilot"]
         values["generator"]["candidates"] = 1
         values["min_group_size"] = 2
     if "prompts" in values:

@@ -120,6 +120,20 @@ def test_a_configuration_names_its_key(values, key):
         audits.parse_config({"audit": "generation", **values})
 
 
+def test_subjects_are_read_from_a_table(tmp_path):
+    (tmp_path / "jobs.csv").write_text("text,list\nbaker,a\npilot,a\n")
+    captions = "captions: {subjects: jobs.csv, attributes: {gender: [male, female]}}"
+    generator = 'generator: {model: "diffusers:a"}'
+    filters = 'filters: {similarity: {model: "hf:a"}}'
+    config = tmp_path / "c.yaml"
+    config.write_text("\n".join(["audit: generation", captions, generator, filters]))
+    assert audits.load_config(config).captions.subjects == ("baker", "pilot")
+    (tmp_path / "jobs.csv").write_text("text,list\nbaker,a\n,b\n")
+    with pytest.raises(DataError) as caught:
+        audits.load_config(config)
+    assert (caught.value.column, caught.value.row) == ("text", 2)
+
+
 ALL = {"thresholds": {"gender": 1.0}}
 
 

@@ -1,9 +1,10 @@
 """The configuration of an audit of generation."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -33,12 +34,21 @@ from equipoise.core import MIN_SIZE, Fields, Strings
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
+from equipoise.data.formats.reading import read_rows
 from equipoise.models.generators import Sampling
 
 _OWN = ("attributes", "prefixes", "combinations", "template")
 
 Words = Some[Label]
 Ends = Annotated[tuple[Share, Share], Field(strict=False)]
+
+
+def _listed(value: object, info: ValidationInfo) -> object:
+    """Take the path of a table for the words of its column `text`."""
+    if not isinstance(value, str | Path):
+        return value
+    rows = read_rows((info.context or {}).get("base", Path()) / value, ("text",), role="subjects")
+    return rows.filled("text", "a word in every row")
 
 
 class CaptionsConfig(Section):
@@ -48,8 +58,8 @@ class CaptionsConfig(Section):
     ----------
     source : str, optional
         `howard_2024`: those of SocialCounterfactuals, about `subjects` or its own subjects.
-    subjects : list of str
-        Such as occupations.
+    subjects : list of str, or path
+        Such as occupations; or a table with a word in each row of its column `text`.
     attributes : mapping of str to list of str
         Type of attribute to its values.
     prefixes : list of str
@@ -61,7 +71,7 @@ class CaptionsConfig(Section):
     """
 
     source: Literal["howard_2024"] | None = None
-    subjects: Words | None = None
+    subjects: Annotated[Words | None, BeforeValidator(_listed)] = None
     attributes: Mapping[Name, Words] = Field(default_factory=dict)
     prefixes: Words = ("A photo of a",)
     combinations: Annotated[

@@ -78,7 +78,7 @@ from equipoise.data.labels import Choices, Outputs, read_labels
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
-from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize, mev_sweep
+from equipoise.metrics.counts.effect_sizes import MEV_SWEEP, EffectSizes, SkewSize, mev_sweep
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import band_of
 from equipoise.models.protocols import DESCRIPTIONS
@@ -447,8 +447,8 @@ def _tables_of(
     }
     tables = {name: table_of(some, _COLUMNS[name]) for name, some in rows.items()}
     if (options := config.metrics.effect_sizes) is not None:
-        how = options.model_dump(exclude={"min_expected"})
-        tables["mev_sweep"] = mev_sweep(design.counts, **how)
+        how = options.model_dump(exclude={"min_expected", "sweep"})
+        tables["mev_sweep"] = mev_sweep(design.counts, options.sweep or MEV_SWEEP, **how)
     return {name: placed(table, place) for name, table in tables.items()}
 
 

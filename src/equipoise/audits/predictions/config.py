@@ -14,6 +14,7 @@ from equipoise.audits.config import (
 )
 from equipoise.audits.config_fields import (
     ON,
+    Distinct,
     Label,
     Models,
     Name,
@@ -172,6 +173,8 @@ class EffectSizeOptions(Section):
         Yates' correction of 2 by 2 tables, as the published SkewSize listing has it.
     formulation : str
         Condition on the true class, on the predicted class, or on nothing.
+    sweep : list of float
+        Values of `min_expected` over which the report has the aggregates, and the order of models.
     """
 
     statistic: Literal[
@@ -185,6 +188,7 @@ class EffectSizeOptions(Section):
     min_expected: NonNegativeFloat = 5.0
     yates: bool = False
     formulation: Literal["separation", "sufficiency", "independence"] = "separation"
+    sweep: Distinct[NonNegativeFloat] = ()
 
 
 class MetricsConfig(Section):

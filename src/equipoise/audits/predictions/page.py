@@ -1,5 +1,6 @@
 """The page of an audit of predictions."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import polars as pl
@@ -12,6 +13,7 @@ from equipoise.report.blocks import (
     Section,
     Table,
     TableSection,
+    Words,
     distinct,
     has,
     image_count,
@@ -159,6 +161,44 @@ def hidden(result: AuditResult) -> Section | None:
     return Section.of("hidden", "Disparities behind a good average", text, table)
 
 
+def _has_skewsize(row: Row) -> bool:
+    return has(row["skewsize"])
+
+
+def sweep(result: AuditResult) -> Section | None:
+    """Return SkewSize over the minimum expected count, and whether the order of models changes."""
+    options = result.manifest.resolved.get("metrics", {}).get("effect_sizes") or {}
+    if not options.get("sweep"):
+        return None
+    every: list[dict[str, object]] = []
+    orders: dict[str, set[tuple[str, ...]]] = {}
+    swept = panels(rows(result, "mev_sweep"), "groups", "version", "min_expected")
+    for (groups, version, _), own in swept.items():
+        ranked = sorted(filter(_has_skewsize, own), key=lambda one: -one["skewsize"])
+        every += [{**one, "place": place} for place, one in enumerate(ranked, 1)]
+        every += [{**one, "place": math.nan} for one in own if not _has_skewsize(one)]
+        models = tuple(one["model"] for one in ranked)
+        # Where a model has no SkewSize nothing is known of its place.
+        if len(ranked) == len(own) > 1:
+            orders.setdefault(scope(groups, version), set()).add(models)
+    said = [
+        f"{where}: the order of models {'changes' if len(own) > 1 else 'stays the same'}."
+        for where, own in orders.items()
+    ]
+    text = (
+        "Predicted labels with a smaller expected count are left out. Place 1 has the highest "
+        "SkewSize, which means the least bias; a model without SkewSize has no place."
+    )
+    columns = {
+        "Model": "model", "Attributes": scope_of, "#Minimum": "min_expected",
+        "#SkewSize": "skewsize", "#Place": "place", "#Mean effect size": "mean_effect_size",
+        "#Classes": "classes", "#Columns excluded": "columns_dropped",
+    }  # fmt: skip
+    table = Table.of("Aggregates by minimum expected count", columns, every, source="mev_sweep")
+    title = "SkewSize over the minimum expected count"
+    return Section.of("sweep", title, text, Words(tuple(said), "list"), table)
+
+
 MOST_LINES = 8
 _TITLES = {"selection_rate": "Selection rate", "true_positive_rate": "True positive rate",
            "false_positive_rate": "False positive rate", "precision": "Precision",
@@ -235,6 +275,6 @@ PAGE = Page(
     ),
     subjects="classes",
     apart="repeat differences of the labels",
-    sections=(planted, thresholds, class_effects, accuracy_and_effect, hidden),
+    sections=(planted, thresholds, class_effects, accuracy_and_effect, sweep, hidden),
     facts=facts,
 )  # fmt: skip

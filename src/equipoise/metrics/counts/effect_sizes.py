@@ -940,9 +940,13 @@ def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
     }
 
 
+MEV_SWEEP = (0.0, 1.0, 2.0, 5.0, 10.0)
+"""Minimum expected counts of a sweep."""
+
+
 def mev_sweep(
     counts: Counts,
-    values: Sequence[float] = (0, 1, 2, 5, 10),
+    values: Sequence[float] = MEV_SWEEP,
     *,
     statistic: Statistic = "cramers_v",
     yates: bool = False,
