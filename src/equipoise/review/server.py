@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from equipoise.audits.gallery import Hidden, small_jpeg
 from equipoise.core import ConfigError, Fields, Finding, Integers, MissingExtraError, record
 from equipoise.evidence import ImageError, Pictures, decode, read_pictures
-from equipoise.report.text import verdict_title, visible
+from equipoise.report.text import interval, number, verdict_title, visible
 from equipoise.report.words import heading, ranked, sentence
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
@@ -361,9 +361,11 @@ def _templates() -> Environment:
         return visible(value) if plain else value
 
     loader = PackageLoader("equipoise.review", "assets")
-    return Environment(
+    made = Environment(
         loader=loader, autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True
     )
+    made.globals |= {"number": number, "interval": interval}
+    return made
 
 
 def _asset(request: Request) -> Response:
