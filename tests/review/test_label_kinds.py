@@ -11,7 +11,7 @@ import yaml
 from PIL import Image
 
 from equipoise.cli.app import run
-from equipoise.review import key_of, load_images
+from equipoise.review import key_of, load_images, read_labels
 from review.project import page_data
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -102,3 +102,24 @@ def test_labels_give_shares_by_group_that_hold_the_truth(labelled, monkeypatch, 
     assert not first & {one[0] for one in page_data(Path("next.html"))["images"]}
     every = shares([*of_key])
     assert {name: one["share"] for name, one in every.items()} == pytest.approx(true)
+
+
+@pytest.mark.parametrize("labelled", ["dataset"], indirect=True)
+def test_labels_of_any_kind_survive_a_new_run_and_go_to_another(labelled, monkeypatch, capsys):
+    _, folder = labelled
+    monkeypatch.chdir(folder)
+    name = load_images(Path("run")).ids[0]
+    row = {"key": key_of(name), "question": "good", "answer": "no", "labeller": "ann",
+           "at": "2026-11-28T09:00:00Z"}  # fmt: skip
+    Path("good.json").write_text(json.dumps([row]))
+    label = ["label", "run", "--question", "good"]
+    assert run([*label, "--read", "good.json"]) == 0
+    assert run([*label, "--export", "all.csv"]) == 0
+    kept = read_labels(Path("run"))
+    assert run(["audit", "few.yaml", "--out", "run", "--overwrite"]) == 0
+    assert read_labels(Path("run")).equals(kept)
+    manifest = json.loads(Path("run/manifest.json").read_text())
+    assert "labels/labels.parquet" in manifest["inputs"]
+    assert run(["audit", "few.yaml", "--out", "other"]) == 0
+    assert run(["label", "other", "--question", "good", "--read", "all.csv"]) == 0
+    assert read_labels(Path("other")).equals(kept)
