@@ -49,7 +49,6 @@ from equipoise.evidence.store import (
 )
 from equipoise.evidence.working import copies, spread
 from equipoise.models.generators import ControlledGenerator, ImageGenerator, Sampling
-from equipoise.models.loading import load_generator
 
 
 @dataclass(frozen=True)
@@ -260,7 +259,7 @@ def generate(
     if isinstance(model, Sequence) and not isinstance(model, str):
         models = [*model]
     else:
-        models = copies(model, settings.options, _load)
+        models = copies(model, settings.options, RunOptions.load_generator)
     first = models[0]
     if request.shared is not None:
         if not isinstance(first, ControlledGenerator):
@@ -296,12 +295,6 @@ def generate(
             }
             write_manifest(folder, about | counts | {"whole": True})
     return generated(folder, paths, table, asdict(first.info), computed)
-
-
-def _load(options: RunOptions, name: str) -> Any:
-    own = asdict(options)
-    del own["backend"]
-    return load_generator(name, **own)
 
 
 def _run(

@@ -41,7 +41,9 @@ from equipoise.evidence.pictures import (
 )
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
+from equipoise.models.generators import ImageGenerator
 from equipoise.models.images import Images
+from equipoise.models.loading import load_generator
 from equipoise.models.protocols import Model
 
 COLUMNS: dict[str, str] = {
@@ -78,6 +80,12 @@ class RunOptions:
             When it cannot be loaded.
         """
         return load_model(name, **asdict(self))
+
+    def load_generator(self, name: str) -> ImageGenerator:
+        """Load a model that makes images; errors as of `load`."""
+        own = asdict(self)
+        del own["backend"]
+        return load_generator(name, **own)
 
 
 Loaded = TypeVar("Loaded", bound=Model)

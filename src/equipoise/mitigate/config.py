@@ -166,14 +166,12 @@ class Config(LoadConfig):
 
     def _check(self) -> None:
         among("study", self.study, STUDIES)
-        makes_images = self.generation is not None
-        for name, recipe in self.recipes.items():
-            if recipe.makes_images != makes_images:
-                other = "no 'generation'" if makes_images else "'generation'"
-                raise ValueError(f"recipes.{name}: {recipe.recipe} needs {other} in the config")
-        if makes_images and (self.zero_shot or self.retrieval):
+        if self.generation and (self.zero_shot or self.retrieval):
             raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
         for name, recipe in self.recipes.items():
+            if recipe.makes_images != bool(self.generation):
+                models = "models with" if recipe.makes_images else "dual encoders, without"
+                raise ValueError(f"recipes.{name}: {recipe.recipe} is for {models} 'generation'")
             if isinstance(recipe, MatchedPrompts) and (
                 problem := recipe.problem(self.images.attributes)
             ):

@@ -1,7 +1,7 @@
 """Measures of a generator before and after: shares, prompt fit and image quality, by a probe."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -10,9 +10,11 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import Floats, Objects, Positions, Progress, record
+from equipoise.core import Floats, Objects, Progress, record
+from equipoise.core.wording import number
 from equipoise.counterfactuals import generate_prompts
 from equipoise.evidence import decode
+from equipoise.metrics import representation
 from equipoise.mitigate.measuring import (
     ACCURACY,
     Measured,
@@ -25,11 +27,9 @@ from equipoise.mitigate.sets import ImageSets, SubjectTexts
 from equipoise.models.generators import ImageGenerator, Sampling
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors
-from equipoise.stats.streams import stream
 
 SHARE_GAP, SIMILARITY, PRECISION = "share_gap", "prompt_similarity", "image_precision"
 ABOUT = "generated images"
-_CHANCE_DRAWS = 4000
 _NEIGHBOURS = 3
 
 
@@ -50,6 +50,8 @@ class GeneratedTest:
     store : Path
         Folder that keeps the images; images that are there are not made again.
     seed : int
+    teacher : DualEncoder, optional
+        What reads generated images while a recipe learns; best another than the probe.
     """
 
     images: ImageSets
@@ -59,6 +61,7 @@ class GeneratedTest:
     count: int
     store: Path
     seed: int = 0
+    teacher: DualEncoder | None = None
 
     def of(self, subjects: Collection[str]) -> Self:
         """Return the same with the labelled images of some subjects alone."""
@@ -87,91 +90,87 @@ class GeneratedTest:
         Kynkäänniemi et al. 2019: precision.
         """
         subjects = [name for name in self.images.subjects if only is None or name in only]
-        asked = [(name, text) for name in subjects for text in self.texts[name].neutral]
-        ids = [f"{place:05d}" for place in range(len(asked))]
-        names, prompts = (list(column) for column in zip(*asked, strict=True))
-        table = pa.table({"prompt_id": ids, "prompt": prompts})
+        asked = [(text, name) for name in subjects for text in self.texts[name].neutral]
+        prompts, names = map(list, zip(*asked, strict=True))
+        table = pa.table({"prompt_id": prompts, "prompt": prompts, "subject": names})
         made = generate_prompts(
             table, model, self.store, images=self.count, seed=self.seed, sampling=self.sampling,
             progress=progress,
         )  # fmt: skip
         rows = {row["image_id"]: row for row in made.table.to_pylist()}
-        order = [rows[name] for name in made.pictures.ids]
-        of = np.array([int(row["prompt_id"]) for row in order], dtype=np.int64)
-        pictures = [decode(made.pictures.read(place)) for place in range(len(order))]
+        shown = made.pictures.ids.tolist()
+        said = [rows[name]["prompt"] for name in shown]
+        owner = np.array([rows[name]["subject"] for name in shown], dtype=object)
+        pictures = [decode(made.pictures.read(place)) for place in range(len(shown))]
         vectors = unit_vectors(embed_images(self.probe, pictures, progress))
-        owner = np.array([*names, None], dtype=object)[:-1][of]
-        bias, chance = self._shares(subjects, owner, vectors)
-        right = self._named(vectors) == owner
-        near = np.einsum("nd,nd->n", vectors, text_vectors(self.probe, prompts)[of])
+        near = np.einsum("nd,nd->n", vectors, text_vectors(self.probe, said))
         known = self._labelled[np.isin(self.images.subject.astype(str), subjects)]
-        values = {ACCURACY: right, SIMILARITY: near, PRECISION: within(vectors, known)}
-        every = [f"{row['prompt']} #{row['candidate']}" for row in rows.values()]
-        units = [f"{row['prompt']} #{row['candidate']}" for row in order]
-        utility: Numbers = {
-            (measure, ABOUT): dict.fromkeys(every, math.nan)
-            | dict(zip(units, numbers.astype(np.float64).tolist(), strict=True))
-            for measure, numbers in values.items()
+        numbers = {
+            ACCURACY: self._named(vectors) == owner,
+            SIMILARITY: near,
+            PRECISION: within(vectors, known),
         }
+        utility = {
+            (measure, ABOUT): dict.fromkeys(rows, math.nan)
+            | dict(zip(shown, own.astype(np.float64).tolist(), strict=True))
+            for measure, own in numbers.items()
+        }
+        bias: Numbers = {}
+        chance: Numbers = {}
+        for name, told in self.read(vectors, owner).items():
+            values = {row[name] for own in self.texts.values() for row in own.values}
+            for subject in subjects:
+                own = told[owner == subject].tolist()
+                found = representation(own, dict.fromkeys(values, 1.0)) if own else None
+                level = found.chance.mean if found and found.chance else math.nan
+                bias.setdefault((SHARE_GAP, name), {})[subject] = found.value if found else math.nan
+                chance.setdefault((SHARE_GAP, name), {})[subject] = level
         return Measured(bias, utility, chance)
 
-    def _shares(
-        self, subjects: Sequence[str], owner: Objects, vectors: Floats
-    ) -> tuple[Numbers, Numbers]:
-        gaps: Numbers = {(SHARE_GAP, name): {} for name in self.images.attributes}
-        chance: Numbers = {key: {} for key in gaps}
-        for subject in subjects:
-            read = self.read(subject, vectors[owner == subject])
-            for name, (places, values) in read.items():
-                n, k = len(places), len(values)
-                key, equal = (SHARE_GAP, name), np.full(k, 1.0 / k)
-                counts = stream(self.seed, "mitigate", "chance", n, k).multinomial(
-                    n, equal, size=_CHANCE_DRAWS
-                )
-                both = (np.bincount(places, minlength=k)[None], counts)
-                gaps[key][subject], chance[key][subject] = (
-                    math.nan if n == 0 else float(np.abs(c / n - equal).max(axis=1).mean())
-                    for c in both
-                )
-        return gaps, chance
-
-    def read(self, subject: str, vectors: Floats) -> dict[str, tuple[Positions, list[str]]]:
-        """Return the value of each attribute that images of a subject show, by the probe.
+    def read(self, vectors: Floats, owner: Objects) -> dict[str, Objects]:
+        """Return the value of each attribute that images show, by the probe.
 
         Parameters
         ----------
-        subject : str
-            Images are compared with its captions alone.
         vectors : ndarray of float64, shape (n, dimension)
             Unit vectors of the images.
+        owner : ndarray of str objects, shape (n,)
+            Subject of each image; it is compared with captions of this subject alone.
 
         Returns
         -------
-        dict of str to (ndarray of int, shape (n,), list of str)
-            By attribute: places in the sorted values, and these.
+        dict of str to ndarray of str objects, shape (n,)
+            By attribute.
         """
-        own = self.texts[subject]
-        captions = queries_of(self.probe, [[text] for text in own.attributed])
-        logits = (self.probe.info.scale or 100.0) * vectors @ captions.T
-        weights = np.exp(logits - logits.max(axis=1, initial=-np.inf, keepdims=True))
-        found = {}
-        for name in self.images.attributes:
-            said = np.array([row[name] for row in own.values])
-            values = sorted({*said.tolist()})
-            sums = np.stack([weights[:, said == value].mean(axis=1) for value in values], axis=1)
-            found[name] = (sums.argmax(axis=1), values)
-        return found
+        told = {name: np.full(len(owner), None, dtype=object) for name in self.images.attributes}
+        for subject in {*owner.tolist()}:
+            own, rows = self.texts[subject], owner == subject
+            captions = queries_of(self.probe, [[text] for text in own.attributed])
+            logits = (self.probe.info.scale or 100.0) * vectors[rows] @ captions.T
+            weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+            for name, values in told.items():
+                said = np.array([row[name] for row in own.values], dtype=object)
+                names = np.array(sorted({*said.tolist()}), dtype=object)
+                sums = [weights[:, said == value].mean(axis=1) for value in names]
+                values[rows] = names[np.argmax(sums, axis=0)]
+        return told
 
     def errors(self) -> dict[str, float]:
         """Return the share of labelled images that the probe reads wrong, by attribute."""
-        wrong: dict[str, list[bool]] = {"subject": []}
-        wrong["subject"] = (self._named(self._labelled) != self.images.subject).tolist()
-        for subject in self.images.subjects:
-            rows = np.flatnonzero(self.images.subject == subject)
-            for name, (places, values) in self.read(subject, self._labelled[rows]).items():
-                shown = self.images.attributes[name][rows]
-                wrong.setdefault(name, []).extend(np.array(values, dtype=object)[places] != shown)
-        return {name: float(np.mean(rows)) for name, rows in wrong.items()}
+        shown = {"subject": self.images.subject, **self.images.attributes}
+        told = {
+            "subject": self._named(self._labelled),
+            **self.read(self._labelled, self.images.subject),
+        }
+        return {name: float((told[name] != own).mean()) for name, own in shown.items()}
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader must know of the probe."""
+        wrong = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in self.errors().items())
+        return (
+            "A probe reads what generated images show, and shares are not corrected for its "
+            f"errors. On labelled images it is wrong about {wrong}.",
+        )
 
     def _named(self, vectors: Floats) -> Objects:
         """Return the subject whose neutral prompts are nearest to each image."""

@@ -1,31 +1,26 @@
 """Recipes for generators: neutral prompts lean to a value of each attribute, drawn by image."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from equipoise.audits.config_fields import Guidance
-from equipoise.core import InputError, Positions, Progress, record
-from equipoise.core.types import Json
+from equipoise.core import InputError, Progress
 from equipoise.mitigate.closed_form import ensemble_of
 from equipoise.mitigate.measuring import queries_of
 from equipoise.mitigate.recipe import Plan, TrainedRecipe, WrappedRecipe
 from equipoise.mitigate.sets import SubjectTexts, Training
-from equipoise.mitigate.trainable import Trainable, trainable
-from equipoise.models.balanced import Balance, embedding_generator
-from equipoise.models.diffusers import DiffusersGenerator
+from equipoise.mitigate.trainable import Shifts, trainable
+from equipoise.models.balanced import embedding_generator
 from equipoise.models.generators import ImageGenerator, Sampling
-from equipoise.models.protocols import DualEncoder
-from equipoise.models.wrapped import Said, save_wrapped
+from equipoise.models.wrapped import Draws, Said, Wrapping
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 
 class BalancedPrompts(WrappedRecipe):
@@ -47,13 +42,11 @@ class BalancedPrompts(WrappedRecipe):
     name: str = "balanced_prompts"
     strength: Annotated[float, Field(gt=0, le=2, strict=False)] = 1.0
 
-    def _wrapping(self, base: ImageGenerator, training: Training, _: Progress | None) -> Balance:
-        if self.strength != 1.0:
-            embedding_generator(base)
-        return replace(balance_of(training), strength=self.strength)
+    def _wrapping(self, _base: ImageGenerator, training: Training, _: Progress | None) -> Wrapping:
+        return Wrapping(draws=replace(draws_of(training), strength=self.strength))
 
 
-def balance_of(training: Training) -> Balance:
+def draws_of(training: Training) -> Draws:
     """Return the captions of each combination of values, as templates.
 
     Raises
@@ -73,7 +66,7 @@ def balance_of(training: Training) -> Balance:
     if len(combinations) < 2:
         raise InputError("captions name one combination of values; expected two or more")
     named = {value for own in training.texts for row in own.values for value in row.values()}
-    return Balance(tuple(combinations), tuple(sorted(named - {""})))
+    return Draws(tuple(combinations), tuple(sorted(named - {""})))
 
 
 Combination = tuple[tuple[str, str], ...]
@@ -88,75 +81,6 @@ def combinations_of(training: Training) -> list[Combination]:
 def _captions(own: SubjectTexts, combination: Combination) -> tuple[str, ...]:
     pairs = zip(own.attributed, own.values, strict=True)
     return tuple(text for text, row in pairs if tuple(sorted(row.items())) == combination)
-
-
-@record
-class TrainablePrompts:
-    """Shifts of the embedding of prompts, one for each value, and what they are judged by.
-
-    Attributes
-    ----------
-    base : DiffusersGenerator
-    balance : Balance
-    mixed : tensor, shape (combinations, values)
-        1 where a combination has a value.
-    shifts : torch.nn.Parameter, shape (values, 1, dimension)
-    probe : Trainable
-    known : tuple of SubjectTexts
-    captions : tensor, shape (known, combinations, d)
-        Unit vectors, by the probe.
-    neutral : tensor, shape (known, d)
-    """
-
-    base: DiffusersGenerator
-    balance: Balance
-    mixed: "Tensor"
-    shifts: "Tensor"
-    probe: Trainable
-    known: tuple[SubjectTexts, ...]
-    captions: "Tensor"
-    neutral: "Tensor"
-    prefix: ClassVar[str] = "equipoise"
-
-    @property
-    def torch(self) -> ModuleType:
-        """The library."""
-        return self.probe.torch
-
-    @property
-    def moved(self) -> "Tensor":
-        """Shifts by combination, (combinations, 1, dimension)."""
-        return self.torch.einsum("kv,vtd->ktd", self.mixed, self.shifts)
-
-    def save(self, folder: Path, record: Mapping[str, Json]) -> None:
-        """Write a folder that `load_generator` opens, with the record of the model."""
-        shifts = self.moved.detach().cpu().numpy().astype(np.float32)
-        save_wrapped(folder, self.base.info, replace(self.balance, shifts=shifts, record=record))
-
-    def loss(self, recipe: "LearnedPrompt", rows: Positions, random: np.random.Generator) -> Any:
-        """Return the loss of one image of each of some known subjects, with balanced values."""
-        functional, many = self.torch.nn.functional, len(self.balance.combinations)
-        prompts = [
-            self.known[row].neutral[random.integers(len(self.known[row].neutral))] for row in rows
-        ]
-        drawn = random.permutation(np.arange(len(rows)) % many)
-        images = self.base.differentiable(
-            self.base.embed_prompts(prompts) + self.moved[drawn],
-            seeds=random.integers(2**40, size=len(rows)).tolist(),
-            sampling=Sampling(recipe.sampling_steps, recipe.guidance),
-            last=recipe.last_steps,
-        )
-        vectors = functional.normalize(self.probe.pixels(images))
-        scale = self.probe.encoder.info.scale or 100.0
-        near = scale * (vectors[:, None] * self.captions[rows]).sum(dim=-1)
-        places, owners = (self.torch.from_numpy(own).to(near.device) for own in (drawn, rows))
-        if recipe.loss == "shares":
-            leaning = functional.cross_entropy(near, places)
-        else:
-            own = near.gather(1, places[:, None])[:, 0]
-            leaning = (near.mean(dim=1) - own).mean() * many / (many - 1)
-        fit = functional.cross_entropy(scale * vectors @ self.neutral.T, owners)
-        return leaning + recipe.fit_weight * fit
 
 
 class LearnedPrompt(TrainedRecipe):
@@ -193,62 +117,72 @@ class LearnedPrompt(TrainedRecipe):
     recipe: Literal["learned_prompt"] = "learned_prompt"
     name: str = "learned_prompt"
     loss: Literal["shares", "mcas"] = "shares"
-    steps: PositiveInt = 100
+    steps: PositiveInt = 80
     batch: PositiveInt = 24
     learning_rate: PositiveFloat = 0.08
     fit_weight: Annotated[float, Field(ge=0, strict=False)] = 3.0
     sampling_steps: PositiveInt = 8
     last_steps: PositiveInt = 8
     guidance: Guidance = 1.0
-    looks: PositiveInt = 10
+    looks: PositiveInt = 8
 
     def _inputs(self, training: Training) -> dict[str, Any]:
-        probe = training.probe
-        return super()._inputs(training) | {"probe": probe and probe.info.key}
+        teacher = training.teacher
+        return super()._inputs(training) | {"teacher": teacher and teacher.info.key}
 
-    def _begin(
-        self, base: ImageGenerator, training: Training, seed: int
-    ) -> tuple[TrainablePrompts, Plan]:
-        if training.probe is None:
-            raise InputError(f"{self.name} learns by a probe, and the training has none")
-        subject = _trainable_prompts(embedding_generator(base), training, training.probe)
-        learned, watched = len(training.texts), len(training.validation)
-
-        def loss(step: int) -> Any:
-            random = stream(seed, "mitigate", "prompts", step)
-            return subject.loss(self, random.integers(learned, size=self.batch), random)
-
-        def validation() -> Any:
-            # The same prompts, values and noise at every look.
-            random, many = stream(seed, "mitigate", "prompts", "validation"), 2 * self.batch
-            return subject.loss(self, learned + np.arange(many) % watched, random)
-
-        plan = Plan(
-            {"shifts": subject.shifts}, self.steps, self.learning_rate,
-            max(1, self.steps // self.looks), loss, validation if watched else None,
-        )  # fmt: skip
-        return subject, plan
-
-
-def _trainable_prompts(
-    base: DiffusersGenerator, training: Training, probe: DualEncoder
-) -> TrainablePrompts:
-    teacher, known = trainable(probe, "float32"), training.known
-    teacher.model.requires_grad_(requires_grad=False)
-    combinations = combinations_of(training)
-    values = sorted({pair for one in combinations for pair in one})
-    captions = [queries_of(probe, [_captions(own, one) for one in combinations]) for own in known]
-    torch, device = teacher.torch, base.placement.device
-    mixed, reads, neutral = (
-        torch.tensor(np.asarray(own, dtype=np.float32), device=device)
-        for own in (
-            [[value in one for value in values] for one in combinations],
-            captions,
-            queries_of(probe, [own.neutral for own in known]),
+    def _begin(self, base: ImageGenerator, training: Training, seed: int) -> tuple[Shifts, Plan]:
+        if training.teacher is None:
+            raise InputError(f"{self.name} learns by a teacher, and the training has none")
+        generator, read = embedding_generator(base), partial(queries_of, training.teacher)
+        teacher, known = trainable(training.teacher, "float32"), training.known
+        teacher.model.requires_grad_(requires_grad=False)
+        torch, combinations = teacher.torch, combinations_of(training)
+        pairs = sorted({pair for one in combinations for pair in one})
+        mixed, captions, neutral = (
+            torch.tensor(np.asarray(own, dtype=np.float32), device=generator.placement.device)
+            for own in (
+                [[pair in one for pair in pairs] for one in combinations],
+                [read([_captions(own, one) for one in combinations]) for own in known],
+                read([own.neutral for own in known]),
+            )
         )
-    )
-    width = base.embed_prompts([known[0].neutral[0]]).shape[-1]
-    shifts = torch.nn.Parameter(torch.zeros(len(values), 1, width, device=device))
-    return TrainablePrompts(
-        base, balance_of(training), mixed, shifts, teacher, known, reads, neutral
-    )
+        width = generator.embed_prompts(known[0].neutral[:1]).shape[-1]
+        values = torch.nn.Parameter(mixed.new_zeros(len(pairs), 1, width))
+        shifts = Shifts(generator, draws_of(training), torch, mixed, values)
+
+        def loss(first: int, count: int, size: int, name: str | int) -> Any:
+            """Return the loss of images of some known subjects, with balanced values."""
+            random = stream(seed, "mitigate", "prompts", name)
+            rows = first + random.integers(count, size=size)
+            prompts = [str(random.choice(known[row].neutral)) for row in rows]
+            many = len(combinations)
+            drawn = random.permutation(-(-size // many) * many)[:size] % many
+            images = generator.differentiable(
+                generator.embed_prompts(prompts) + shifts.combined()[drawn],
+                seeds=random.integers(2**40, size=len(rows)).tolist(),
+                sampling=Sampling(self.sampling_steps, self.guidance),
+                last=self.last_steps,
+            )
+            vectors = torch.nn.functional.normalize(teacher.pixels(images))
+            vectors = (teacher.encoder.info.scale or 100.0) * vectors
+            near = (vectors[:, None] * captions[rows]).sum(dim=-1)
+            places, owners = (torch.from_numpy(own).to(near.device) for own in (drawn, rows))
+            entropy = torch.nn.functional.cross_entropy
+            if self.loss == "shares":
+                leaning = entropy(near, places)
+            else:
+                own = near.gather(1, places[:, None])[:, 0]
+                others = (near.sum(dim=1) - own) / (many - 1)
+                leaning = (others - own).mean()
+            return leaning + self.fit_weight * entropy(vectors @ neutral.T, owners)
+
+        learned, watched = len(training.texts), len(training.validation)
+        return shifts, Plan(
+            {"shifts": values},
+            self.steps,
+            self.learning_rate,
+            max(1, self.steps // self.looks),
+            lambda step: loss(0, learned, self.batch, step),
+            # The same prompts, values and noise at every look.
+            (lambda: loss(learned, watched, 2 * self.batch, "watched")) if watched else None,
+        )

@@ -11,7 +11,7 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import PositiveInt
 
@@ -22,13 +22,13 @@ from equipoise.core.types import Json
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
-from equipoise.mitigate.trainable import RECORD
+from equipoise.mitigate.trainable import RECORD, Shifts, Trainable
 from equipoise.models import runtimes
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model
 from equipoise.models.registry import Options, find_adapter
-from equipoise.models.wrapped import SETTINGS, Changes, save_wrapped
+from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 
 Names = Some[Name]
 AnyModel = DualEncoder | ImageGenerator
@@ -115,7 +115,7 @@ class WrappedRecipe(Recipe):
         if not has_model(out, record):
             refuse_occupied(out)
             wrapping = self._wrapping(base, training, progress)
-            wrapping = wrapping.recorded(record)
+            wrapping = replace(wrapping, record={**record, **wrapping.record})
             with new_run(out) as partial:
                 save_wrapped(partial, base.info, wrapping, at=out)
         return "equipoise"
@@ -124,7 +124,7 @@ class WrappedRecipe(Recipe):
         return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
 
     @abstractmethod
-    def _wrapping(self, base: Any, training: Training, progress: Progress | None) -> Changes:
+    def _wrapping(self, base: Any, training: Training, progress: Progress | None) -> Wrapping:
         """Return what is changed around the base, with what the record says of it."""
 
 
@@ -240,21 +240,6 @@ class State:
     losses: list[tuple[int, float]] = field(default_factory=list)
 
 
-class Trained(Protocol):
-    """What a recipe trains."""
-
-    @property
-    def torch(self) -> ModuleType:
-        """The library."""
-
-    @property
-    def prefix(self) -> str:
-        """Prefix of the name that loads a folder that `save` wrote."""
-
-    def save(self, folder: Path, record: Mapping[str, Json]) -> None:
-        """Write a folder that loads by its name, with the record of the model."""
-
-
 class TrainedRecipe(Recipe):
     """A recipe that trains weights.
 
@@ -302,7 +287,7 @@ class TrainedRecipe(Recipe):
         }
 
     @abstractmethod
-    def _begin(self, base: Any, training: Training, seed: int) -> tuple[Trained, Plan]:
+    def _begin(self, base: Any, training: Training, seed: int) -> tuple[Trainable | Shifts, Plan]:
         """Return what is trained, and how."""
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +15,6 @@ import pyarrow as pa
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError, Progress
 from equipoise.core.types import Json
-from equipoise.core.wording import number
 from equipoise.mitigate.config import IMAGES, WITHHELD, Config
 from equipoise.mitigate.generated import GeneratedTest
 from equipoise.mitigate.loading import Loaded, check_images, load
@@ -43,7 +42,7 @@ from equipoise.mitigate.sets import (
     training_of,
 )
 from equipoise.mitigate.trained import Contrastive
-from equipoise.models import Sampling, load_generator
+from equipoise.models import Sampling
 from equipoise.models.protocols import DualEncoder
 
 
@@ -64,8 +63,8 @@ class Assessment:
         Time to fit, by recipe, over all folds.
     models : mapping of str to str
         Name of the model that a recipe wrote; empty of a cross-fit.
-    errors : mapping of str to float
-        Share of labelled images that the probe of a generator reads wrong, by attribute.
+    notes : tuple of str
+        On how a generator was measured.
     """
 
     rows: tuple[Row, ...]
@@ -76,7 +75,7 @@ class Assessment:
     floor: Measured | None
     seconds: Mapping[str, float]
     models: Mapping[str, str]
-    errors: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def cross_fit(  # noqa: PLR0913 - models, data, and how
@@ -87,7 +86,6 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     test: Test | GeneratedTest,
     *,
     floor: AnyModel | None = None,
-    probe: DualEncoder | None = None,
     count: int = 4,
     validation: float = VALIDATION,
     seed: int = 0,
@@ -107,8 +105,6 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     test : Test or GeneratedTest
     floor : DualEncoder or ImageGenerator, optional
         A model without the bias: how low the numbers can be expected to fall.
-    probe : DualEncoder, optional
-        What reads generated images while a recipe learns; best another than that of the test.
     count : int
         Folds.
     validation : float
@@ -135,7 +131,6 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
             training = training_of(
                 texts, images, split.training, validation=validation, seed=seed + number
             )
-            training = replace(training, probe=probe)
             jobs.append(_Job(split, training, Path(folder) / str(number), split.withheld))
         done = _assessed(base, floor, named, jobs, test, seed, progress)
     return replace(done, models={})
@@ -160,12 +155,15 @@ def _assessed(
     seed: int,
     progress: Progress | None,
 ) -> Assessment:
+    teacher = test.teacher if isinstance(test, GeneratedTest) else None
+    notes = test.notes() if isinstance(test, GeneratedTest) else ()
     after = {name: Measured({}, {}) for name in recipes}
     seconds, models = dict.fromkeys(recipes, 0.0), {}
     for job in jobs:
+        training = replace(job.training, teacher=teacher)
         for name, recipe in recipes.items():
             began = perf_counter()
-            model = recipe.fit(base, job.training, job.out / name, seed=seed, progress=progress)
+            model = recipe.fit(base, training, job.out / name, seed=seed, progress=progress)
             seconds[name] += perf_counter() - began
             models[name] = model.info.name
             own = test.measure(model, only=job.only, progress=progress)
@@ -180,8 +178,7 @@ def _assessed(
         lowest = Measured(before.chance, {})
     rows = assess(before, after, lowest, seed=seed)
     splits = tuple(job.split for job in jobs)
-    errors = test.errors() if isinstance(test, GeneratedTest) else {}
-    return Assessment(rows, outcomes(rows), splits, before, after, lowest, seconds, models, errors)
+    return Assessment(rows, outcomes(rows), splits, before, after, lowest, seconds, models, notes)
 
 
 def run(
@@ -216,15 +213,15 @@ def run(
     subjects = "".join(f"{subject}\n" for subject in loaded.split.withheld)
     (out / WITHHELD).write_text(subjects, encoding="utf-8")
     test: Test | GeneratedTest = loaded.test
-    training = loaded.training
     if own is not None:
         sampling = Sampling(own.steps, own.guidance, own.negative_prompt)
-        probe = _opened(_naming(config, own.probe), base)
-        teacher = probe if own.teacher is None else _opened(_naming(config, own.teacher), base)
-        training = replace(training, probe=teacher)
-        images, texts = loaded.test.images, loaded.test.texts
-        test = GeneratedTest(images, texts, probe, sampling, own.images, out / IMAGES, config.seed)
-    job = _Job(loaded.split, training, out)
+        names = own.probe, own.teacher or own.probe
+        probe, teacher = (_opened(_naming(config, name), base) for name in names)
+        images, texts = test.images, test.texts
+        test = GeneratedTest(
+            images, texts, probe, sampling, own.images, out / IMAGES, config.seed, teacher
+        )
+    job = _Job(loaded.split, loaded.training, out)
     test = test.of(loaded.split.withheld)
     return _assessed(model, floor, config.recipes, [job], test, config.seed, progress)
 
@@ -236,7 +233,7 @@ def _naming(config: Config, name: str) -> Config:
 def _opened(config: Config, base: Path, *, makes_images: bool = False) -> Any:
     options, name = config.options(ExtractionConfig()), config.located(base)
     if makes_images:
-        return load_generator(name, **{k: v for k, v in vars(options).items() if k != "backend"})
+        return options.load_generator(name)
     model = options.load(name)
     if not isinstance(model, DualEncoder):
         raise ModelError(
@@ -354,16 +351,8 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         floor = "the level of as many images with values in equal shares, unless a model was given"
     elif assessment.floor is None:
         floor = "0, which trained models do not reach: no model without the bias was given"
-    probe = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in assessment.errors.items())
     notes = (
-        *(
-            (
-                "A probe reads what generated images show, and shares are not corrected for its "
-                f"errors. On labelled images it is wrong about {probe}.",
-            )
-            if probe
-            else ()
-        ),
+        *assessment.notes,
         f"Disparities are those of {withheld} subjects, withheld in {len(folds)} parts while the "
         f"recipes learned from the others. The floor is {floor}. Every recipe is shown.",
         f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "

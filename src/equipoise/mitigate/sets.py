@@ -227,7 +227,7 @@ class Training:
         Texts of other subjects, on which a loss is watched while training; may be empty.
     images, validation_images : ImageSets, optional
         Images of the same subjects.
-    probe : DualEncoder, optional
+    teacher : DualEncoder, optional
         What reads generated images while a recipe learns.
     """
 
@@ -235,7 +235,7 @@ class Training:
     validation: tuple[SubjectTexts, ...] = ()
     images: ImageSets | None = None
     validation_images: ImageSets | None = None
-    probe: DualEncoder | None = None
+    teacher: DualEncoder | None = None
 
     def __post_init__(self) -> None:
         watched = tuple(texts.subject for texts in self.validation)

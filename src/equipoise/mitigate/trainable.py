@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from equipoise.core import ModelError, record
 from equipoise.core.types import Json
+from equipoise.models.diffusers import DiffusersGenerator
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
 from equipoise.models.images import Images
@@ -19,6 +20,7 @@ from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import open_clip, quiet, transformers
+from equipoise.models.wrapped import Draws, Wrapping, save_wrapped
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -139,6 +141,37 @@ class Trainable:
             with quiet(transformers()):
                 self.model.save_pretrained(folder)
         write_settings(folder / RECORD, record)
+
+
+@record
+class Shifts:
+    """Shifts of the embedding of prompts, one for each value of an attribute.
+
+    Attributes
+    ----------
+    base : DiffusersGenerator
+    draws : Draws
+    torch : module
+    mixed : tensor, shape (combinations, values)
+        1 where a combination has a value.
+    values : torch.nn.Parameter, shape (values, 1, dimension)
+    """
+
+    base: DiffusersGenerator
+    draws: Draws
+    torch: ModuleType
+    mixed: "Tensor"
+    values: "Tensor"
+    prefix: ClassVar[str] = "equipoise"
+
+    def combined(self) -> "Tensor":
+        """Return shifts by combination, (combinations, 1, dimension)."""
+        return self.torch.einsum("kv,vtd->ktd", self.mixed, self.values)
+
+    def save(self, folder: Path, record: Mapping[str, Json]) -> None:
+        """Write a folder that `load_generator` opens, with the record of the model."""
+        shifts = self.combined().detach().cpu().numpy()
+        save_wrapped(folder, self.base.info, Wrapping(None, None, self.draws, shifts, record))
 
 
 def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:

@@ -236,12 +236,18 @@ class DiffusersGenerator:
     _batches: dict[int, Batches] = field(default_factory=dict, init=False)
 
     def generate(
-        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
+        self,
+        prompts: Sequence[str],
+        *,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        embedded: "Tensor | None" = None,
     ) -> list[Image | None]:
         """Make one image for each prompt; see `ImageGenerator.generate`.
 
         Noise is a function of the seed alone, drawn on the CPU whatever the device. Batches of
-        other sizes round differently, which may move a pixel by a grey level.
+        other sizes round differently, which may move a pixel by a grey level. Embeddings, as of
+        `embed_prompts`, take the place of the prompts.
 
         Raises
         ------
@@ -249,13 +255,14 @@ class DiffusersGenerator:
             When the pipeline fails, would cut a text, or gives numbers that are no image.
         """
         self.check_prompts(prompts, sampling)
-        return self._batched([*zip(prompts, seeds, strict=True)], sampling)
-
-    def _batched(self, items: Sequence[Any], sampling: Sampling) -> list[Image | None]:
         room = self.room(sampling)
         batches = self._batches.setdefault(room, self.placement.batches(room))
+        columns = (prompts, seeds) if embedded is None else (prompts, seeds, embedded)
         with self._translated():
-            parts = batches.map(lambda rows: self._made(sampling, *zip(*rows, strict=True)), items)
+            parts = batches.map(
+                lambda rows: self._made(sampling, *zip(*rows, strict=True)),
+                [*zip(*columns, strict=True)],
+            )
         return [image for part in parts for image in part]
 
     def embed_prompts(self, prompts: Sequence[str]) -> "Tensor":
@@ -266,17 +273,6 @@ class DiffusersGenerator:
                 [*prompts], self.placement.device, 1, do_classifier_free_guidance=False
             )[0]
         return embedded
-
-    def generate_from(
-        self,
-        embedded: "Tensor",
-        prompts: Sequence[str],
-        *,
-        seeds: Sequence[int],
-        sampling: Sampling,
-    ) -> list[Image | None]:
-        """Make images of embeddings as `generate` does; messages name the prompts."""
-        return self._batched([*zip(prompts, seeds, embedded, strict=True)], sampling)
 
     def differentiable(
         self, embedded: "Tensor", *, seeds: Sequence[int], sampling: Sampling, last: int

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options, absolute, adapter, load_nested, relative
+from equipoise.stats.streams import stream
 
 PLACE = "{}"
 
@@ -109,39 +109,57 @@ def naming(words: Sequence[str]) -> re.Pattern[str]:
 
 
 SETTINGS, MATCHING = "equipoise_model.json", "matching.safetensors"
+SHIFTS = "shifts.safetensors"
 FORMAT = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes(ABC):
-    """What an ``equipoise:`` folder holds beside the name of a model.
+@dataclass(frozen=True)
+class Said:
+    """How neutral texts are said with one value of an attribute.
 
     Attributes
     ----------
-    record : mapping
-        How it came about, for whoever reads the folder.
+    value : str
+    rules : tuple of Rule
+        As of an `Ensemble`: each neutral text, and its captions that name the value.
     """
 
-    record: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    @abstractmethod
-    def facts(self) -> Mapping[str, Json]:
-        """All that decides an output but the numbers, as JSON takes it."""
-
-    @property
-    @abstractmethod
-    def arrays(self) -> Mapping[str, dict[str, Floats32]]:
-        """The numbers, by file and name."""
-
-    def recorded(self, record: Mapping[str, Json]) -> Self:
-        """Return the same with more in its record."""
-        return replace(self, record={**record, **self.record})
+    value: str
+    rules: tuple[Rule, ...]
 
 
 @dataclass(frozen=True)
-class Wrapping(Changes):
-    """What is done to the vectors of a model.
+class Draws:
+    """Combinations of attribute values, one of which each image of a neutral prompt leans to.
+
+    Attributes
+    ----------
+    combinations : tuple of Said
+        Drawn with equal shares. Rules of each: neutral prompts, and captions that name its values.
+    values : tuple of str
+        A prompt that holds one of these words is not neutral.
+    strength : float
+        How far the embedding of a prompt moves towards that of its caption; 1: all the way.
+    """
+
+    combinations: tuple[Said, ...]
+    values: tuple[str, ...]
+    strength: float = 1.0
+
+    def place(self, seed: int) -> int:
+        """Return the place of the combination that an image leans to."""
+        return int(stream(seed, "balance").integers(len(self.combinations)))
+
+    def text(self, prompt: str, seed: int) -> str:
+        """Return the caption that an image leans to; the prompt itself where it isn't neutral."""
+        rules = self.combinations[self.place(seed)].rules
+        captions = Ensemble(rules, self.values).said(prompt)
+        return captions[int(stream(seed, "caption").integers(len(captions)))]
+
+
+@record
+class Wrapping:
+    """What is done to the texts and vectors of a model.
 
     Attributes
     ----------
@@ -149,14 +167,25 @@ class Wrapping(Changes):
         Texts whose vector is the mean of those of several captions.
     matching : Matching, optional
         What becomes of all vectors in the end.
+    draws : Draws, optional
+        Of a generator: what its neutral prompts lean to.
+    shifts : ndarray of float32, shape (combinations, 1, dimension), optional
+        Added to every token of the embedding of a prompt, in place of captions.
+    record : mapping
+        How it came about, for whoever reads the folder.
     """
 
     ensemble: Ensemble | None = None
     matching: Matching | None = None
+    draws: Draws | None = None
+    shifts: Floats32 | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, Json]:
-        """All that decides an output but the numbers of the matching, as JSON takes it."""
+        """All that decides an output but the numbers, as JSON takes it."""
+        if self.draws is not None:
+            return {"draws": asdict(self.draws)}
         return {
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
             "matching": None if self.matching is None else self.matching.facts,
@@ -165,6 +194,8 @@ class Wrapping(Changes):
     @property
     def arrays(self) -> dict[str, dict[str, Floats32]]:
         """The numbers, by file and name."""
+        if self.shifts is not None:
+            return {SHIFTS: {"shifts": self.shifts}}
         return {} if self.matching is None else {MATCHING: self.matching.numbers}
 
 
@@ -194,7 +225,7 @@ class WrappedEncoder:
 
 
 def save_wrapped(
-    folder: Path, base: ModelInfo, wrapping: Changes, *, at: Path | None = None
+    folder: Path, base: ModelInfo, wrapping: Wrapping, *, at: Path | None = None
 ) -> None:
     """Write what ``equipoise:folder`` names as a model.
 
@@ -204,7 +235,7 @@ def save_wrapped(
         There, and empty.
     base : ModelInfo
         Of the model to wrap. A folder or file is named relative to `at`.
-    wrapping : Wrapping or Balance
+    wrapping : Wrapping
     at : Path, optional
         Where the folder will lie in the end; `folder` unless given.
     """
@@ -239,7 +270,7 @@ def load(target: str, options: Options) -> WrappedEncoder:
         If the folder is none of these, or the model inside is missing, another one than was
         wrapped, or made by code that is not trusted.
     """
-    base, wrapping, info = open_wrapped(target, options, Settings, _wrapping)
+    base, wrapping, info = open_wrapped(target, options)
     matching = wrapping.matching
     if matching is not None:
         # Without a scale of its own it is told what makes its cosines those of the model inside.
@@ -248,28 +279,15 @@ def load(target: str, options: Options) -> WrappedEncoder:
     return WrappedEncoder(info, base, wrapping)
 
 
-SettingsT = TypeVar("SettingsT", bound="Base")
-ChangesT = TypeVar("ChangesT", bound=Changes)
-
-
 def open_wrapped(
-    target: str,
-    options: Options,
-    form: type[SettingsT],
-    read: Callable[[SettingsT, Path, int], ChangesT],
-    *,
-    makes_images: bool = False,
-) -> tuple[Any, ChangesT, ModelInfo]:
+    target: str, options: Options, *, makes_images: bool = False
+) -> tuple[Any, Wrapping, ModelInfo]:
     """Return the model inside a folder, what is changed of it, and facts of both together.
 
     Parameters
     ----------
     target, options
         As of an adapter.
-    form : type
-        Of the settings.
-    read : callable
-        From settings, the folder and the length of a vector to the changes.
     makes_images : bool
         Whether the model inside makes images.
 
@@ -281,27 +299,27 @@ def open_wrapped(
     without_revision(target, options)
     folder = Path(target).expanduser()
     try:
-        settings = TypeAdapter(form).validate_json((folder / SETTINGS).read_bytes())
+        settings = TypeAdapter(Settings).validate_json((folder / SETTINGS).read_bytes())
     except (OSError, ValueError) as error:
         raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
     base = _base(settings, folder, options, makes_images=makes_images)
     try:
-        changes = read(settings, folder, base.info.dimension or 0)
+        wrapping = _wrapping(settings, folder, base.info.dimension or 0)
     except Exception as error:
         raise ModelError(f"{target} cannot be read: {error}.") from error
-    kept = digests(folder / name for name in changes.arrays)
+    kept = digests(folder / name for name in wrapping.arrays)
     info = replace(
         base.info,
         name=options.name,
         weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
         files={**base.info.files, **digests([folder / SETTINGS]), **kept},
         revision=None,
-        preprocessing={**base.info.preprocessing, "wrapping": changes.facts},
+        preprocessing={**base.info.preprocessing, "wrapping": wrapping.facts},
     )
-    return base, changes, info
+    return base, wrapping, info
 
 
-def _base(settings: Base, folder: Path, options: Options, *, makes_images: bool) -> Any:
+def _base(settings: Settings, folder: Path, options: Options, *, makes_images: bool) -> Any:
     name = absolute(settings.base, folder)
     try:
         base = load_nested(name, options, makes_images=makes_images)
@@ -318,32 +336,23 @@ def _base(settings: Base, folder: Path, options: Options, *, makes_images: bool)
 
 
 def _wrapping(settings: Settings, folder: Path, dimension: int) -> Wrapping:
-    matching = None
+    matching, draws, shifts = None, settings.draws, None
     if settings.matching:
         from safetensors.numpy import load_file
 
         matching = Matching.of(settings.matching, load_file(folder / MATCHING), dimension)
-    return Wrapping(settings.ensemble, matching, record=settings.record)
+    if draws and (folder / SHIFTS).is_file():
+        from safetensors.numpy import load_file
+
+        shifts = load_file(folder / SHIFTS)["shifts"]
+        if len(shifts) != len(draws.combinations):
+            raise ValueError(f"{SHIFTS} has not one shift for each combination")
+    return Wrapping(settings.ensemble, matching, draws, shifts, settings.record)
 
 
 NUMBERS = ("gate", "offset", "directions")
 LEAD = 2
 """Blocks that every image fills: its own, and that without directions."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """How neutral texts are said with one value of an attribute.
-
-    Attributes
-    ----------
-    value : str
-    rules : tuple of Rule
-        As of an `Ensemble`: each neutral text, and its captions that name the value.
-    """
-
-    value: str
-    rules: tuple[Rule, ...]
 
 
 @dataclass(frozen=True)
@@ -361,21 +370,16 @@ class _Facts:
 
 
 @dataclass(frozen=True)
-class Base:
-    """What every file of settings holds."""
+class Settings:
+    """What the file of settings holds."""
 
     format: Literal[3]
     base: str
     base_weights_sha256: str
     record: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Settings(Base):
-    """What the file of settings of a dual encoder holds."""
-
-    ensemble: Ensemble | None
-    matching: _Facts | None
+    ensemble: Ensemble | None = None
+    matching: _Facts | None = None
+    draws: Draws | None = None
 
 
 @record
