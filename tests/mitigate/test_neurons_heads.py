@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from equipoise.core import InputError, ModelError
+from equipoise.core import ModelError
 from equipoise.mitigate import (
     Trial,
     association_parts,
@@ -20,7 +20,6 @@ from equipoise.mitigate import (
     record_units,
     sweep_units,
 )
-from equipoise.mitigate.neurons.recording import record_sites
 from equipoise.models import load_model
 from equipoise.planted import scenes
 from equipoise.planted.scenes.captions import caption, neutral_prompts
@@ -135,7 +134,7 @@ def test_an_ablated_head_is_the_same_for_every_image(clip):
     edit = choose_units(found, 1, mode="clamp", whole=True)
     (site,) = (one for one in found.recording.sites if one.name == "head 1 of layer 2")
     with edited(clip, edit).changed():
-        values = record_sites(clip, WITHHELD.images[:30], [site]).values
+        values = record_units(clip, WITHHELD.images[:30], layers=[site]).values
     np.testing.assert_allclose(values, np.tile(values[:1], (30, 1)), atol=1e-6)
 
 
@@ -241,16 +240,3 @@ def test_cross_modal_layers_of_a_matching_model_are_edited(family, tiny_model):
     member = np.array(group) == "a"
     assert before[0] == pytest.approx(gaps[member].mean() - gaps[~member].mean(), abs=1e-6)
     assert before.shape == changed.shape == (4,)
-
-
-def test_what_is_chosen_on_one_half_is_tested_on_the_other(clip):
-    noise = np.random.default_rng(0).integers(2, size=len(SEEN)).astype(str)
-    found = find_units(clip, SEEN.images, noise)
-    columns = [column for column, _ in found.ranked()[:30]]
-    again = np.random.default_rng(1).integers(2, size=len(WITHHELD)).astype(str)
-    tested = found.retested(columns, WITHHELD.images, again)
-    assert tested.table(1)["q_value"].to_pylist()[0] > 0.05
-    names = [found.recording.name(column) for column in columns]
-    assert [tested.recording.name(column) for column in range(30)] == names
-    with pytest.raises(InputError):
-        found.retested(columns, WITHHELD.images, again[:3])

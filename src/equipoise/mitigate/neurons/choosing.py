@@ -17,7 +17,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.mitigate.neurons.heads import decompose, record_heads
-from equipoise.mitigate.neurons.recording import Items, Recording, record_sites, record_units
+from equipoise.mitigate.neurons.recording import Items, Recording, record_units
 from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
 from equipoise.mitigate.trials import Trial, change_rows
 from equipoise.models.edits import MODES, Mode, Site, UnitEdit, edited
@@ -77,39 +77,19 @@ class Found:
         """
         tested, recorded, rows = self.selectivity, self.recording, []
         for column, place in self.ranked()[:most]:
-            rows.append(
-                {
-                    "component": recorded.name(column),
-                    "layer": recorded.layers[recorded.layer[column]],
-                    "unit": int(recorded.unit[column]),
-                    "group": tested.groups[place],
-                    "auroc": float(tested.auroc[place, column]),
-                    "p_value": float(tested.p_value[place, column]),
-                    "q_value": float(tested.q_value[place, column]),
-                    "share": None if self.share is None else float(self.share[column]),
-                }
-            )
+            numbers = {
+                name: float(getattr(tested, name)[place, column])
+                for name in ("auroc", "p_value", "q_value")
+            }
+            own = {
+                "component": recorded.name(column),
+                "layer": recorded.sites[recorded.layer[column]].layer,
+                "unit": int(recorded.unit[column]),
+                "group": tested.groups[place],
+            }
+            share = None if self.share is None else float(self.share[column])
+            rows.append(own | numbers | {"share": share})
         return pa.Table.from_pylist(rows)
-
-    def retested(
-        self,
-        columns: Sequence[int],
-        items: Items,
-        groups: GroupLabels,
-        within: Labels | None = None,
-    ) -> "Found":
-        """Test some components on other images or texts; q-values are corrected over these alone.
-
-        Raises
-        ------
-        InputError
-            When shapes do not fit.
-        """
-        recorded, kept = self.recording, [*columns]
-        values = record_sites(self.model, items, recorded.sites, text=self.text).values[:, kept]
-        own = replace(recorded, values=values, layer=recorded.layer[kept], unit=recorded.unit[kept])
-        share = None if self.share is None else self.share[kept]
-        return replace(_found(self.model, own, groups, within, self.text), share=share)
 
 
 def _found(
@@ -326,31 +306,22 @@ def random_units(found: Found, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
     """
     draw = stream(seed, "neurons", "random")
     recorded, lean = found.recording, dict(found.selectivity.strongest())
-    counts: dict[str, int] = {}
-    for one in like.layers:
-        whole = bool(one.name) and one.read is None
-        counts[one.layer] = counts.get(one.layer, 0) + (1 if whole else len(one))
-    read = like.layers[0].read is not None
     layers: list[Site] = []
-    for layer, count in counts.items():
-        pool = [place for place, name in enumerate(recorded.layers) if name == layer]
-        if not recorded.sites[pool[0]].means:
-            columns = np.flatnonzero(recorded.layer == pool[0])
-            taken = sorted(draw.permutation(columns)[:count].tolist())
-            pairs = [(column, lean[column]) for column in taken]
-            layers.append(_some(found, recorded.sites[pool[0]], pairs))
-            continue
-        for place in sorted(draw.choice(pool, count, replace=count > len(pool)).tolist()):
-            site = recorded.sites[place]
-            layers.append(_random_direction(site, draw) if read else _whole(site, 0))
+    for one in like.layers:
+        pool = [place for place, name in enumerate(recorded.layers) if name == one.layer]
+        site = recorded.sites[pool[int(draw.integers(len(pool)))]]
+        if site.means and one.read is None:
+            layers.append(_whole(site, 0))
+        elif site.means:
+            normal = draw.standard_normal((len(site.means), len(one)))
+            rows = np.linalg.qr(normal)[0].T.astype(np.float32)
+            means = tuple((rows @ np.array(site.means)).tolist())
+            layers.append(replace(one, units=site.units, read=rows, write=rows, means=means))
+        else:
+            columns = draw.permutation(np.flatnonzero(recorded.layer == pool[0]))[: len(one)]
+            pairs = [(column, lean[column]) for column in sorted(columns.tolist())]
+            layers.append(_some(found, site, pairs))
     return _edit(found, like.mode, layers)
-
-
-def _random_direction(site: Site, draw: np.random.Generator) -> Site:
-    direction = draw.standard_normal((1, len(site.means)))
-    unit = (direction / np.linalg.norm(direction)).astype(np.float32)
-    mean = tuple((unit @ np.array(site.means)).tolist())
-    return replace(site, read=unit, write=unit, sets=(0,), means=mean, spreads=(1.0,))
 
 
 def sweep_units(
@@ -400,12 +371,9 @@ def sweep_units(
         raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
     before = trial.draws(found.model, replicates, seed)
     rows: list[dict[str, Any]] = []
-    sizes = [min(count, found.recording.values.shape[1]) for count in counts]
-    for edit in (
-        choose_units(found, size, mode=mode, alpha=alpha) for size in dict.fromkeys(sizes)
-    ):
-        if rows and rows[-1]["units"] == len(edit):
-            continue  # fewer respond than the next number
+    chosen = [choose_units(found, count, mode=mode, alpha=alpha) for count in counts]
+    # Where fewer respond than the number, two edits are one.
+    for edit in {len(edit): edit for edit in chosen}.values():
         after = trial.draws(edited(found.model, edit), replicates, seed)
         drawn = []
         for number in range(random):

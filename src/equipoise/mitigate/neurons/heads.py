@@ -13,7 +13,7 @@ from equipoise.core import (
     encode,
     record,
 )
-from equipoise.mitigate.neurons.recording import Recording, record_sites, recording_of
+from equipoise.mitigate.neurons.recording import Recording, record_units, recording_of
 from equipoise.models.edits import Insides, Site, insides
 from equipoise.models.images import Images
 from equipoise.models.protocols import Model
@@ -93,7 +93,7 @@ def decompose(model: Model, images: Images) -> Decomposition:
         Site(_START, first=True, name="embedding"),
         Site(_END, side="input"),
     )
-    recorded = record_sites(model, images, sites)
+    recorded = record_units(model, images, layers=sites)
     outputs = dict(zip((site.name for site in recorded.sites), _by_site(recorded), strict=True))
     weights = {
         name: one.detach().cpu().double().numpy()
@@ -143,7 +143,7 @@ def record_heads(
     ModelError
         When the model is another one.
     """
-    recorded = record_sites(model, images, head_sites(insides(model)))
+    recorded = record_units(model, images, layers=head_sites(insides(model)))
     strata = encode(["all"] * len(images) if within is None else within, what="within")[0]
     members = [groups.codes == code for code in np.flatnonzero(groups.counts > 0)]
     sites, values = [], []

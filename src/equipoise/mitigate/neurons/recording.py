@@ -83,42 +83,10 @@ def record_units(
     items : sequence of n images or str
         Texts run through the text tower of a dual encoder, one at a time: padding takes no part.
     layers : sequence of str or Site, optional
-        Names in the module, or results of `read_dictionary`. Default: every activation function
-        that runs once for an item.
+        Names in the module, results of `read_dictionary`, or other sites. Default: every activation
+        function that runs once for an item.
     text : str
         That a matching model holds against each image, so that its cross-modal layers run.
-
-    Raises
-    ------
-    ModelError
-        When the model cannot be hooked, has no such layer, or runs it several times for an item.
-    InputError
-        When there are no items.
-    """
-    every = (
-        name
-        for name, layer in insides(model).module.named_modules()
-        if name
-        and not any(layer.children())
-        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
-    )
-    named = dict.fromkeys(every) if layers is None else layers
-    sites = [layer if isinstance(layer, Site) else Site(layer) for layer in named]
-    return record_sites(model, items, sites, text=text, all_of=layers is not None)
-
-
-def record_sites(
-    model: Model, items: Items, sites: Sequence[Site], *, text: str = "", all_of: bool = True
-) -> Recording:
-    """Record the activations of components; see `record_units`.
-
-    Parameters
-    ----------
-    model, items, text
-        As in `record_units`.
-    sites : sequence of Site
-    all_of : bool
-        Whether a site that does not run once for an item is an error, rather than left out.
 
     Raises
     ------
@@ -132,6 +100,15 @@ def record_sites(
     inside = insides(model)
     run = _runner(model, items[0], text)
     inside.need_torch("looking at units while it runs")
+    every = (
+        name
+        for name, layer in inside.module.named_modules()
+        if name
+        and not any(layer.children())
+        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
+    )
+    named = [*every] if layers is None else layers
+    sites = [layer if isinstance(layer, Site) else Site(layer) for layer in named]
     taken: dict[int, list[Floats32]] = {}
     known = dict(enumerate(sites))
 
@@ -155,7 +132,7 @@ def record_sites(
             run([items[row] for row in range(start, min(start + at_once, len(items)))])
     joined = {place: np.concatenate(parts) for place, parts in taken.items()}
     kept = [place for place, values in joined.items() if len(values) == len(items)]
-    if not kept or (all_of and len(kept) < len(sites)):
+    if not kept or (layers is not None and len(kept) < len(sites)):
         raise ModelError(
             f"{inside.name} runs only {[sites[place].layer for place in kept]} once for an image. "
             "To do: name other layers"
@@ -171,12 +148,8 @@ def _runner(model: Model, item: object, text: str) -> Callable[[Any], AnyArray]:
             )
         return model.embed_texts
     if isinstance(model, PairScorer) and text:
-        return partial(_matched, model, text)
+        return lambda images: model.score(images, [text])
     return runs_images(model)
-
-
-def _matched(model: PairScorer, text: str, images: Images) -> Floats32:
-    return model.score(images, [text])
 
 
 def read_dictionary(path: Path, layer: str) -> Site:

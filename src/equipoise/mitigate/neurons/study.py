@@ -28,7 +28,8 @@ from equipoise.mitigate.neurons.choosing import (
     sweep_units,
 )
 from equipoise.mitigate.neurons.config import Config, Kind
-from equipoise.mitigate.neurons.recording import Items, read_dictionary, record_sites
+from equipoise.mitigate.neurons.recording import Items, read_dictionary, record_units
+from equipoise.mitigate.neurons.selectivity import selectivity
 from equipoise.mitigate.recipe import refuse_occupied
 from equipoise.mitigate.sets import Lookup
 from equipoise.mitigate.trials import Trial
@@ -181,7 +182,9 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
 def _components(found: Found, half: _Half, config: Config) -> Iterator[dict[str, Any]]:
     """Yield the first components: chosen on one half, tested on the other."""
     columns = [column for column, _ in found.ranked()[: max(config.counts)]]
-    tested = found.retested(columns, half.items, half.columns["group"], half.within).selectivity
+    recorded = record_units(found.model, half.items, layers=found.recording.sites, text=found.text)
+    groups = half.columns["group"]
+    tested = selectivity(recorded.values[:, columns], groups, within=half.within)
     for place, row in enumerate(found.table(len(columns)).to_pylist()):
         group = tested.groups.index(row["group"])
         numbers = {
@@ -215,7 +218,7 @@ def _pictures(found: Found, half: _Half, config: Config) -> Iterator[dict[str, A
     text = found.text or next(iter(config.concepts.values()))[0]
     for column in [*shown, *rest[:1]]:
         site = recorded.sites[recorded.layer[column]].only([int(recorded.unit[column])])
-        values = record_sites(found.model, half.items, [site], text=found.text).values[:, 0]
+        values = record_units(found.model, half.items, layers=[site], text=found.text).values[:, 0]
         order = np.argsort(-values, kind="stable")
         images = [
             (title, values[row], half.items[row])
