@@ -124,7 +124,7 @@ def check_lengths(pipeline: "DiffusionPipeline", prompts: Sequence[object], name
     texts = [*dict.fromkeys(text for text in prompts if isinstance(text, str))]
     if not readers or not texts:
         return
-    tokenizer, limit = max(readers, key=lambda reader: reader[1])
+    _, tokenizer, limit = max(readers, key=lambda reader: reader[2])
     with quiet(transformers()):
         rows = tokenizer(texts, truncation=False, padding=False, verbose=False).input_ids
     for text, tokens in zip(texts, rows, strict=True):
@@ -136,17 +136,17 @@ def check_lengths(pipeline: "DiffusionPipeline", prompts: Sequence[object], name
             )
 
 
-def _readers(pipeline: Any) -> Iterator[tuple[Any, int]]:
+def _readers(pipeline: Any) -> Iterator[tuple[str, Any, int]]:
     """Yield the tokenizers of a pipeline with how many tokens of a text go to the model."""
     known = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
-    tokenizers = [*filter(None, (getattr(pipeline, name, None) for name in _TOKENIZERS))]
-    for tokenizer in tokenizers:
+    tokenizers = [(name, one) for name in _TOKENIZERS if (one := getattr(pipeline, name, None))]
+    for name, tokenizer in tokenizers:
         limit = tokenizer.model_max_length
-        if known is not None and tokenizer is tokenizers[-1] and isinstance(known.default, int):
+        if known is not None and name == tokenizers[-1][0] and isinstance(known.default, int):
             # Of the T5 in Stable Diffusion 3 and Flux; the pipeline cuts before it.
             limit = known.default
         if limit < _NO_LIMIT:
-            yield tokenizer, int(limit)
+            yield name, tokenizer, int(limit)
 
 
 # Pixels that are made at a time: on a CPU 32 images of 128 × 128, on a GPU 32 of 512 × 512.
@@ -346,23 +346,21 @@ class DiffusersGenerator:
 
         Stable Diffusion 3 puts CLIP's words before those of T5; Flux has those of T5 alone.
         """
-        pipeline = self.pipeline
-        readers = [pipeline.tokenizer]
+        readers = {name: (reader, most) for name, reader, most in _readers(self.pipeline)}
+        names = ["tokenizer"]
         if self._joint:
-            flux = not hasattr(pipeline, "tokenizer_3")
-            readers = [pipeline.tokenizer_2] if flux else [pipeline.tokenizer, pipeline.tokenizer_3]
-        longest = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
-        parts = []
-        for tokenizer in readers:
-            most = pipeline.tokenizer.model_max_length
-            if longest is not None and tokenizer is not None and tokenizer is readers[-1]:
-                most = longest.default
-            rows = [(0,) * most for _ in prompts]  # of an encoder that the pipeline lacks
-            if tokenizer is not None:
+            three = hasattr(self.pipeline, "tokenizer_3")
+            names = ["tokenizer", "tokenizer_3"] if three else ["tokenizer_2"]
+        rows: list[tuple[int, ...]] = [()] * len(prompts)
+        for name in names:
+            # An encoder that the pipeline lacks gives as many zeros as CLIP has words.
+            reader, most = readers.get(name, (None, readers[names[0]][1]))
+            found = [[0] * most] * len(prompts)
+            if reader is not None:
                 options = {"padding": "max_length", "max_length": most, "truncation": True}
-                rows = [tuple(row) for row in tokenizer([*prompts], **options).input_ids]
-            parts.append(rows)
-        return [sum(own, ()) for own in zip(*parts, strict=True)]
+                found = reader([*prompts], **options).input_ids
+            rows = [(*row, *own) for row, own in zip(rows, found, strict=True)]
+        return rows
 
     def room(self, sampling: Sampling) -> int:
         """Return how many images of a size are made together."""
