@@ -82,7 +82,11 @@ def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
         ("repeats: 1", "repeats: 0", "repeats"),
         ("size: 40", "size: 40\nschedules: {vit: {epochs: 2}}", "schedules: given 'vit'"),
         ("repeats: 1", "repeats: 1\nfamilies: {CNN: [resnet]}", "families.CNN"),
-        ("repeats: 1", "repeats: 1\noutput: trained", "'output' needs networks of timm"),
+        (
+            "repeats: 1",
+            "repeats: 1\noutput: trained",
+            "networks.cnn: 'cnn'; 'output' needs networks of timm",
+        ),
         ("label: tool", "label: job", "job"),
         ("right: right", "right: tool", "biased.csv"),
     ],

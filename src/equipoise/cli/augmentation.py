@@ -7,20 +7,18 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
+from pydantic import Field, PositiveInt
 
 from equipoise.audits.config_fields import (
     FilePath,
     Name,
     Section,
-    Table,
     among,
-    distinct,
     only_one,
 )
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.kinds import PERCEIVED
-from equipoise.audits.studies import STUDIES
+from equipoise.cli.training import NetworksConfig, scaled
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts
 from equipoise.evidence import check_place, new_run
@@ -39,27 +37,12 @@ from equipoise.mitigate.augmentation.faces import (
     cover_region,
     regions_of_columns,
 )
-from equipoise.mitigate.config import ImagesConfig as TableConfig
+from equipoise.mitigate.config import ImagesConfig as SetConfig
 from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
-from equipoise.mitigate.training import Schedule, check_networks, digest_of
-from equipoise.models.registry import absolute
+from equipoise.mitigate.training import Schedule, digest_of
 from equipoise.planted.faces import draw_faces
 from equipoise.stats import Bootstrap
-
-
-class SetConfig(Section):
-    """A table of images.
-
-    Attributes
-    ----------
-    table : path or data frame
-    root : path
-        The folder that the paths of the images start from.
-    """
-
-    table: Table
-    root: FilePath = Path()
 
 
 class ImagesConfig(Section):
@@ -88,55 +71,32 @@ class FacesConfig(Section):
             raise ValueError(f"columns must name {', '.join(SIDES)}")
 
 
-def _named(value: object) -> object:
-    """Take a list of networks for networks named as they are."""
-    return (
-        {one: one for one in distinct(tuple(value))} if isinstance(value, list | tuple) else value
-    )
-
-
-class TrainingConfig(Section):
+class TrainingConfig(NetworksConfig):
     """Networks, how they are trained, and how they are compared.
 
     Attributes
     ----------
-    study : str, optional
-        Published study whose tables the report shows.
-    networks : list of str, or mapping of str to str
-        cnn, vit, timm:NAME; or these by a name of their own.
     families : mapping of str to list of str
         Networks of each family, whose Accuracy Differences are compared.
     noise : {"replaces", "added"}
         Whether noise covers a face or is added to it.
     repeats : int
         Training runs of each arm.
-    schedule : Schedule
-    schedules : mapping of str to Schedule
-        Of single networks.
-    seed : int
     replicates : int
         Of the bootstrap.
     threshold, alpha : float
         Least difference in accuracy that matters, and the level of the tests.
     """
 
-    study: Name | None = None
-    networks: Annotated[Mapping[Name, Name], Field(min_length=1), BeforeValidator(_named)] = Field(
-        default_factory=lambda: {"cnn": "cnn", "vit": "vit"}
-    )
     families: Mapping[Name, Names] = Field(default_factory=dict)
     noise: Literal["replaces", "added"] = "replaces"
     repeats: PositiveInt = 3
-    schedule: Schedule = Schedule()
-    schedules: Mapping[str, Schedule] = Field(default_factory=dict)
-    seed: NonNegativeInt = 0
     replicates: Annotated[int, Field(ge=100)] = 1000
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.01
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
     def _check(self) -> None:
-        among("study", self.study, STUDIES)
-        among("schedules", self.schedules, self.networks)
+        super()._check()
         for family, names in self.families.items():
             among(f"families.{family}", names, self.networks)
 
@@ -171,8 +131,8 @@ class AugmentConfig(TrainingConfig):
 
     def _check(self) -> None:
         super()._check()
-        if self.output is not None and {"cnn", "vit"} & {*self.networks.values()}:
-            raise ValueError("'output' needs networks of timm: cnn and vit aren't saved")
+        if self.output is not None:
+            self.need_timm("'output'")
 
 
 _AT_ONCE = 64
@@ -213,16 +173,16 @@ def read_set(
     ModelError
         When the detector is not there.
     """
-    from PIL import Image as Pillow
-
     detector = None if config.faces.detector is None else CascadeDetector()
     sides = config.faces.columns or {}
-    about = TableConfig(table=given.table, id=config.id, path=config.path, root=given.root)
+    about = given
+    if given.table is not None:
+        about = given.model_copy(update={"id": config.id, "path": config.path})
     pictures, (labels, groups, *ends) = read_images(
         about, (config.label, config.group), base, f"{name} images", inputs,
         optional=[sides[side] for side in SIDES if sides],
     )  # fmt: skip
-    scaled: list[Image] = []
+    squares: list[Image] = []
     shapes: list[tuple[int, int]] = []
     boxes = np.zeros((len(pictures), 4), np.int64)
     for start in range(0, len(pictures), _AT_ONCE):
@@ -233,8 +193,7 @@ def read_set(
         if detector is not None:
             boxes[rows.start : rows.stop] = detector(images).boxes
         for image in images:
-            picture = Pillow.fromarray(image).resize((config.size,) * 2, Pillow.Resampling.BILINEAR)
-            scaled.append(np.asarray(picture))
+            squares.append(scaled(image, config.size))
             shapes.append((image.shape[0], image.shape[1]))
     if sides:
         try:
@@ -253,7 +212,7 @@ def read_set(
         for place, row in enumerate(pictures.rows.tolist())
     ]
     ids = pictures.pictures.ids.tolist()
-    return Faces(np.array(scaled), labels, groups, regions, sources, ids)
+    return Faces(np.array(squares), labels, groups, regions, sources, ids)
 
 
 def _faces_missing(name: str, faces: Faces) -> Iterator[str]:
@@ -288,8 +247,7 @@ def run_configured(
         Replace what an earlier run wrote to `output`.
     """
     began = perf_counter()
-    networks = {name: absolute(one, base) for name, one in config.networks.items()}
-    check_networks([*networks.values()], config.size)
+    networks = config.checked(base, config.size)
     if config.output is not None:
         check_place(base / config.output, overwrite=overwrite)
     inputs: dict[str, FileFacts] = {}

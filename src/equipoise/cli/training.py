@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 import numpy as np
 import polars as pl
-from pydantic import Field, NonNegativeInt
+from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from equipoise import __version__
 from equipoise.audits.config_fields import (
@@ -18,17 +18,17 @@ from equipoise.audits.config_fields import (
     Names,
     Section,
     among,
+    distinct,
     where_of,
 )
-from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.images import known
+from equipoise.audits.studies import STUDIES
 from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Progress, record
-from equipoise.data import Items, load_items
+from equipoise.core.types import FileFacts
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces, Regions
-from equipoise.mitigate.config import FolderName
-from equipoise.mitigate.loading import TableImages
+from equipoise.mitigate.config import ImagesConfig
+from equipoise.mitigate.loading import TableImages, read_images
 from equipoise.mitigate.recipe import digest_of_images
 from equipoise.mitigate.training import (
     Job,
@@ -40,6 +40,52 @@ from equipoise.mitigate.training import (
 )
 from equipoise.models.registry import absolute
 from equipoise.stats.streams import stream
+
+
+def _named(value: object) -> object:
+    """Take a list of networks for networks named as they are."""
+    if isinstance(value, list | tuple):
+        return {one: one for one in distinct(tuple(value))}
+    return value
+
+
+class NetworksConfig(Section):
+    """Networks, and how they are trained.
+
+    Attributes
+    ----------
+    study : str, optional
+        Published study that this is part of.
+    networks : list of str, or mapping of str to str
+        cnn, vit, timm:NAME, NAME.TAG, folder or hf-hub:ID; or these by a name of their own.
+    schedule, schedules : Schedule, mapping of str to Schedule
+        For all networks, and for single ones.
+    seed : int
+    """
+
+    study: Name | None = None
+    networks: Annotated[Mapping[Name, Name], Field(min_length=1), BeforeValidator(_named)] = Field(
+        default_factory=lambda: {"cnn": "cnn", "vit": "vit"}
+    )
+    schedule: Schedule = Schedule()
+    schedules: Mapping[str, Schedule] = Field(default_factory=dict)
+    seed: NonNegativeInt = 0
+
+    def _check(self) -> None:
+        among("study", self.study, STUDIES)
+        among("schedules", self.schedules, self.networks)
+
+    def need_timm(self, why: str) -> None:
+        """Refuse networks that can't be saved."""
+        for name, one in self.networks.items():
+            if not one.startswith("timm:"):
+                raise ValueError(f"networks.{name}: {one!r}; {why} needs networks of timm")
+
+    def checked(self, base: Path, size: int) -> Mapping[str, str]:
+        """Return the networks, with folders relative to `base` in full, each built once."""
+        networks = {name: absolute(one, base) for name, one in self.networks.items()}
+        check_networks([*networks.values()], size)
+        return networks
 
 
 class CellConfig(Section):
@@ -72,76 +118,42 @@ class ArmConfig(Section):
     keep: Annotated[tuple[CellConfig, ...], Field(strict=False)] = ()
 
 
-Networks = Annotated[Mapping[FolderName, Name], Field(min_length=1)]
-
-
-class TrainConfig(Section):
+class TrainConfig(NetworksConfig):
     """Classifiers to train, and the images that they are trained and tested on.
 
     Attributes
     ----------
-    study : str, optional
-        Published study that it is part of.
-    images : PicturesConfig
+    images : ImagesConfig
     label : str
         Column of the right answer.
     columns : list of str
         Attributes that go into the table of predictions.
-    networks : mapping of str to str
-        Name to timm:NAME, NAME.TAG, folder or hf-hub:ID.
     trainings : mapping of str to ArmConfig
         Each network is trained on each of them.
-    test : ArmConfig
-        Images to predict, none of which is trained on.
+    test : mapping
+        Column to the images to predict, none of which is trained on.
     size : int
         Side to which images are scaled, in pixels.
-    schedule, schedules : Schedule, mapping of str to Schedule
-        For all networks, and for single ones.
-    seed : int
     output : path
         Folder that gets predictions.parquet, training.json and a model a training.
     """
 
-    study: Name | None = None
-    images: PicturesConfig
+    images: ImagesConfig
     label: Name
     columns: Names = ()
-    networks: Networks
-    trainings: Annotated[Mapping[FolderName, ArmConfig], Field(min_length=1)]
-    test: ArmConfig
+    trainings: Annotated[Mapping[Name, ArmConfig], Field(min_length=1)]
+    test: Filters
     size: Annotated[int, Field(ge=16, le=1024)] = 224
-    schedule: Schedule = Schedule()
-    schedules: Mapping[Name, Schedule] = Field(default_factory=dict)
-    seed: NonNegativeInt = 0
     output: FilePath = Path("trained")
 
     def _check(self) -> None:
-        among("schedules", self.schedules, self.networks)
-        for name, one in self.networks.items():
-            if not one.startswith("timm:"):
-                raise ValueError(f"networks.{name}: {one!r}; expected a network of timm, timm:NAME")
-
-    @property
-    def every_column(self) -> Sequence[str]:
-        """Columns of the images that are needed, each once."""
-        arms = [self.test, *self.trainings.values()]
-        filters = [each for arm in arms for each in (arm.where, *(one.where for one in arm.keep))]
-        return [
-            *dict.fromkeys([self.label, *self.columns, *(key for one in filters for key in one)])
-        ]
+        super()._check()
+        self.need_timm("'train'")
 
 
 @record
 class Scaled:
-    """Some images of a table, each read and scaled to a square on access.
-
-    Attributes
-    ----------
-    images : TableImages
-    rows : ndarray of int64, shape (n,)
-    size : int
-        Side in pixels.
-    """
+    """Some images of a table, each read and scaled to a square on access."""
 
     images: TableImages
     rows: Integers
@@ -183,8 +195,8 @@ def run_training(
     Returns
     -------
     dict
-        What training.json holds: the config, the files read, versions, and by training its images
-        by label.
+        What training.json holds: the config, the files read, the version, and by training its
+        images by label.
 
     Raises
     ------
@@ -197,78 +209,68 @@ def run_training(
     RunError
         When something lies at `output`.
     """
-    networks = {name: absolute(one, base) for name, one in config.networks.items()}
-    check_networks([*networks.values()], config.size)
-    read = known(config.images, base, columns=config.every_column, place="images")
-    pictures = read.need_pictures("training", place="images")
-    items = load_items(read.source(base, config.every_column), what="images")
-    order = np.argsort(items.ids.astype(str), kind="stable")
-    columns = {name: items.columns[name][order] for name in config.every_column}
-    images = TableImages(pictures, order + 1, config.images.path or "image")
-    arms = dict(_arms(config, columns, items))
-    test, out = arms.pop("test"), base / config.output
-    table = {"image_id": pictures.ids[test].tolist()}
-    table |= {name: columns[name][test].tolist() for name in (config.label, *config.columns)}
-    tested = cast("Sequence[Bytes]", Scaled(images, test, config.size))
-    told: dict[str, object] = {}
-    states = out.with_name(f"{out.name}.training")
+    networks, inputs = config.checked(base, config.size), dict[str, FileFacts]()
+    filters = [config.test, *(arm.where for arm in config.trainings.values())]
+    filters += [cell.where for arm in config.trainings.values() for cell in arm.keep]
+    filtered = (name for one in filters for name in one)
+    names = [*dict.fromkeys([config.label, *config.columns, *filtered])]
+    images, values = read_images(config.images, names, base, "images", inputs)
+    columns = dict(zip(names, values, strict=True))
+    arms = dict(_arms(config, columns))
+    test, out = arms.pop(""), base / config.output
+    ids = images.pictures.ids[test].tolist()
+    table = {"image_id": ids, **{name: columns[name][test].tolist() for name in names}}
+    counts, states = {}, out.with_name(f"{out.name}.training")
+
+    def taken(rows: Integers) -> Sequence[Bytes]:
+        return cast("Sequence[Bytes]", Scaled(images, rows, config.size))
+
     with new_run(out, overwrite=overwrite) as folder, locked(states):
         for arm, rows in arms.items():
-            labels = columns[config.label][rows].astype(str).astype(object)
-            names, counts = np.unique(labels.astype(str), return_counts=True)
-            told[arm] = dict(zip(names.tolist(), counts.tolist(), strict=True))
-            own = cast("Sequence[Bytes]", Scaled(images, rows, config.size))
+            own, labels = taken(rows), columns[config.label][rows]
+            classes, many = np.unique(labels.astype(str), return_counts=True)
+            counts[arm] = dict(zip(classes.tolist(), many.tolist(), strict=True))
             regions = Regions(np.zeros((len(rows), 4), np.int64), np.zeros(len(rows), np.bool_))
-            data = PlainFaces(Faces(own, labels, labels, regions), seed=config.seed)
+            data = PlainFaces(Faces(own, labels, labels, regions))
             digest = digest_of_images(own, labels)
             for name, network in networks.items():
                 schedule = config.schedules.get(name, config.schedule)
-                job = Job(network, tuple(names.tolist()), config.seed, schedule, digest)
+                job = Job(network, tuple(classes.tolist()), config.seed, schedule, digest)
                 module = train(job, data, states / job.file, progress)
-                every = outputs(module, tested)
-                codes = np.concatenate([some for some, _ in every])
-                table[f"{name}, {arm}"] = names[codes].tolist()
-                model = folder / f"{name}, {arm}"
-                model.mkdir()
-                save_network(module, job.classes, config.size, model)
+                codes = np.concatenate([some for some, _ in outputs(module, taken(test))])
+                table[f"{name}, {arm}"] = classes[codes].tolist()
+                save_network(module, job.classes, config.size, folder, f"{name}, {arm}")
         pl.DataFrame(table).write_parquet(folder / "predictions.parquet")
         facts: dict[str, object] = {
-            "config": config.model_dump(mode="json"),
-            "inputs": {**read.inputs, **items.inputs},
-            "images": told,
+            "config": config.model_dump(mode="json"), "inputs": inputs, "images": counts,
             "equipoise": __version__,
-        }
-        text = json.dumps(facts, indent=1, ensure_ascii=False, default=str)
-        (folder / "training.json").write_text(text, encoding="utf-8")
+        }  # fmt: skip
+        (folder / "training.json").write_text(json.dumps(facts, indent=1, default=str))
     shutil.rmtree(states, ignore_errors=True)
     return facts
 
 
-def _arms(
-    config: TrainConfig, columns: Mapping[str, Objects], items: Items
-) -> Iterator[tuple[str, Integers]]:
-    """Yield the rows of each training, then those of the test."""
+def _arms(config: TrainConfig, columns: Mapping[str, Objects]) -> Iterator[tuple[str, Integers]]:
+    """Yield the rows of the test, under an empty name, and of each training."""
 
     def fitting(where: Filters) -> Booleans:
-        kept = np.array([one is not None for one in columns[config.label].tolist()])
+        kept = np.ones(len(columns[config.label]), np.bool_)
         for name, one in where_of(where).items():
-            kept &= one.keeps(pl.Series(name, columns[name].tolist()), items.name).to_numpy()
+            kept &= one.keeps(pl.Series(name, columns[name].tolist()), "images").to_numpy()
         return kept
 
-    test = fitting(config.test.where)
-    for name, arm in {**config.trainings, "test": config.test}.items():
+    test = fitting(config.test)
+    yield "", np.flatnonzero(test)
+    for name, arm in config.trainings.items():
         chosen = fitting(arm.where)
         for place, cell in enumerate(arm.keep):
             rows = np.flatnonzero(chosen & fitting(cell.where))
-            drawn = stream(config.seed, "keep", place).permutation(rows)
-            chosen[drawn[cell.images :]] = False
-        key = "test" if arm is config.test else f"trainings.{name}"
-        if not chosen.any():
-            raise ConfigError(f"{key}: no image of {items.name} fits")
-        if arm is not config.test and (shared := int((chosen & test).sum())):
+            chosen[stream(config.seed, "keep", place).permutation(rows)[cell.images :]] = False
+        shared, labels = int((chosen & test).sum()), {*columns[config.label][chosen].tolist()}
+        if shared or len(labels) < 2 or not test.any():
             raise ConfigError(
-                f"{key}: {shared} of its images are test images, too. To do: set 'where' of both"
+                f"trainings.{name}: {chosen.sum()} images of {len(labels)} classes, of which "
+                f"{shared} are among the {test.sum()} test images; expected several classes, and "
+                "test images that aren't trained on. To do: set 'where' of both"
             )
-        if arm is not config.test and len({*columns[config.label][chosen].tolist()}) < 2:
-            raise ConfigError(f"{key}: its images have one {config.label}; expected several")
         yield name, np.flatnonzero(chosen)

@@ -438,7 +438,7 @@ class RandomSplit:
     Attributes
     ----------
     share : float
-        Of the test images, above 0 and below 1.
+        Of the test images, from 0 to 1.
     seed : int
     column : str
         Where the part of each image stands.
@@ -447,17 +447,6 @@ class RandomSplit:
     share: float
     seed: int = 0
     column: str = "split"
-
-    def __post_init__(self) -> None:
-        """Check the share.
-
-        Raises
-        ------
-        InputError
-            When it is not between 0 and 1.
-        """
-        if not 0 < self.share < 1:
-            raise InputError(f"share is {self.share:g}; expected a number between 0 and 1")
 
     @property
     def description(self) -> str:

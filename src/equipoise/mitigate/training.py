@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -95,8 +96,10 @@ def _timm(name: str, classes: int, size: int) -> Any:
         raise ModelError(f"timm:{name} can't be trained on {size} pixels: {error}") from error
 
 
-def save_network(module: "Module", classes: Sequence[str], size: int, folder: Path) -> None:
-    """Write a trained network of timm as a folder that ``timm:FOLDER`` loads.
+def save_network(
+    module: "Module", classes: Sequence[str], size: int, folder: Path, name: str
+) -> None:
+    """Write a trained network of timm into a folder of its own, which ``timm:FOLDER`` loads.
 
     Parameters
     ----------
@@ -107,9 +110,11 @@ def save_network(module: "Module", classes: Sequence[str], size: int, folder: Pa
     size : int
         Side of the images in pixels.
     folder : Path
+    name : str
+        Of the folder inside; slashes and colons become hyphens.
     """
     runtimes.timm().models.save_for_hf(
-        module.cpu(), str(folder), safe_serialization=True,
+        module.cpu(), str(folder / re.sub(r"[/\\:]+", "-", name)), safe_serialization=True,
         model_config={"label_names": [*classes]},
         data_config={"input_size": (3, size, size), "interpolation": "bilinear",
                      "crop_pct": 1.0, "crop_mode": "squash"},

@@ -52,12 +52,11 @@ def read_domainnet(path: Path | str) -> ImageSet:
         text, digest = read_text(file, ".txt", "a path and a number in every line")
         lines = text.splitlines()
         inputs[str(file)] = {**digest, "rows": len(lines)}
-        split = file.stem.rpartition("_")[2]
         for row, line in enumerate(lines, 1):
             image, _, number = line.strip().rpartition(" ")
-            parts = image.split("/")
-            known = len(parts) == 3 and number.isdecimal() and image not in images
-            if not known or numbers.setdefault(parts[1], number) != number:
+            domain, _, rest = image.partition("/")
+            name = rest.partition("/")[0]
+            if not rest or image in images or numbers.setdefault(name, number) != number:
                 raise DataError(
                     f"the line is {show(line)}",
                     file=str(file),
@@ -65,13 +64,11 @@ def read_domainnet(path: Path | str) -> ImageSet:
                     expected="'domain/class/file number', each file once, one number a class",
                     fix="download the list again",
                 )
-            images[image] = (parts[0], parts[1], number, split)
+            images[image] = (domain, name, number, file.stem.rpartition("_")[2])
     names = ("domain", "class", "number", "split")
-    columns: dict[str, list[str | None]] = {
-        name: [own[at] for own in images.values()] for at, name in enumerate(names)
-    }
-    counts = {"images": len(images), "classes": len(numbers), "lists": len(lists)}
+    cells = zip(names, zip(*images.values(), strict=True), strict=True)
     return image_set(
-        Gathered([*images], columns), name=str(path), format="DomainNet", inputs=inputs,
-        counts=dict(counts),
+        Gathered([*images], {name: [*own] for name, own in cells}), name=str(path),
+        format="DomainNet", inputs=inputs,
+        counts={"images": len(images), "classes": len(numbers), "lists": len(lists)},
     )  # fmt: skip

@@ -193,9 +193,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
                     for version, features in versions.items()
                 }
                 if saved is not None:
-                    model = saved / re.sub(r"[/\\:]+", "-", f"{name}, {arm}")
-                    model.mkdir()
-                    save_network(module, classes, size, model)
+                    save_network(module, classes, size, saved, f"{name}, {arm}")
         answers[name, arm] = np.stack(runs)
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
     counts = {key: _count(faces) for key, faces in sets.items()}
@@ -412,27 +410,25 @@ def difference_findings(
     ----------
     Mandal 2024, chapter 7.
     """
-    apart = np.array([
-        (done.right(name, ARMS[-1]) - done.right(name, ARMS[0])).mean(axis=0)
-        for name in done.networks
-    ])  # fmt: skip
-    balanced = np.array([done.right(name, ARMS[-1]).mean(axis=0) for name in done.networks])
-    n = apart.shape[1]
+    names, n = done.networks, len(done.truth)
     drawn = stream(seed, "differences").multinomial(n, np.full(n, 1 / n), replicates) / n
-    weights = np.vstack([np.full(n, 1 / n), drawn])
     # The first row is of the images themselves.
-    delta = np.abs(weights @ apart.T)
+    weights = np.vstack([np.full(n, 1 / n), drawn])
+    biased, balanced = (
+        weights @ np.array([done.right(name, arm).mean(axis=0) for name in names]).T
+        for arm in (ARMS[0], ARMS[-1])
+    )
+    delta = np.abs(balanced - biased)
     with np.errstate(divide="ignore", invalid="ignore"):
-        percent = 100 * delta / (weights @ balanced.T)
-    shown = {(name, "default"): own for name, own in zip(done.networks, delta.T, strict=True)}
-    shown |= {(name, "percent"): own for name, own in zip(done.networks, percent.T, strict=True)}
+        percent = 100 * delta / balanced
     means = {
-        family: delta[:, [done.networks.index(one) for one in own]].mean(axis=1)
+        family: delta[:, [names.index(one) for one in own]].mean(axis=1)
         for family, own in families.items()
     }
-    shown |= {(family, "default"): own for family, own in means.items()}
-    for (one, first), (other, second) in combinations(means.items(), 2):
-        shown[f"{one} − {other}", "default"] = first - second
+    apart = {f"{a} − {b}": means[a] - means[b] for a, b in combinations(means, 2)}
+    every = {**dict(zip(names, delta.T, strict=True)), **means, **apart}
+    shown = {(name, "default"): own for name, own in every.items()}
+    shown |= {(name, "percent"): own for name, own in zip(names, percent.T, strict=True)}
     tail = (1 - LEVEL) / 2
     ends = {key: np.nanquantile(own[1:], (tail, 1 - tail)).tolist() for key, own in shown.items()}
     return tuple(
