@@ -37,6 +37,7 @@ RENAMES = {
     )},
     "vit_model.token_embedding": "", "vit_model.positional_embedding": "",
     "vit_model.ln_final": "", "text_transformer.embeddings.position_ids": "",
+    "text_transformer.embeddings.token_type_ids": "",
     "mlm_score": "", "vqa_classifier": "", "nlvr2_classifier": "", "snli_classifier": "",
 }  # fmt: skip
 

@@ -49,6 +49,17 @@ def test_associations_score_images_with_texts_where_the_model_takes_pairs(world)
     assert {one.subject for one in result.findings} == {*CHOSEN}
 
 
+@pytest.mark.parametrize(("scale", "unit"), [(1.0, "logit"), (None, "score")])
+def test_similarities_of_pairs_are_in_logits_where_their_scale_is_known(scale, unit, world):
+    model = fakes.Scorer(fakes.info("scorer", scale=scale))
+    values = KINDS["retrieval"](model=model) | {"audit": "similarity"}
+    values.pop("ranking")
+    result = audits.run(audits.parse_config(values), base=world)
+    assert {row["unit"] for row in result.tables["group_effects"].to_pylist()} == {unit}
+    unknown = any("the logit scale is unknown" in note for note in result.manifest.notes)
+    assert unknown is (scale is None)
+
+
 def test_concepts_take_the_classes_of_a_classifier_through_its_map(world):
     values = concepts(model=fakes.Classifier(), map={CHOSEN[0]: "red", CHOSEN[1]: "red (2)"})
     values["concepts"] = [*CHOSEN[:2]]
