@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from equipoise import audits
+from equipoise.audits.engines.rankings.page import fixed, queries
+from equipoise.core import DataError
 from equipoise.metrics import max_skew
 from goldens import Golden
 from retrieval_plain import ndkl as plain_ndkl
@@ -168,3 +171,70 @@ def test_incomplete_and_repeated_sets_are_counted():
     assert planned.details["sets"] == [
         {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
     ]
+
+
+def test_the_page_shows_models_side_by_side_and_skew_within_each_value():
+    frame, texts = table(), prompts()
+    models = {
+        name: {"images": {"file": images(frame, seed)}, "queries": {"file": texts}}
+        for name, seed in (("m", 0), ("other", 5))
+    }
+    result = run(frame, models=models)
+    found = by_metric(result, "within race")
+    charts = {
+        one.title: one for block in fixed(result).blocks for one in getattr(block, "charts", ())
+    }
+    assert {*charts} == {"MaxSkew@K, gender (within race)", "MaxSkew@K, race (within gender)"}
+    marks = charts["MaxSkew@K, gender (within race)"].rows
+    assert [(row["label"], row["series"]) for row in marks][:2] == [("a", "m"), ("b", "m")]
+    for row in marks:
+        own = sorted(
+            f.value for f in result.findings
+            if (f.metric, f.version, f.model) == ("max_skew", "within race", row["series"])
+            and f.subject.endswith(f" | {row['label']}")
+        )  # fmt: skip
+        assert len(own) == len(SUBJECTS)
+        assert row["value"] == pytest.approx(np.mean(own))
+        assert (row["low"], row["high"]) == pytest.approx(tuple(np.percentile(own, [25, 75])))
+    assert ("max_skew", "chef | a") in found
+    beside = [one for block in queries(result).blocks for one in getattr(block, "charts", ())]
+    (chef,) = (one for one in beside if one.title == "chef, race × gender")
+    assert {row["row"] for row in chef.rows} == {"m", "other"}
+
+
+def test_one_pair_of_attributes_and_some_subjects(tmp_path):
+    """Rows that `where` names: a text, or the lines of a file."""
+    frame = pl.concat([table(body=BODY["body"]), table(4)], how="diagonal_relaxed")
+    frame = frame.drop("image").with_row_index("image").cast({"image": pl.String})
+    (tmp_path / "some.txt").write_text("chef\n\nnurse\n")
+    where = {"subject": {"file": "some.txt"}, "body": "x"}
+    data = {"images": {"table": frame, "id": "image", "where": where}, "groups": ["gender"]}
+    frame.write_parquet(tmp_path / "images.parquet")
+    np.save(tmp_path / "v.npy", images(frame))
+    asked().write_csv(tmp_path / "asked.csv")
+    np.save(tmp_path / "q.npy", prompts())
+    config = values(frame, data=data | {"images": data["images"] | {"table": "images.parquet"}})
+    config["queries"]["table"] = "asked.csv"
+    config["models"]["m"] = {"images": {"file": "v.npy"}, "queries": {"file": "q.npy"}}
+    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(config))
+    checked = audits.load_config(tmp_path / "audit.yaml")
+    assert checked.data.images.where["subject"].values == ("chef", "nurse")
+    result = audits.run(checked, base=tmp_path)
+    measured = [f for f in result.findings if f.metric == "ndkl" and not math.isnan(f.value)]
+    assert {f.subject for f in measured} == {"", "chef", "nurse"}
+    sizes = {row["group"]: row["n"] for row in result.tables["group_sizes"].to_pylist()}
+    assert sizes == {"man": 72, "woman": 72}
+    # A resolved configuration has the values themselves, and needs no file.
+    (tmp_path / "some.txt").unlink()
+    again = audits.parse_config(result.manifest.resolved)
+    assert again.data.images.where["subject"].values == ("chef", "nurse")
+
+
+def test_a_file_of_values_that_has_none(tmp_path):
+    (tmp_path / "none.txt").write_text("\n \n")
+    where = {"subject": {"file": str(tmp_path / "none.txt")}}
+    frame = table()
+    data = {"images": {"table": frame, "id": "image", "where": where}, "groups": ["gender"]}
+    with pytest.raises(DataError) as raised:
+        run(frame, data=data)
+    assert raised.value.file == str(tmp_path / "none.txt")
