@@ -11,8 +11,6 @@ from equipoise.explain.scoring import scoring
 from equipoise.models.images import Images, as_rgb
 from equipoise.models.protocols import Model
 
-_AT_ONCE = 16
-
 
 def maps_and_falls(
     model: Model,
@@ -77,22 +75,17 @@ def _falls(
     model: Model, images: Sequence[Bytes], boxes: Floats, targets: Sequence[str], question: str
 ) -> Floats:
     scored, found = scoring(model, targets, question=question), np.full(boxes.shape[:2], np.nan)
-    step = 1 if scored.alone else _AT_ONCE
-
-    def opinions(rows: Sequence[int], some: Sequence[Bytes]) -> Floats:
-        parts = [np.empty(0)]
-        with scored.inside.torch.no_grad():
-            for at in range(0, len(rows), step):
-                asked = [targets[row] for row in rows[at : at + step]]
-                score = scored.score(scored.inputs(some[at : at + step]), asked)
-                parts.append(score.double().cpu().numpy())
-        return np.concatenate(parts)
-
-    whole = opinions(range(len(images)), images)
-    for region in range(boxes.shape[1]):
-        rows = np.flatnonzero(~np.isnan(boxes[:, region]).any(axis=1)).tolist()
-        hidden = [_hidden(images[row], boxes[row, region]) for row in rows]
-        found[rows, region] = whole[rows] - opinions(rows, hidden)
+    torch = scored.inside.torch
+    for row, (image, target) in enumerate(zip(images, targets, strict=True)):
+        known = np.flatnonzero(~np.isnan(boxes[row]).any(axis=1))
+        some = [image, *(_hidden(image, box) for box in boxes[row, known])]
+        step = 1 if scored.alone else len(some)
+        with torch.no_grad():
+            whole, *hidden = torch.cat([
+                scored.score(scored.inputs(some[at : at + step]), [target] * step)
+                for at in range(0, len(some), step)
+            ]).tolist()  # fmt: skip
+        found[row, known] = whole - np.array(hidden)
     return found
 
 

@@ -45,7 +45,7 @@ class Scoring:
     places : callable or None
         From the tensors of one image to its places, of a model that reads images and texts in one
         sequence.
-    one_by_one : bool
+    alone : bool
         Whether `score` takes one image at a time; so it is with `places`.
     """
 
@@ -54,12 +54,7 @@ class Scoring:
     inputs: Callable[[Images], Tensors]
     tower: str = ""
     places: Callable[[Tensors], Places] | None = None
-    one_by_one: bool = False
-
-    @property
-    def alone(self) -> bool:
-        """Whether images are followed one by one."""
-        return self.one_by_one or self.places is not None
+    alone: bool = False
 
     @property
     def layer(self) -> str | None:
@@ -110,7 +105,8 @@ def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scor
     tower = next((name for name in SEEING if name in layers), "")
     patches = partial(_patches, inside.module) if "vilt" in layers else None
     if isinstance(model, MatchingModel):
-        return Scoring(inside, _match(model), inside.inputs, tower, patches)
+        alone = patches is not None
+        return Scoring(inside, _match(model), inside.inputs, tower, patches, alone)
     if isinstance(model, HfAnswerer):
         score = _likelihood(model, inside, question.strip(), targets)
         if model.family.name in BLIP:
