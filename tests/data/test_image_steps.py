@@ -8,6 +8,7 @@ from equipoise.data import (
     ClassMapping,
     CropBoxes,
     IdsFrom,
+    RandomSplit,
     combine,
     hall_captions,
     leave_out_visual_genome,
@@ -52,6 +53,20 @@ def test_images_can_be_named_by_a_column(tmp_path):
         images.apply(IdsFrom("width"))
     with pytest.raises(InputError, match="expected a name for each"):
         images.apply(hall_captions(), IdsFrom("gender"))
+
+
+def test_a_random_split_depends_on_the_seed_alone(tmp_path):
+    rows = "\n".join(f"i{place:03}" for place in range(200))
+    (tmp_path / "a.csv").write_text(f"id\n{rows}\n")
+    images = read_plain(tmp_path / "a.csv", id="id")
+    first, same, other = (
+        images.apply(RandomSplit(0.25, seed)).table["split"].to_list() for seed in (1, 1, 2)
+    )
+    assert first == same != other
+    assert first.count("test") == 50
+    assert images.apply(RandomSplit(0.25)).steps[-1].counts == {"test": 50, "train": 150}
+    with pytest.raises(InputError, match="a column 'split' already"):
+        images.apply(RandomSplit(0.5), RandomSplit(0.5))
 
 
 def test_crops_of_persons(tmp_path):
