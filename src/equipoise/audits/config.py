@@ -28,9 +28,12 @@ from equipoise.audits.config_fields import (
     Group,
     Label,
     Labels,
+    Level,
+    Listed,
     Name,
     RunConfig,
     Section,
+    Seed,
     Share,
     Some,
     Table,
@@ -100,8 +103,8 @@ class ResamplingConfig(Section):
     method: Literal["bootstrap", "none"] = "bootstrap"
     replicates: Annotated[int, Field(ge=10, le=1_000_000)] = 1000
     permutations: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    seed: Seed = 0
+    level: Level = 0.95
 
 
 class GateConfig(Section):
@@ -176,9 +179,9 @@ class TestingConfig(Section):
         where the metric has none.
     """
 
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    alpha: Level = 0.05
     correction: Literal["benjamini-hochberg", "holm"] = "benjamini-hochberg"
-    thresholds: Mapping[str, NonNegativeFloat] = Field(default_factory=dict)
+    thresholds: Mapping[str, NonNegativeFloat] = {}
 
     @field_validator("thresholds", mode="before")
     @classmethod
@@ -210,7 +213,7 @@ class AuditConfig(Section):
     extraction: ExtractionConfig = ExtractionConfig()
     resampling: ResamplingConfig = ResamplingConfig()
     testing: TestingConfig = TestingConfig()
-    gate: Annotated[tuple[GateConfig, ...], Field(strict=False)] = ()
+    gate: Listed[GateConfig] = ()
     report: ReportConfig = ReportConfig()
 
     def model_key(self, name: str) -> str:

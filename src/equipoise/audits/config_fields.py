@@ -114,7 +114,9 @@ def _encoding(value: str) -> str:
 
 Item = TypeVar("Item")
 
-Distinct = Annotated[tuple[Item, ...], Field(strict=False), AfterValidator(distinct)]
+Listed = Annotated[tuple[Item, ...], Field(strict=False)]
+"""A list."""
+Distinct = Annotated[Listed[Item], AfterValidator(distinct)]
 """A list without repetition."""
 
 Some = Annotated[Distinct[Item], Field(min_length=1)]
@@ -178,6 +180,9 @@ FilePath = Annotated[Path, BeforeValidator(file_path), PlainSerializer(Path.as_p
 Encoding = Annotated[str, AfterValidator(_encoding)]
 Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Share = Annotated[float, Field(ge=0, le=1)]
+Level = Annotated[float, Field(gt=0, lt=1)]
+"""A share of neither nothing nor all."""
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
@@ -333,7 +338,7 @@ class ItemsConfig(CsvConfig):
 
     table: Table
     id: Name
-    where: Filters = Field(default_factory=dict)
+    where: Filters = {}
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return what to read, with paths relative to `base`."""
@@ -368,8 +373,8 @@ class ArrayConfig(CsvConfig):
     ids: Annotated[Any, PlainSerializer(as_text)] = None
     id: Name | None = None
     column: Name | None = None
-    columns: Mapping[str, Name] | Annotated[tuple[Name, ...], Field(strict=False)] | None = None
-    names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    columns: Mapping[str, Name] | Listed[Name] | None = None
+    names: Listed[Name] = ()
 
     def _check(self) -> None:
         self.source(Path())
@@ -697,4 +702,4 @@ class GeneratorSection(LoadConfig):
     negative_prompt: str | None = None
     height: int | None = None
     width: int | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0

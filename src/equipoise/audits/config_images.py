@@ -22,6 +22,7 @@ from equipoise.audits.config_fields import (
     Filters,
     Label,
     Labels,
+    Listed,
     Name,
     Names,
     OneOrMore,
@@ -111,7 +112,7 @@ _MAKES: Mapping[str, Callable[..., Rule | CollapseRows]] = {
 
 _PARAMETERS: Mapping[str, Any] = {
     "attribute": Name,
-    "bounds": Annotated[tuple[float, ...], Field(strict=False, min_length=1)],
+    "bounds": Annotated[Listed[float], Field(min_length=1)],
     "by": Literal["id", "file"],
     "column": Name,
     "file": FilePath | None,
@@ -119,7 +120,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "ids": Labels,
     "labels": OneOrMore[Label],
     "name": Name | None,
-    "names": Annotated[tuple[Label, ...], Field(strict=False, min_length=1)],
+    "names": Annotated[Listed[Label], Field(min_length=1)],
     "neutral": Labels,
     "neutral_means": Literal["nothing", "no group"],
     "parents_and_children": bool,
@@ -297,10 +298,7 @@ class PicturesConfig(CsvConfig):
     format: Annotated[str, AfterValidator(lambda name: find_format(name).name)] | None = None
     files: Files = None
     options: Mapping[Name, Any] | None = None
-    rules: Annotated[
-        tuple[Annotated[SerializeAsAny[RuleConfig], BeforeValidator(_rule)], ...],
-        Field(strict=False),
-    ] = ()
+    rules: Listed[Annotated[SerializeAsAny[RuleConfig], BeforeValidator(_rule)]] = ()
     crop: CropConfig | None = None
     where: Filters = Field(default_factory=dict)
 

@@ -11,6 +11,7 @@ from pydantic import Field, PositiveInt
 
 from equipoise.audits.config_fields import (
     FilePath,
+    Level,
     Name,
     Section,
     among,
@@ -88,12 +89,12 @@ class TrainingConfig(NetworksConfig):
         Least difference in accuracy that matters, and the level of the tests.
     """
 
-    families: Mapping[Name, Names] = Field(default_factory=dict)
+    families: Mapping[Name, Names] = {}
     noise: Literal["replaces", "added"] = "replaces"
     repeats: PositiveInt = 3
     replicates: Annotated[int, Field(ge=100)] = 1000
-    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.01
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    threshold: Level = 0.01
+    alpha: Level = 0.05
 
     def _check(self) -> None:
         super()._check()

@@ -14,6 +14,7 @@ from equipoise import __version__
 from equipoise.audits.config_fields import (
     FilePath,
     Filters,
+    Listed,
     Name,
     Names,
     Section,
@@ -115,7 +116,7 @@ class ArmConfig(Section):
     """
 
     where: Filters = Field(default_factory=dict)
-    keep: Annotated[tuple[CellConfig, ...], Field(strict=False)] = ()
+    keep: Listed[CellConfig] = ()
 
 
 class TrainConfig(NetworksConfig):

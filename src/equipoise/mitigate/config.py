@@ -9,6 +9,7 @@ from equipoise.audits.config import Mapped
 from equipoise.audits.config_fields import (
     FilePath,
     Guidance,
+    Level,
     LoadConfig,
     Name,
     Section,
@@ -148,7 +149,7 @@ class Config(LoadConfig):
     images: SetsConfig
     prompts: PromptsConfig = PromptsConfig()
     recipes: Annotated[dict[FolderName, AnyRecipe], Field(min_length=1)]
-    withheld: Annotated[float, Field(gt=0, lt=1)] | Names = 0.2
+    withheld: Level | Names = 0.2
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.2
     zero_shot: dict[Name, LabelsConfig] = Field(default_factory=dict)
     retrieval: dict[Name, PairsConfig] = Field(default_factory=dict)

@@ -15,6 +15,8 @@ MAX_ROWS = 200
 SCROLLED = 25  # a table with more rows scrolls within the page
 
 Rows = Sequence[Mapping[str, Any]]
+Pairs = tuple[tuple[str, str], ...]
+"""Names, each with what is known under it."""
 Value = str | Callable[[Any], Any]  # of a row in a column
 
 
@@ -229,7 +231,7 @@ class Heading:
 class Facts:
     """Pairs of a name and what is known under it."""
 
-    pairs: tuple[tuple[str, str], ...]
+    pairs: Pairs
 
 
 @dataclass(frozen=True)

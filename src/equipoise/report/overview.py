@@ -13,6 +13,7 @@ from equipoise.report.blocks import (
     Facts,
     Fold,
     Heading,
+    Pairs,
     Section,
     Table,
     Words,
@@ -171,7 +172,7 @@ def _how_sure(finding: Finding) -> str:
     return figures(finding) if compares else certainty(finding)
 
 
-def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
+def _facts(finding: Finding) -> Pairs:
     items = (f"{item.reason}: {count(item.count)}" for item in finding.excluded)
     pair = pair_of(finding)
     values = zip((pair.first, pair.second), pair.values, strict=True) if pair else ()

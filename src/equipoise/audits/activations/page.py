@@ -1,11 +1,11 @@
 """The page of an audit of activations."""
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, TableSection
+from equipoise.report.blocks import Page, Pairs, TableSection
 from equipoise.report.text import count
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return how many images there are, and how maps were made."""
     data = result.manifest.resolved.get("data", {})
     n = max((finding.n for finding in result.findings), default=0)

@@ -140,7 +140,7 @@ class Config(AuditConfig):
     audit: Literal["answers"]
     data: DataConfig
     models: Models[ModelConfig]
-    figures: Mapping[Name, FigureConfig] = Field(default_factory=dict)
+    figures: Mapping[Name, FigureConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 
     def _check(self) -> None:

@@ -8,6 +8,7 @@ from equipoise.report.blocks import (
     Chart,
     Fold,
     Page,
+    Pairs,
     Row,
     Section,
     Table,
@@ -25,7 +26,7 @@ from equipoise.report.text import count, listed, number
 MOST_ANSWERS, MOST_PANELS, MOST_GROUPS = 20, 12, len(COLORS)
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return how many images and answers there are."""
     counts = result.manifest.counts
     answered = [

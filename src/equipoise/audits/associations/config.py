@@ -11,6 +11,7 @@ from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
     Label,
+    Listed,
     Models,
     Name,
     OneOrMore,
@@ -84,8 +85,8 @@ class ModelConfig(RunConfig):
     """
 
     of_files = ("embeddings", "pairs")
-    embeddings: Mapping[Name, ArrayConfig] = Field(default_factory=dict)
-    pairs: Annotated[tuple[PairsConfig, ...], Field(strict=False)] = ()
+    embeddings: Mapping[Name, ArrayConfig] = {}
+    pairs: Listed[PairsConfig] = ()
 
     def _check(self) -> None:
         super()._check()
@@ -118,7 +119,7 @@ class Config(AuditConfig):
         Mapping[Name, Annotated[Mapping[Name, Selection], Field(min_length=1)]],
         Field(min_length=1),
     ]
-    measure: Annotated[tuple[MeasureConfig, ...], Field(strict=False, min_length=1)]
+    measure: Annotated[Listed[MeasureConfig], Field(min_length=1)]
 
     def _check(self) -> None:
         super()._check()

@@ -16,6 +16,7 @@ from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
     Page,
+    Pairs,
     Row,
     Section,
     Table,
@@ -40,7 +41,7 @@ _HOW = (
 )
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return the items."""
     resolved, counts = result.manifest.resolved, result.manifest.counts
     tables = [

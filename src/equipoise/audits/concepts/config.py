@@ -15,6 +15,7 @@ from equipoise.audits.config_fields import (
     Filters,
     Group,
     Labels,
+    Level,
     Models,
     Name,
     OneOrMore,
@@ -95,7 +96,7 @@ class MatrixConfig(CsvConfig):
     ids: Name | None = None
     names: Labels = ()
     map: Map = Field(default_factory=dict)
-    maps: Mapping[Name, Map] = Field(default_factory=dict)
+    maps: Mapping[Name, Map] = {}
 
     @property
     def mapped(self) -> Strings:
@@ -144,7 +145,7 @@ class ModelConfig(RunConfig, MatrixConfig):
     """
 
     templates: Templates = "plain"
-    words: Mapping[Text, Columns] = Field(default_factory=dict)
+    words: Mapping[Text, Columns] = {}
     all_classes: bool = False
     of_run = ("templates", "words")
     of_files = ("file",)
@@ -165,7 +166,7 @@ class LabelsConfig(MatrixConfig):
 
     concept: Name | None = None
     map: LabelMap = Field(default_factory=dict)
-    maps: Mapping[Name, LabelMap] = Field(default_factory=dict)
+    maps: Mapping[Name, LabelMap] = {}
 
 
 class DataConfig(Section):
@@ -231,11 +232,11 @@ class ChoicesConfig(Section):
     prevalence: Literal["weighted", "hall", "observed"] = "weighted"
     ratio: PositiveFloat = 5.0
     min_positives: PositiveInt = 50
-    validation: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    validation: Level = 0.2
     incomplete: Literal["group", "concept"] = "group"
     unlabelled: Literal["keep", "leave out"] = "keep"
-    terms: Mapping[Name, Terms] = Field(default_factory=dict)
-    columns: Mapping[Name, Name] = Field(default_factory=dict)
+    terms: Mapping[Name, Terms] = {}
+    columns: Mapping[Name, Name] = {}
     where: Filters = Field(default_factory=dict)
     map: Name | None = None
 
@@ -306,7 +307,7 @@ class Config(AuditConfig):
     metrics: Some[Metric] = ("average_precision", "auroc")
     hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
-    versions: Mapping[Text, Changes] = Field(default_factory=dict)
+    versions: Mapping[Text, Changes] = {}
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()
 
     @property

@@ -8,6 +8,7 @@ from equipoise.metrics.spec import AGAINST_REST, spec_of
 from equipoise.report.blocks import (
     Chart,
     Page,
+    Pairs,
     Row,
     Section,
     Table,
@@ -31,7 +32,7 @@ _METRICS = (
 )  # fmt: skip
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return images, concepts, metrics, prevalence and versions."""
     config = result.manifest.resolved
     images = result.manifest.counts.get("images", {})

@@ -15,7 +15,7 @@ from equipoise.audits.engines.rankings.page import (
     queries,
 )
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, Row, Section, image_count, panels, scope
+from equipoise.report.blocks import Page, Pairs, Row, Section, image_count, panels, scope
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import interval, listed, number, title
 
@@ -23,7 +23,7 @@ MEASURES = ("max_skew", "ndkl")
 """Measures with both chance levels."""
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return which images are ranked for which prompts, and the null hypotheses."""
     data = result.manifest.resolved.get("data", {})
     sets, subject = data.get("sets", "set"), data.get("subject", "subject")

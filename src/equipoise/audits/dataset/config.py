@@ -163,7 +163,7 @@ class Config(AuditConfig):
     audit: Literal["dataset"]
     data: DataConfig
     reference: ReferenceConfig | None = None
-    models: Mapping[Text, ModelConfig] = Field(default_factory=dict)
+    models: Mapping[Text, ModelConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 
     @property

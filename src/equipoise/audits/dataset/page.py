@@ -6,6 +6,7 @@ from equipoise.core import AuditResult, Verdict
 from equipoise.report.blocks import (
     Chart,
     Page,
+    Pairs,
     Rows,
     Section,
     Summary,
@@ -22,7 +23,7 @@ from equipoise.report.text import count
 MOST_GROUPS, FIRST_GROUPS = 30, 12
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return how many images there are."""
     images = result.manifest.counts.get("images", {}).get("rows", 0)
     return (("Images", count(int(images))),)

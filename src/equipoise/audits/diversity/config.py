@@ -70,7 +70,7 @@ class ReferenceConfig(Section):
     """
 
     images: PicturesConfig
-    models: Mapping[Name, ArrayConfig] = Field(default_factory=dict)
+    models: Mapping[Name, ArrayConfig] = {}
 
 
 class ModelConfig(RunConfig, ArrayConfig):
@@ -110,7 +110,7 @@ class Config(AuditConfig):
     audit: Literal["diversity"]
     data: DataConfig
     models: Models[ModelConfig]
-    references: Mapping[Name, ReferenceConfig] = Field(default_factory=dict)
+    references: Mapping[Name, ReferenceConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 
     def _check(self) -> None:

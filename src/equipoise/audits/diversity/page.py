@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from equipoise.audits.diversity.config import reference_name
 from equipoise.core import AuditResult
 from equipoise.report import plots
-from equipoise.report.blocks import Chart, Page, Row, Section, Table, panels, rows
+from equipoise.report.blocks import Chart, Page, Pairs, Row, Section, Table, panels, rows
 from equipoise.report.plots import Axis, Palette, intervals
 from equipoise.report.text import count, plural
 
@@ -13,7 +13,7 @@ _REFERENCE = reference_name("")
 _KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "square")}
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return how many images and sets there are, and what a distance is."""
     sizes = [row["n"] for row in rows(result, "group_sizes")]
     return (

@@ -19,6 +19,7 @@ from equipoise.audits.config_fields import (
     ItemsConfig,
     Label,
     Labels,
+    Listed,
     Name,
     Names,
     RunConfig,
@@ -72,11 +73,9 @@ class CaptionsConfig(Section):
 
     source: Literal["howard_2024"] | None = None
     subjects: Annotated[Words | None, BeforeValidator(_listed)] = None
-    attributes: Mapping[Name, Words] = Field(default_factory=dict)
+    attributes: Mapping[Name, Words] = {}
     prefixes: Words = ("A photo of a",)
-    combinations: Annotated[
-        tuple[Annotated[tuple[Name, ...], Field(strict=False)], ...], Field(strict=False)
-    ] | None = None  # fmt: skip
+    combinations: Listed[Listed[Name]] | None = None
     template: Annotated[str, Field(min_length=1)] = ATTRIBUTES_FIRST
 
     def _check(self) -> None:

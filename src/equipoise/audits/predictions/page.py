@@ -9,6 +9,7 @@ from equipoise.core import AuditResult, Verdict
 from equipoise.report.blocks import (
     Chart,
     Page,
+    Pairs,
     Row,
     Section,
     Table,
@@ -30,7 +31,7 @@ MOST_CLASSES, MOST_PANELS = 30, 24
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return what was measured on which images."""
     data = result.manifest.resolved.get("data", {})
     return (image_count(result), ("Target", str(data.get("target", ""))))

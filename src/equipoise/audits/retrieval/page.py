@@ -10,10 +10,10 @@ from equipoise.audits.engines.rankings.page import (
     queries,
 )
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Page, image_count
+from equipoise.report.blocks import Page, Pairs, image_count
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return which images are ranked, and the null hypothesis."""
     data = result.manifest.resolved.get("data", {})
     subject, sets = data.get("subject"), data.get("sets")

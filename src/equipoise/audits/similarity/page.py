@@ -7,6 +7,7 @@ from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
     Page,
+    Pairs,
     Row,
     Section,
     Table,
@@ -25,7 +26,7 @@ from equipoise.report.text import interval, number
 MOST_CONCEPTS, MOST_GROUPS = 30, 16
 
 
-def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+def facts(result: AuditResult) -> Pairs:
     """Return which images are compared, and what is resampled together."""
     data = result.manifest.resolved.get("data", {})
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BeforeValidator, Field
 
-from equipoise.audits.config_fields import Name, Section, Text, among
+from equipoise.audits.config_fields import Listed, Name, Section, Text, among
 from equipoise.audits.studies import STUDIES
 from equipoise.core import AuditResult, Finding
 from equipoise.report import blocks
@@ -32,7 +32,6 @@ def _subjects(value: object) -> object:
 
 
 Places = Annotated[Mapping[Text, Where], Field(min_length=1), BeforeValidator(_subjects)]
-Listed = Annotated[tuple[Text, ...], Field(strict=False)]
 
 
 class WordsConfig(Section):
@@ -50,7 +49,7 @@ class WordsConfig(Section):
     """
 
     lexicon: Name | None = None
-    lists: Mapping[Text, Listed] | Listed = ()
+    lists: Mapping[Text, Listed[Text]] | Listed[Text] = ()
     map: Name | None = None
 
     @property
@@ -99,9 +98,7 @@ class SourceTable(Section):
     format: Name | None = None
     rows: Places
     columns: Places
-    printed: Annotated[
-        tuple[Annotated[tuple[float | None, ...], Field(strict=False)], ...], Field(strict=False)
-    ] = ()
+    printed: Listed[Listed[float | None]] = ()
     note: str = ""
 
     def _check(self) -> None:
@@ -142,11 +139,11 @@ class Study(Section):
     folder: Name = "data"
     size: Name
     time: Name
-    reproduces: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
+    reproduces: Annotated[Listed[Name], Field(min_length=1)]
     configs: Annotated[Mapping[Name, Name], Field(min_length=1)]
-    words: Mapping[Name, WordsConfig] = Field(default_factory=dict)
-    files: Mapping[Name, Name] = Field(default_factory=dict)
-    tables: Annotated[tuple[SourceTable, ...], Field(strict=False)] = ()
+    words: Mapping[Name, WordsConfig] = {}
+    files: Mapping[Name, Name] = {}
+    tables: Listed[SourceTable] = ()
 
 
 def read_study(name: str) -> Study:

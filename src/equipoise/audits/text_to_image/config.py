@@ -21,6 +21,7 @@ from equipoise.audits.config_fields import (
     ItemsConfig,
     Label,
     Labels,
+    Listed,
     Models,
     Name,
     OneOrMore,
@@ -242,9 +243,9 @@ class ModelConfig(RunConfig):
 
     of_files = ("images", "texts", "labelled")
     needed = ("images", "texts")
-    images: Mapping[Label, ArrayConfig] = Field(default_factory=dict)
+    images: Mapping[Label, ArrayConfig] = {}
     texts: ArrayConfig | None = None
-    labelled: Mapping[Label, ArrayConfig] = Field(default_factory=dict)
+    labelled: Mapping[Label, ArrayConfig] = {}
     scale: Annotated[float, Field(gt=0, strict=False)] | None = None
 
 
@@ -266,9 +267,7 @@ class AssociationsConfig(Section):
     """
 
     neutral: Labels = ()
-    pairs: Annotated[
-        tuple[Annotated[tuple[Label, Label], Field(strict=False)], ...], Field(strict=False)
-    ] = ()
+    pairs: Listed[Annotated[tuple[Label, Label], Field(strict=False)]] = ()
     encoders: Labels = ()
     clusters: Literal["seed", "prompt"] = "seed"
 
@@ -379,7 +378,7 @@ class SharesConfig(Section):
     question: Name | None = None
     templates: Templates = AS_IT_IS
     least: Share = 0.0
-    said: Mapping[Label, SaidConfig] = Field(default_factory=dict)
+    said: Mapping[Label, SaidConfig] = {}
     no_person: Labels = ()
     unknown: Labels = ("unknown",)
     refused: Labels = ()
@@ -436,9 +435,9 @@ class Config(AuditConfig):
     audit: Literal["text_to_image"]
     prompts: PromptsConfig
     generators: Models[GeneratorConfig]
-    models: Mapping[Text, ModelConfig] = Field(default_factory=dict)
+    models: Mapping[Text, ModelConfig] = {}
     associations: AssociationsConfig | None = AssociationsConfig()
-    shares: Annotated[tuple[SharesConfig, ...], Field(strict=False)] = ()
+    shares: Listed[SharesConfig] = ()
 
     def _check(self) -> None:
         super()._check()

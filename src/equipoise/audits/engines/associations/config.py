@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, PositiveInt
 
 from equipoise.audits.config_fields import (
     Label,
     Labels,
+    Listed,
     Name,
     OutsideConfig,
     Section,
@@ -135,7 +136,7 @@ class MeasureConfig(Section):
     positive: Name | None = None
     negative: Name | None = None
     labels: Names = ()
-    modalities: Annotated[tuple[Modality, ...], Field(strict=False)] = ()
+    modalities: Listed[Modality] = ()
     resample_texts: bool = False
     alternative: Literal["greater", "less", "two-sided"] = "two-sided"
     first: Label | None = None

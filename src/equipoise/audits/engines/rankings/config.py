@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainSerializer, PlainValidator, PositiveInt
+from pydantic import PlainSerializer, PlainValidator, PositiveInt
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -12,6 +12,7 @@ from equipoise.audits.config_fields import (
     CsvConfig,
     Group,
     Label,
+    Listed,
     Models,
     Name,
     OneOrMore,
@@ -258,7 +259,7 @@ class QueryAudit(AuditConfig):
     data: DataConfig
     queries: QueriesConfig | None = None
     models: Models[ModelConfig]
-    hypotheses: Annotated[tuple[HypothesisConfig, ...], Field(strict=False)] = ()
+    hypotheses: Listed[HypothesisConfig] = ()
 
     @property
     def makes_queries(self) -> bool:
