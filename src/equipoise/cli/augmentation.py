@@ -35,7 +35,6 @@ from equipoise.mitigate.augmentation.faces import (
     Faces,
     Image,
     Regions,
-    cover_region,
     regions_of_columns,
 )
 from equipoise.mitigate.config import ImagesConfig as SetConfig
@@ -278,13 +277,11 @@ def _write_images(test: Faces, config: AugmentConfig, folder: Path) -> None:
     for name in ("whole", "covered"):
         (folder / name).mkdir()
     for place, image in enumerate(map(np.asarray, test.images)):
-        box = test.regions.box(place)
-        covered = image if box is None else cover_region(image, box)
-        for name, pixels in (("whole", image), ("covered", covered)):
+        for name, pixels in (("whole", image), ("covered", test.covered(place))):
             file = f"{name}/{place:06d}.png"
             found[name].append(file)
             Pillow.fromarray(pixels).save(folder / file)
-        for side, end in zip(SIDES, box or (None,) * len(SIDES), strict=True):
+        for side, end in zip(SIDES, test.regions.box(place) or (None,) * len(SIDES), strict=True):
             found[side].append(end)
     known = pl.DataFrame({
         "image_id": test.ids, config.label: test.labels, config.group: test.groups, **found

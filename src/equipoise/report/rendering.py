@@ -4,10 +4,10 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equipoise.core import AuditResult
 from equipoise.report import appendix
@@ -26,7 +26,10 @@ from equipoise.report.by_group import FILE, as_csv, group_file, group_table
 from equipoise.report.overview import all_findings, cards, models
 from equipoise.report.plots import CONFIG
 from equipoise.report.result import first_screen, page_title, shared_page
-from equipoise.report.text import unbroken, visible
+from equipoise.report.text import interval, number, unbroken, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 DIGITS = 5
 MOST_DOWNLOADED = 400_000
@@ -63,43 +66,38 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     >>> report.render(result)[:15]
     '<!doctype html>'
     """
-    from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
-    def shown(value: Any) -> Any:
-        plain = isinstance(value, str) and not hasattr(value, "__html__")
-        return unbroken(visible(value)) if plain else value
-
-    environment = Environment(
-        loader=PackageLoader("equipoise.report", "assets"),
-        autoescape=True,
-        finalize=shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     page = page or shared_page(result)
     summary = first_screen(result, page)
     front, back = _sections(result, page, summary.chart)
-    style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
+    style, library, program = (
+        asset("equipoise.report", name)
+        for name in ("report.css", "vega-bundle.min.js", "report.js")
+    )
     blocks = [block for section in (*front, *back) for block in section.blocks]
     charts = [*([summary.chart] if summary.chart else []), *_charts(blocks)]
     places = {id(chart): place for place, chart in enumerate(charts)}
     downloads = _downloads(result, page)
-    return environment.get_template("report.html.j2").render(
-        title=page_title(result, page),
-        summary=summary,
-        front=front,
-        back=back,
-        notice=result.manifest.versions.get("equipoise", ""),
-        downloads=downloads,
-        pictured=any(section.id == "gallery" for section in back),
-        chart_id=lambda chart: places[id(chart)],
-        # The package's own files and JSON with its markup escaped; no text of the user's is here.
-        style=Markup(style),  # noqa: S704
-        library=Markup(library),  # noqa: S704
-        program=Markup(program),  # noqa: S704
-        data=Markup(script_json(_chart_data(charts, downloads))),  # noqa: S704
-        policy=content_policy(style, library, program),
+    return (
+        templates("equipoise.report", _shown)
+        .get_template("report.html.j2")
+        .render(
+            title=page_title(result, page),
+            summary=summary,
+            front=front,
+            back=back,
+            notice=result.manifest.versions.get("equipoise", ""),
+            downloads=downloads,
+            pictured=any(section.id == "gallery" for section in back),
+            chart_id=lambda chart: places[id(chart)],
+            # The package's own files and JSON with its markup escaped; no text of the user's is here.
+            style=Markup(style),  # noqa: S704
+            library=Markup(library),  # noqa: S704
+            program=Markup(program),  # noqa: S704
+            data=Markup(script_json(_chart_data(charts, downloads))),  # noqa: S704
+            policy=content_policy(style, library, program),
+        )
     )
 
 
@@ -205,5 +203,27 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    return files("equipoise.report").joinpath("assets", name).read_text(encoding="utf-8").strip()
+def asset(package: str, name: str) -> str:
+    """Return the text of a file that pages of a package carry with them."""
+    return files(package).joinpath("assets", name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def templates(package: str, shown: Callable[[str], str]) -> "Environment":
+    """Return the templates of a package, which show texts as a function makes them, escaped."""
+    from jinja2 import Environment, PackageLoader
+
+    def finalize(value: Any) -> Any:
+        plain = isinstance(value, str) and not hasattr(value, "__html__")
+        return shown(value) if plain else value
+
+    loader = PackageLoader(package, "assets")
+    made = Environment(
+        loader=loader, autoescape=True, finalize=finalize, trim_blocks=True, lstrip_blocks=True
+    )
+    made.globals |= {"number": number, "interval": interval}
+    return made
+
+
+def _shown(text: str) -> str:
+    return unbroken(visible(text))

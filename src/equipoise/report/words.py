@@ -216,18 +216,11 @@ def _value_sentence(finding: Finding) -> str:
 
 def _shown(finding: Finding, spec: MetricSpec) -> str:
     """Return a value in its unit, with its band."""
-    value, unit = finding.value, spec.unit
-    if unit == "share" and _is_gap(finding):
-        unit = "points"
-    if unit == "share":
-        return percent(value)
-    if unit == "points":
-        return f"{number(100 * value, 1)} points"
-    if unit == "log ratio":
-        return f"{number(math.exp(value), 2) if value < _LARGEST_LOG else '∞'} times"
-    if unit == "degrees":
-        return f"{number(math.degrees(value), 1)}°"
-    return f"{number(value)}, {band_of(value)}" if spec.bands else number(value)
+    if spec.unit == "share" and not _is_gap(finding):
+        return percent(finding.value)
+    scaled, unit = _scale(finding)
+    text = f"{scaled(finding.value)}{unit}"
+    return f"{text}, {band_of(finding.value)}" if spec.bands else text
 
 
 def figures(finding: Finding) -> str:
@@ -274,7 +267,7 @@ def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
         share = unit == "share" and not _is_gap(finding)
         return (lambda value: number(100 * value, 1)), " %" if share else " points"
     if unit == "log ratio":
-        return (lambda value: number(math.exp(min(value, _LARGEST_LOG)), 2)), " times"
+        return (lambda log: number(math.inf if log >= _LARGEST_LOG else math.exp(log), 2)), " times"
     if unit == "degrees":
         return (lambda value: number(math.degrees(value), 1)), "°"
     return number, ""

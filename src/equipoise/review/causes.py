@@ -21,7 +21,6 @@ from equipoise.core import (
     Floats,
     Integers,
     Progress,
-    RunError,
     record,
 )
 from equipoise.core.files import read_table as read_parquet
@@ -47,7 +46,7 @@ from equipoise.report.text import number
 from equipoise.review.coding import code_table, subject_of
 from equipoise.review.disparities import Disparity
 from equipoise.review.examples import VALUES
-from equipoise.review.labels import consensus, read_labels
+from equipoise.review.labels import consensus, read_kept, read_labels
 from equipoise.review.probing import MEDIUM, Probe, Read, lost_without_objects
 from equipoise.review.questions import UNSURE, stored_name
 from equipoise.review.results import Row
@@ -61,6 +60,7 @@ from equipoise.stats.threads import each
 FILE, DEFINITIONS = "causes.parquet", "definitions.parquet"
 WRONG = "wrong label"
 _KEYS = ("model", "metric", "subject", "groups", "group")
+_AGAIN = "run `equipoise causes` again"
 CLUSTER, NEIGHBOURS, HIDDEN = "cluster", "neighbours with other labels", "object hidden"
 DISAGREE = "annotators who disagree"
 _RIGHT = "right"
@@ -505,7 +505,8 @@ def write_ranking(run: Path, ranking: Ranking) -> None:
 
 def read_definitions(run: Path, subject: str) -> pl.DataFrame:
     """Return the meanings of a class or concept that `--wordnet` gave; none without."""
-    return _kept(run, DEFINITIONS, SENSES).filter(subject=subject)
+    path = run / LABELS / DEFINITIONS
+    return read_kept(path, SENSES, _AGAIN).filter(subject=subject)
 
 
 def read_rankings(run: Path) -> pl.DataFrame:
@@ -516,19 +517,7 @@ def read_rankings(run: Path) -> pl.DataFrame:
     RunError
         If the file is damaged.
     """
-    return _kept(run, FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())))
-
-
-def _kept(run: Path, file: str, schema: pl.Schema) -> pl.DataFrame:
-    path = run / LABELS / file
-    if not path.exists():
-        return pl.DataFrame(schema=schema)
-    try:
-        return pl.DataFrame(read_parquet(path))
-    except Exception as error:
-        raise RunError(
-            f"{path}: cannot be read: {error}. To do: run `equipoise causes` again"
-        ) from error
+    return read_kept(run / LABELS / FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())), _AGAIN)
 
 
 def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:

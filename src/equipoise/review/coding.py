@@ -72,7 +72,7 @@ def answered(image_id: str, question: str, answer: str, labeller: str) -> pl.Dat
     """Return one answer as a table of labels, given now."""
     now = datetime.now(UTC)
     row = dict(zip(SCHEMA, (image_id, question, answer, labeller, now), strict=True))
-    return pl.DataFrame([row], schema=pl.Schema(SCHEMA))
+    return pl.DataFrame([row], schema=SCHEMA)
 
 
 def code_table(labels: pl.DataFrame, subject: str) -> pl.DataFrame:

@@ -24,6 +24,7 @@ from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.report.words import ranked
+from equipoise.review.labels import by_id
 from equipoise.review.sampling import RunImages, load_images
 
 
@@ -100,9 +101,7 @@ class Disparity:
 
     def joined(self, ids: pl.Series, values: pl.Series) -> pl.Series:
         """Return the value of each image of the run, null where it has none."""
-        own = pl.DataFrame({"id": self.ids.tolist()}, {"id": pl.String})
-        table = pl.DataFrame({"id": ids, "value": values}).unique("id", keep="first")
-        return own.join(table, on="id", how="left", maintain_order="left")["value"]
+        return by_id(self.ids.tolist(), ids, values)
 
 
 def _same(images: RunImages, name: str, subject: str) -> Booleans:
@@ -132,7 +131,6 @@ _OUTCOMES: Mapping[str, str] = {
     **dict.fromkeys(("selection_rate", "demographic_parity"), "said"),
     "precision": "precise",
 }
-_WHOLE = ("accuracy", "accuracy_gap", "worst_group_accuracy")
 
 
 def _metric(finding: Finding) -> str:
@@ -174,7 +172,7 @@ def find_disparity(
         )
     fitting = [
         one
-        for one in ranked(one for one in result.findings if one.by_group)
+        for one in ranked(result.findings)
         if _explainable(one, str(kind))
         and all(
             wanted in ("", known)
@@ -202,7 +200,7 @@ def _explainable(finding: Finding, kind: str) -> bool:
     if kind == "concepts":
         return bool(finding.subject)
     metric = _metric(finding)
-    return metric in _OUTCOMES and (metric in _WHOLE or bool(finding.subject))
+    return metric in _OUTCOMES and (_OUTCOMES[metric] == "right" or bool(finding.subject))
 
 
 def _of_predictions(run: Path, finding: Finding) -> Disparity:

@@ -25,6 +25,7 @@ from equipoise.evidence.examples import (
 )
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
+from equipoise.review.labels import by_id
 
 ALL = "all images"
 """Outcome of every image, and the group of findings that compare none."""
@@ -265,10 +266,7 @@ class Examples:
     def _having(self, cause: str) -> pl.Series:
         """Return whether each image has the value of a cause."""
         table = pl.read_parquet(self.run / LABELS / VALUES)
-        own = table.select("image_id", has=_is(table, cause))
-        return self.image_ids.to_frame().join(
-            own, on="image_id", how="left", maintain_order="left"
-        )["has"]
+        return by_id(self.image_ids, table["image_id"], table.select(_is(table, cause)).to_series())
 
     def groups(self, finding: Finding) -> list[str]:
         """Return the names of the groups that a finding compares."""

@@ -18,13 +18,10 @@ from equipoise.evidence import LABELS, keep_labels
 FILE = "labels.parquet"
 SETTLED = "settled"
 """Labeller whose answer counts where others disagree."""
-SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "image_id": pl.String,
-    "question": pl.String,
-    "answer": pl.String,
-    "labeller": pl.String,
-    "at": pl.Datetime("ms", "UTC"),
-}
+SCHEMA = pl.Schema({
+    "image_id": pl.String(), "question": pl.String(), "answer": pl.String(),
+    "labeller": pl.String(), "at": pl.Datetime("ms", "UTC"),
+})  # fmt: skip
 _OWN = ["image_id", "question", "labeller"]
 _FIELDS = ("question", "answer", "labeller", "at")
 
@@ -42,15 +39,24 @@ def read_labels(run: Path) -> pl.DataFrame:
     RunError
         If the file is damaged.
     """
-    path = run / LABELS / FILE
+    return read_kept(run / LABELS / FILE, SCHEMA, "read the answers in again")
+
+
+def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
+    """Return a table that lies beside the labels of a run; without rows where there is none."""
     if not path.exists():
-        return pl.DataFrame(schema=dict(SCHEMA))
+        return pl.DataFrame(schema=schema)
     try:
-        return pl.DataFrame(read_table(path), schema_overrides=SCHEMA)
+        return pl.DataFrame(read_table(path), schema_overrides=schema)
     except Exception as error:
-        raise RunError(
-            f"{path}: cannot be read: {error}. To do: read the answers in again"
-        ) from error
+        raise RunError(f"{path}: cannot be read: {error}. To do: {fix}") from error
+
+
+def by_id(ids: Iterable[str], known: pl.Series, values: pl.Series) -> pl.Series:
+    """Return the value of each id; null where it has none, the first where it has several."""
+    own = pl.DataFrame({"id": ids}, {"id": pl.String})
+    table = pl.DataFrame({"id": known, "value": values}).unique("id", keep="first")
+    return own.join(table, on="id", how="left", maintain_order="left")["value"]
 
 
 def write_labels(run: Path, labels: pl.DataFrame) -> None:
@@ -60,7 +66,7 @@ def write_labels(run: Path, labels: pl.DataFrame) -> None:
 
 def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
     """Merge labels: of an image, question and labeller the latest answer stays."""
-    merged = pl.concat([one.select(*SCHEMA).cast(pl.Schema(SCHEMA)) for one in tables])
+    merged = pl.concat([one.select(*SCHEMA).cast(SCHEMA) for one in tables])
     ordered = merged.sort(*_OWN, "at", "answer", nulls_last=False)
     return ordered.unique(_OWN, keep="last", maintain_order=True)
 

@@ -2,10 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 
-from equipoise.report.rendering import content_policy, script_json
+from equipoise.report.rendering import asset, content_policy, script_json, templates
 from equipoise.report.text import visible
 from equipoise.review.questions import Question
 
@@ -38,7 +36,6 @@ def label_page(
         HTML with keyboard input, whose answers are saved as JSON or CSV. Its content security
         policy allows nothing from outside; texts are escaped.
     """
-    from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
     shown = [visible(one) for one in labels] or [""] * len(keys)
@@ -47,21 +44,17 @@ def label_page(
         "answers": question.answers,
         "images": [*zip(keys, pictures, shown, strict=True)],
     }
-    style, program = _asset("label.css"), _asset("label.js")
-    environment = Environment(
-        loader=PackageLoader("equipoise.review", "assets"), autoescape=True, trim_blocks=True
+    style, program = (asset("equipoise.review", name) for name in ("label.css", "label.js"))
+    return (
+        templates("equipoise.review", visible)
+        .get_template("label.html.j2")
+        .render(
+            question=question.text,
+            labeller=labeller,
+            # The package's own files and JSON with its markup escaped; no text of the user's is here.
+            style=Markup(style),  # noqa: S704
+            program=Markup(program),  # noqa: S704
+            data=Markup(script_json(json.dumps(data, ensure_ascii=False))),  # noqa: S704
+            policy=content_policy(style, program),
+        )
     )
-    return environment.get_template("label.html.j2").render(
-        question=visible(question.text),
-        labeller=labeller,
-        # The package's own files and JSON with its markup escaped; no text of the user's is here.
-        style=Markup(style),  # noqa: S704
-        program=Markup(program),  # noqa: S704
-        data=Markup(script_json(json.dumps(data, ensure_ascii=False))),  # noqa: S704
-        policy=content_policy(style, program),
-    )
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("equipoise.review").joinpath("assets", name).read_text(encoding="utf-8").strip()

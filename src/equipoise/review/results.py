@@ -15,7 +15,7 @@ from equipoise.counterfactuals.filters import learned_threshold
 from equipoise.data.tables import open_table, read_table
 from equipoise.metrics import krippendorff_alpha, labelled_share_gap
 from equipoise.report.text import plural
-from equipoise.review.labels import SETTLED, consensus, disagreements, read_labels
+from equipoise.review.labels import SETTLED, by_id, consensus, disagreements, read_labels
 from equipoise.review.questions import UNSURE, Question
 from equipoise.review.sampling import (
     RunImages,
@@ -196,8 +196,9 @@ def _estimates(
 
 def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[str | None] | None:
     """Return the class of each image by its label; None where answers name no class."""
-    given = dict(agreed.drop_nulls().iter_rows())
-    answers = [given.get(name) for name in images.ids.tolist()]
+    answers: list[str | None] = by_id(
+        images.ids.tolist(), agreed["image_id"], agreed["answer"]
+    ).to_list()
     if {*question.answers} - {UNSURE} <= {*images.classes}:
         return answers
     if question.names_label and len(images.classes) == 2:
@@ -214,10 +215,11 @@ def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
         return images.scores
     names = [name for name in open_table(path, role="scores").names if name != "image_id"]
     table = read_table(path, texts=["image_id"], numbers=names, role="scores")
-    ids = pl.DataFrame({"image_id": images.ids.tolist()}, {"image_id": pl.String})
-    given = pl.DataFrame([table.texts["image_id"], *table.numbers.values()])
-    joined = ids.join(given.unique("image_id"), on="image_id", how="left", maintain_order="left")
-    return {name: joined[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names}
+    ids, known = images.ids.tolist(), table.texts["image_id"]
+    return {
+        name: by_id(ids, known, own.cast(pl.Float64)).fill_null(np.nan).to_numpy()
+        for name, own in table.numbers.items()
+    }
 
 
 def _thresholds(

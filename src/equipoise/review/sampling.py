@@ -26,6 +26,7 @@ from equipoise.evidence import LABELS, keep_labels, read_predictions
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
 from equipoise.review.examples import TEXTS, Examples
+from equipoise.review.labels import by_id
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 _DRAWS = "samples.json"
@@ -125,9 +126,8 @@ class RunImages:
 
     def outcome(self, answers: pl.DataFrame, counted: str) -> Floats:
         """Return whether the consensus of each image is an answer; NaN without one."""
-        given = dict(answers.drop_nulls().iter_rows())
-        found = [given.get(name) for name in self.ids.tolist()]
-        return np.array([np.nan if one is None else float(one == counted) for one in found])
+        said = by_id(self.ids.tolist(), answers["image_id"], answers["answer"])
+        return (said == counted).cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 def load_images(

@@ -7,7 +7,7 @@ import socket
 from collections import OrderedDict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +18,8 @@ from urllib.parse import urlencode
 from equipoise.audits.gallery import Hidden, small_jpeg
 from equipoise.core import ConfigError, Fields, Finding, Integers, MissingExtraError, record
 from equipoise.evidence import ImageError, Pictures, decode, read_pictures
-from equipoise.report.text import interval, number, verdict_title, visible
+from equipoise.report.rendering import templates
+from equipoise.report.text import verdict_title, visible
 from equipoise.report.words import heading, ranked, sentence
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
@@ -26,7 +27,6 @@ from equipoise.review.examples import HIDE, ORDERS, Examples, Selection
 from equipoise.review.thumbnails import find_pictures, places_of
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -324,7 +324,7 @@ class ReviewPage:
         """Return the page of a template."""
         from starlette.responses import HTMLResponse
 
-        template = _templates().get_template(f"{name}.html.j2")
+        template = templates("equipoise.review", visible).get_template(f"{name}.html.j2")
         title = self.examples.run.resolve().name
         return HTMLResponse(template.render(title=title, **values))
 
@@ -350,22 +350,6 @@ def _forbidden() -> Response:
     from starlette.responses import PlainTextResponse
 
     return PlainTextResponse("There is no such page.", HTTPStatus.FORBIDDEN)
-
-
-@cache
-def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader
-
-    def shown(value: Any) -> Any:
-        plain = isinstance(value, str) and not hasattr(value, "__html__")
-        return visible(value) if plain else value
-
-    loader = PackageLoader("equipoise.review", "assets")
-    made = Environment(
-        loader=loader, autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True
-    )
-    made.globals |= {"number": number, "interval": interval}
-    return made
 
 
 def _asset(request: Request) -> Response:

@@ -11,16 +11,11 @@ from equipoise.cli.terminal import PATH, Steps, json_option, say, say_json, say_
 
 
 class Options(TypedDict):
-    """Options of the command by name; paths are None where not given."""
+    """Where causes come from; paths are None where not given."""
 
-    metric: str
-    subject: str
-    model: str
-    groups: str
-    group: str
     names: tuple[str, ...]
     table: Path | None
-    key: str
+    id: str
     embeddings: str
     ids: Path | None
     clusters: int
@@ -29,7 +24,6 @@ class Options(TypedDict):
     wordnet: Path | None
     medium: str
     mask: bool
-    norms: Path | None
     seed: int
 
 
@@ -64,7 +58,6 @@ class Options(TypedDict):
 @click.option("--table", type=PATH, metavar="FILE", help="Table of the columns, by image.")
 @click.option(
     "--id",
-    "key",
     default="image_id",
     show_default=True,
     metavar="COLUMN",
@@ -115,42 +108,45 @@ class Options(TypedDict):
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of intervals and clusters.")
 @json_option
-def causes_command(run: Path, as_json: bool, **options: Unpack[Options]) -> None:
+def causes_command(
+    run: Path,
+    metric: str,
+    subject: str,
+    model: str,
+    groups: str,
+    group: str,
+    norms: Path | None,
+    as_json: bool,
+    **sources: Unpack[Options],
+) -> None:
     """Rank what may explain a finding of RUN.
 
     For each cause: the disparity between a group and all others, less the disparity without the
     cause, with its interval and chance level. Human labels and codes of the images are causes, too.
     docs/review.md explains it.
-    """  # fmt: skip
+    """
     from equipoise.review import causes, disparities
 
     disparity = disparities.find_disparity(
-        run, metric=options["metric"], subject=options["subject"], model=options["model"],
-        groups=options["groups"], group=options["group"],
-    )  # fmt: skip
+        run, metric=metric, subject=subject, model=model, groups=groups, group=group
+    )
     with Steps() as progress:
-        sources = causes.Sources(
-            options["names"], options["table"], options["key"], options["embeddings"],
-            options["ids"], options["clusters"], options["folder"], options["annotations"],
-            options["wordnet"], options["medium"], options["mask"], options["seed"], progress,
-        )  # fmt: skip
-        found = causes.rank(disparity, causes.gather(run, disparity, sources), seed=options["seed"])
+        candidates = causes.gather(run, disparity, causes.Sources(**sources, progress=progress))
+        found = causes.rank(disparity, candidates, seed=sources["seed"])
     causes.write_ranking(run, found)
-    norms = None
-    if options["norms"] is not None:
-        norms = causes.concreteness(run, disparity.finding, options["norms"])
+    known = norms and causes.concreteness(run, disparity.finding, norms)
     if as_json:
         more = {
             name: {
                 "value": one.value, "low": one.interval().low, "high": one.interval().high,
                 "p_value": one.p_value, "reason": one.reason,
             }
-            for name, one in (("clusters", found.candidates.clusters), ("concreteness", norms))
+            for name, one in (("clusters", found.candidates.clusters), ("concreteness", known))
             if one is not None
         }  # fmt: skip
         say_json({**causes.as_json(found), **more})
         return
-    for line in causes.sentences(found, norms):
+    for line in causes.sentences(found, known):
         say(line)
     say()
     say_rows(causes.rows(found))

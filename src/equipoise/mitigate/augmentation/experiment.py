@@ -34,7 +34,6 @@ from equipoise.mitigate.augmentation.faces import (
     MixedFaces,
     NoisyFaces,
     PlainFaces,
-    cover_region,
 )
 from equipoise.mitigate.training import (
     Job,
@@ -154,15 +153,11 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     classes, groups = _check_sets(sets)
     if len({*networks}) < len(networks) or not networks or repeats < 1:
         raise InputError("expected different networks, at least one, and at least one repeat")
-    kinds = dict(networks) if isinstance(networks, Mapping) else {one: one for one in networks}
+    kinds = networks if isinstance(networks, Mapping) else {one: one for one in networks}
     size = np.asarray(test.images[0]).shape[0]
     check_networks([*kinds.values()], size)
     images = [np.asarray(image) for image in test.images]
-    boxes = map(test.regions.box, range(len(test)))
-    covered = [
-        image if box is None else cover_region(image, box)
-        for image, box in zip(images, boxes, strict=True)
-    ]
+    covered = [*map(test.covered, range(len(test)))]
     answers: dict[Pair, Integers] = {}
     associations: dict[Pair, dict[Pair, Estimate]] = {}
     todo = [(name, arm) for name in networks for arm in ARMS]

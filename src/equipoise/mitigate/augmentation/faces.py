@@ -234,6 +234,11 @@ class Faces:
         """Return the number of images."""
         return len(self.labels)
 
+    def covered(self, place: int) -> Image:
+        """Return an image whose face is one grey; an image without a face as it is."""
+        image, box = np.asarray(self.images[place]), self.regions.box(place)
+        return image if box is None else cover_region(image, box)
+
     @cached_property
     def partners(self) -> dict[str, Integers]:
         """For each group, the images of other groups that have a face."""
