@@ -23,7 +23,6 @@ from equipoise.core import (
 )
 from equipoise.evidence import Pictures
 from equipoise.evidence.examples import CAPTION, WRONG
-from equipoise.evidence.pictures import decode
 from equipoise.explain.faces import find_faces
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.counts.comparisons import OTHERS
@@ -159,8 +158,8 @@ def _of_group(
         own = frozenset[str]().union(*rest)
     else:
         own = frozenset(groups.get(group, ()))
-    places = {name: place for place, name in enumerate(pictures.ids.tolist()) if name in own}
-    examples = _examples_of(every, ids, finding, places.keys())
+    places = pictures.places
+    examples = _examples_of(every, ids, finding, own & places.keys())
     known = sorted(examples.captions)
     named = (finding.model, finding.metric, finding.subject, finding.groups, group)
     seed = config.resampling.seed
@@ -182,9 +181,8 @@ def _of_group(
 
 def _small(pictures: Pictures, place: int, blur: Literal["faces", "all"] | None) -> bytes | None:
     """Return a picture as a small JPEG; None where it can't be read."""
-    crop = None if pictures.crops is None else pictures.crops[place]
     try:
-        return small_jpeg(decode(pictures.read(place), crop=crop), SIDE, blur)
+        return small_jpeg(pictures.decoded(place), SIDE, blur)
     except (DataError, OSError):
         return None
 

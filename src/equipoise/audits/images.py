@@ -328,7 +328,7 @@ def _in_rows(
         names = [every[int(row)] for row in names]
     place = {name: row for row, name in enumerate(names)}
     chosen = whole.take([place[key] for key in keys])
-    return replace(chosen, ids=np.array([*ids, None], dtype=object)[:-1], crops=corners)
+    return replace(chosen, ids=np.array(ids, dtype=object), crops=corners)
 
 
 @contextmanager

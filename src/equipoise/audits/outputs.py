@@ -289,11 +289,10 @@ class Models:
         else:
             numbers = column.flatten().to_numpy(zero_copy_only=False)
             values = numbers.reshape(len(column), -1)
-        failures = (run.failures[key].to_pylist() for key in ("image_id", "stage"))
         return self.keep(
             name, content, on, run.table["image_id"], labels=labels, values=values, names=run.names,
             requested=pictures.ids, info=run.info, inputs=run.inputs,
-            failed=dict(zip(*failures, strict=True)), identical=run.identical,
+            failed=run.failed, identical=run.identical,
         )  # fmt: skip
 
     def progress_of(self, about: str) -> Progress | None:

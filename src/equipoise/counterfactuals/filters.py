@@ -723,11 +723,10 @@ def write_sets(
     rows = np.flatnonzero(filtered.kept[candidates.candidate])
     if (folder / ("data" if released else TABLE)).exists():
         return len(rows)
-    place = {name: index for index, name in enumerate(pictures.ids.tolist())}
     ids = candidates.columns["image_id"][rows]
 
     def image(row: int) -> bytes:
-        data = pictures.read(place[ids[row]])
+        data = pictures.read(pictures.places[ids[row]])
         return data if data.startswith(_PNG) else png(decode(data))
 
     with new_run(folder) as partial:

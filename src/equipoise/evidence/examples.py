@@ -214,5 +214,5 @@ def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:
     known = cut["left"].count()
     # An image without a file has no crop, either, and can't be read.
     crops = cut.fill_null(0).cast(pl.Int64).to_numpy() if known else None
-    ids = np.array([*own["image_id"], None], dtype=object)[:-1]
+    ids = own["image_id"].to_numpy()
     return Pictures(str(run), ids, _Kept(run, own.select(*_PLACE)), crops)

@@ -86,6 +86,12 @@ class Extraction:
     computed: int
     identical: tuple[tuple[str, ...], ...] = ()
 
+    @property
+    def failed(self) -> dict[str, str]:
+        """Stage at which each image failed, by its id."""
+        columns = (self.failures[name].to_pylist() for name in ("image_id", "stage"))
+        return dict(zip(*columns, strict=True))
+
     @cached_property
     def table(self) -> pa.Table:
         """One row per image without failure, in the order of ids.
@@ -421,7 +427,7 @@ def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
 
     Parts do not say it: they hold for the same pictures in another folder.
     """
-    place = {name: row for row, name in enumerate(pictures.ids.tolist())}
+    place = pictures.places
     found = []
     for failure in (failure for outcome in done for failure in outcome.failures):
         where = f" ({pictures.where(place[failure.image_id])})" if failure.stage == "read" else ""

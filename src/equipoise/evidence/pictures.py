@@ -174,6 +174,27 @@ class Pictures:
         """Return where one picture lies, for messages."""
         return self.source.where(place)
 
+    def crop(self, place: int) -> Integers | None:
+        """Return the corners of what is cut out of one picture; None where it is seen whole."""
+        return None if self.crops is None else self.crops[place]
+
+    def decoded(self, place: int) -> Bytes:
+        """Return the pixels of what a model sees of one picture.
+
+        Raises
+        ------
+        OSError
+            When the bytes cannot be had.
+        ImageError
+            When they are no picture.
+        """
+        return decode(self.read(place), crop=self.crop(place))
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Place of each image by its id."""
+        return {name: place for place, name in enumerate(self.ids.tolist())}
+
     def take(self, places: Sequence[int]) -> Pictures:
         """Return some of the images, in the order given."""
         return Pictures(

@@ -524,9 +524,8 @@ class Worker:
         data, content, reason = _read(pictures, place)
         if data is None:
             return _Seen(name, content, Failure(name, "read", reason))
-        crop = None if pictures.crops is None else pictures.crops[place]
         try:
-            return _Seen(name, content, pixels(data, self.decoding, crop))
+            return _Seen(name, content, pixels(data, self.decoding, pictures.crop(place)))
         except ImageError as error:
             return _Seen(name, content, Failure(name, "decode", error.reason))
 

@@ -98,7 +98,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         pictures, (label,) = read_images(labels, (labels.label,), base, name, inputs)
         if labels.names is not None:
             called = [labels.names.get(one, one) for one in label.tolist()]
-            label = np.array([*called, None], dtype=object)[:-1]
+            label = np.array(called, dtype=object)
         made = prompts(sorted({*label.tolist()}), labels.templates)
         by_class: dict[str, list[str]] = {}
         for text, place in zip(made.texts, made.owner, strict=True):
@@ -195,9 +195,8 @@ class TableImages:
         return len(self.pictures)
 
     def __getitem__(self, place: int) -> Any:
-        crop = None if self.pictures.crops is None else self.pictures.crops[place]
         try:
-            return decode(self._read(place), crop=crop)
+            return decode(self._read(place), crop=self.pictures.crop(place))
         except ImageError as error:
             raise self._refused(place, f"cannot be decoded: {error.reason}") from error
 
@@ -209,8 +208,8 @@ class TableImages:
         DataError
             When it cannot be read.
         """
-        crops = self.pictures.crops
-        return self._read(place) + (b"" if crops is None else crops[place].tobytes())
+        crop = self.pictures.crop(place)
+        return self._read(place) + (b"" if crop is None else crop.tobytes())
 
     def _read(self, place: int) -> bytes:
         try:

@@ -79,25 +79,22 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     charts = [*([summary.chart] if summary.chart else []), *_charts(blocks)]
     places = {id(chart): place for place, chart in enumerate(charts)}
     downloads = _downloads(result, page)
-    return (
-        templates("equipoise.report", _shown)
-        .get_template("report.html.j2")
-        .render(
-            title=page_title(result, page),
-            summary=summary,
-            front=front,
-            back=back,
-            notice=result.manifest.versions.get("equipoise", ""),
-            downloads=downloads,
-            pictured=any(section.id == "gallery" for section in back),
-            chart_id=lambda chart: places[id(chart)],
-            # The package's own files and JSON with its markup escaped; no text of the user's is here.
-            style=Markup(style),  # noqa: S704
-            library=Markup(library),  # noqa: S704
-            program=Markup(program),  # noqa: S704
-            data=Markup(script_json(_chart_data(charts, downloads))),  # noqa: S704
-            policy=content_policy(style, library, program),
-        )
+    template = templates("equipoise.report", _shown).get_template("report.html.j2")
+    return template.render(
+        title=page_title(result, page),
+        summary=summary,
+        front=front,
+        back=back,
+        notice=result.manifest.versions.get("equipoise", ""),
+        downloads=downloads,
+        pictured=any(section.id == "gallery" for section in back),
+        chart_id=lambda chart: places[id(chart)],
+        # The package's own files and JSON with its markup escaped; no text of the user's is here.
+        style=Markup(style),  # noqa: S704
+        library=Markup(library),  # noqa: S704
+        program=Markup(program),  # noqa: S704
+        data=Markup(script_json(_chart_data(charts, downloads))),  # noqa: S704
+        policy=content_policy(style, library, program),
     )
 
 

@@ -35,7 +35,7 @@ from equipoise.data.tables import (
     read_table,
     spells_numbers,
 )  # fmt: skip
-from equipoise.evidence import LABELS, Pictures, concept_scores, decode, keep_labels
+from equipoise.evidence import LABELS, Pictures, concept_scores, keep_labels
 from equipoise.evidence.examples import CORNERS
 from equipoise.evidence.pictures import picture_facts
 from equipoise.metrics import correlation, cramers_v, rank_causes
@@ -312,9 +312,8 @@ def _of_pictures(probe: Probe, columns: Mapping[str, Read]) -> dict[str, Read]:
 
 
 def _brightness(pictures: Pictures, place: int) -> float:
-    crop = None if pictures.crops is None else pictures.crops[place]
     try:
-        return float(decode(pictures.read(place), crop=crop).mean()) / 255.0
+        return float(pictures.decoded(place).mean()) / 255.0
     except (DataError, OSError):
         return float("nan")
 

@@ -45,16 +45,13 @@ def label_page(
         "images": [*zip(keys, pictures, shown, strict=True)],
     }
     style, program = (asset("equipoise.review", name) for name in ("label.css", "label.js"))
-    return (
-        templates("equipoise.review", visible)
-        .get_template("label.html.j2")
-        .render(
-            question=question.text,
-            labeller=labeller,
-            # The package's own files and JSON with its markup escaped; no text of the user's is here.
-            style=Markup(style),  # noqa: S704
-            program=Markup(program),  # noqa: S704
-            data=Markup(script_json(json.dumps(data, ensure_ascii=False))),  # noqa: S704
-            policy=content_policy(style, program),
-        )
+    template = templates("equipoise.review", visible).get_template("label.html.j2")
+    return template.render(
+        question=question.text,
+        labeller=labeller,
+        # The package's own files and JSON with its markup escaped; no text of the user's is here.
+        style=Markup(style),  # noqa: S704
+        program=Markup(program),  # noqa: S704
+        data=Markup(script_json(json.dumps(data, ensure_ascii=False))),  # noqa: S704
+        policy=content_policy(style, program),
     )

@@ -133,7 +133,7 @@ class Probe:
         places = places_of(found)
         names = sorted(name for name in self.disparity.ids.tolist() if name in places)
         own = found.take([places[name] for name in names])
-        return replace(own, ids=np.array([*names, None], dtype=object)[:-1])
+        return replace(own, ids=np.array(names, dtype=object))
 
     @cached_property
     def marked(self) -> pl.DataFrame | None:

@@ -177,7 +177,7 @@ class Thumbnails:
 
     def _read(self, place: int) -> tuple[bytes, Integers | None]:
         one = read_pictures(self.examples.run, [place])
-        crop = None if one.crops is None else one.crops[0]
+        crop = one.crop(0)
         if self.folder is None:
             return one.read(0), crop
         if one.ids[0] not in self._places:

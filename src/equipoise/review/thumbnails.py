@@ -10,7 +10,7 @@ from equipoise.audits.config import AuditConfig, LabelledImagesConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.gallery import small_jpeg
 from equipoise.core import DataError, RunError
-from equipoise.evidence import ImageError, Pictures, decode, pictures_in_folder, read_pictures
+from equipoise.evidence import ImageError, Pictures, pictures_in_folder, read_pictures
 from equipoise.evidence.examples import FOLDER, IMAGES
 
 _SIDE = 360
@@ -71,8 +71,7 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
                 fix="give the folder that holds all of them with --images",
             )  # fmt: skip
         try:
-            box = None if pictures.crops is None else pictures.crops[place]
-            picture = small_jpeg(decode(pictures.read(place), crop=box), _SIDE)
+            picture = small_jpeg(pictures.decoded(place), _SIDE)
         except (ImageError, OSError) as error:
             why = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
             raise DataError(
@@ -84,6 +83,5 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
 
 def places_of(pictures: Pictures) -> dict[str, int]:
     """Return the place of each picture by its id, with and without the ending of a file."""
-    names = [str(name) for name in pictures.ids]
-    stems = {name.rpartition(".")[0]: place for place, name in enumerate(names)}
-    return {**stems, **{name: place for place, name in enumerate(names)}}
+    stems = {name.rpartition(".")[0]: place for name, place in pictures.places.items()}
+    return {**stems, **pictures.places}

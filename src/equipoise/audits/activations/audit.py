@@ -31,7 +31,6 @@ from equipoise.core import (
 from equipoise.data import ArraySource, Vectors, load_items, load_vectors
 from equipoise.data.labels import Items, Outputs
 from equipoise.evidence.extraction import Extraction, Settings, extracted
-from equipoise.evidence.pictures import decode
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Asked, Request
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
@@ -461,9 +460,8 @@ def _make(
         maps, frames = (
             np.stack(cells.field(key).to_numpy(zero_copy_only=False)) for key in ("cells", "frame")
         )
-        failures = (run.failures[column].to_pylist() for column in ("image_id", "stage"))
         more: Fields = {
-            "failed": dict(zip(*failures, strict=True)), "info": run.info, "inputs": run.inputs,
+            "failed": run.failed, "info": run.info, "inputs": run.inputs,
         }  # fmt: skip
         ids, (grid,) = run.table["image_id"].to_pylist(), grids
     else:
@@ -521,17 +519,13 @@ def _overlays(
 
     assert mapped.frames is not None  # noqa: S101 - maps of a live model have frames
     ids = images.ids[mapped.used].tolist()
-    where = {name: row for row, name in enumerate(pictures.ids.tolist())}
     chosen = set[int]()
     for groups in groups_by(config.data.groups, images.coded):
         codes = groups.codes[mapped.used]
         for code in range(len(groups)):
             chosen.update(np.flatnonzero(codes == code)[: config.gallery].tolist())
     for place in sorted(chosen):
-        row = where[ids[place]]
-        image = decode(
-            pictures.read(row), crop=None if pictures.crops is None else pictures.crops[row]
-        )
+        image = pictures.decoded(pictures.places[ids[place]])
         lines = {region: box[place] for region, box in mapped.boxes.items()}
         hidden = [WHOLE] if config.blur == "all" else [lines[region] for region in config.blur]
         map_, frame = mapped.maps[place].astype(np.float32), mapped.frames[place].tolist()

@@ -307,8 +307,7 @@ def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
             expected="files of images",
             fix="correct `path` and `root`, or switch `image_defect_rate` off",
         )
-    places = {name: place for place, name in enumerate(pictures.ids.tolist())}
-    order = [places[name] for name in items.ids.tolist()]
+    order = [pictures.places[name] for name in items.ids.tolist()]
     return found.sizes[order], found.repeated[order]
 
 

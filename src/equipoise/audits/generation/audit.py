@@ -515,7 +515,7 @@ def _gallery(config: Config, data: GenerationData) -> Iterator[Row]:
     """Yield sets drawn at random, with a small picture of each image, and why it fails."""
     if data.pictures is None or not config.gallery:
         return
-    places = {name: place for place, name in enumerate(data.pictures.ids.tolist())}
+    places = data.pictures.places
     candidates = data.filtered.candidates
     for stage, chosen, reasons in _chosen(config, data):
         for candidate in chosen:

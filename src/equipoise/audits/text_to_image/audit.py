@@ -98,7 +98,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             Groups.of({of: np.concatenate([own[name] for name in data.made])})
             for of, own in classes.items()
         ]
-        return np.array([*ids, None], dtype=object)[:-1], groups, pictures
+        return np.array(ids, dtype=object), groups, pictures
 
     def designs(self, config: Config, data: TextToImageData) -> list[Design]:
         """Return every generator and guidance in each space, then with each share."""
