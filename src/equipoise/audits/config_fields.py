@@ -26,6 +26,7 @@ from equipoise.audits.config_yaml import keys, nearest
 from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
 from equipoise.data.files import read_text
 from equipoise.data.labels import Where
+from equipoise.models.generators import Sampling
 
 if TYPE_CHECKING:
     from equipoise.evidence.working import RunOptions
@@ -703,3 +704,7 @@ class GeneratorSection(LoadConfig):
     height: int | None = None
     width: int | None = None
     seed: Seed = 0
+
+    def sampling_at(self, guidance: float) -> Sampling:
+        """Return how images are drawn at a strength of guidance."""
+        return Sampling(self.steps, guidance, self.negative_prompt, self.height, self.width)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -143,9 +143,7 @@ def _tokens(model: HfAnswerer, inputs: Tensors) -> Places:
 
 
 def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
-    places = {label: place for place, label in enumerate(model.labels)}
-    if unknown := [one for one in dict.fromkeys(targets) if one not in places]:
-        raise InputError(f"{inside.name} has no label {unknown[0]!r}")
+    places = _places(dict(enumerate(model.labels)), targets, f"{inside.name} has no label")
 
     def score(inputs: Tensors, asked: Sequence[str]) -> Any:
         output = inside.module(inputs["pixel_values"])
@@ -154,6 +152,15 @@ def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
         return logits.gather(1, columns[:, None])[:, 0]
 
     return score
+
+
+def _places(names: Mapping[int, str], targets: Sequence[str], problem: str) -> dict[str, int]:
+    """Return the place of each name; refuse targets that are none."""
+    places = {str(name): place for place, name in names.items()}
+    for one in targets:
+        if one not in places:
+            raise InputError(f"{problem} {one!r}")
+    return places
 
 
 def _cosine(model: DualEncoder, inside: Insides, targets: Sequence[str]) -> Score:
@@ -212,9 +219,8 @@ def _log_probabilities(logits: Any, tokens: Any) -> Any:
 
 
 def _answer_class(model: HfAnswerer, targets: Sequence[str]) -> Score:
-    places = {str(label): place for place, label in model.model.config.id2label.items()}
-    if unknown := [one for one in dict.fromkeys(targets) if one not in places]:
-        raise InputError(f"{model.info.name} has no answer {unknown[0]!r} among its classes")
+    answers = model.model.config.id2label
+    places = _places(answers, targets, f"{model.info.name} has among its classes no answer")
     return lambda inputs, asked: model.classify(inputs)[:, places[asked[0]]]
 
 

@@ -355,12 +355,8 @@ def _device() -> str:
 
 def _freeze(module: "Module", learning: "Module | None") -> None:
     """Let a part of a network learn, and the rest run as it is used."""
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
-    module.eval()
-    for parameter in (learning or module).parameters():
-        parameter.requires_grad_(True)
-    (learning or module).train()
+    module.requires_grad_(requires_grad=False).eval()
+    (learning or module).requires_grad_(requires_grad=True).train()
 
 
 def _losses(

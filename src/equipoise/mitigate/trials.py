@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core import Bytes, Floats, Groups, InputError, record, unwarned
-from equipoise.mitigate.measuring import embed_images
+from equipoise.mitigate.measuring import embed_images, queries_of
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 from equipoise.models.wrapped import unit_vectors
@@ -120,7 +120,7 @@ class Trial:
 
     def text_means(self, model: DualEncoder) -> Floats:
         """Return the mean vector of each concept, (concepts, dimension), of length 1."""
-        return _means_of(model, [*self.concepts.values()])
+        return queries_of(model, [*self.concepts.values()])
 
     def _times(self, replicates: int, seed: int) -> Bytes:
         """Return how often each image counts, (1 + replicates, n)."""
@@ -134,7 +134,7 @@ class Trial:
 
             def cosines(texts: Sequence[Sequence[str]]) -> Floats:
                 with unwarned():
-                    return np.asarray(vectors @ _means_of(model, texts).T)
+                    return np.asarray(vectors @ queries_of(model, texts).T)
 
             return cosines
         if isinstance(model, PairScorer):
@@ -198,12 +198,6 @@ class Trial:
             for what, rank in (("text", text_rank), ("image", image_rank))
             for k in _RECALLS
         }
-
-
-def _means_of(model: DualEncoder, texts: Sequence[Sequence[str]]) -> Floats:
-    vectors = unit_vectors(model.embed_texts([text for some in texts for text in some]))
-    ends = np.cumsum([*map(len, texts)])[:-1]
-    return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 
 def _mean(values: Floats, weights: Floats) -> Floats:

@@ -171,10 +171,12 @@ def _estimates(
     def where(values: Iterable[bool | None]) -> Floats:
         return np.array([np.nan if one is None else float(one) for one in values])
 
+    def shares(name: str, outcome: Floats, condition: Floats | None = None) -> Iterator[Row]:
+        gap = labelled_share_gap(outcome, strata, images.groups, condition=condition, rng=seed)
+        return share_rows(name, gap)
+
     right = where(None if true is None else true == label for true, label in pairs)
-    yield from share_rows(
-        f"accuracy of {images.model}", labelled_share_gap(right, strata, images.groups, rng=seed)
-    )
+    yield from shares(f"accuracy of {images.model}", right)
     known = {*truth}
     classes = [name for name in images.classes if name in known]
     if len(images.classes) == 2:
@@ -184,14 +186,9 @@ def _estimates(
     for name in classes:
         base = where(None if true is None else true == name for true in truth)
         predicted = where(None if true is None else label == name for true, label in pairs)
-        yield from share_rows(
-            f"base rate of {name!r}", labelled_share_gap(base, strata, images.groups, rng=seed)
-        )
-        for rate, condition in (("true positive", base), ("false positive", 1.0 - base)):
-            gap = labelled_share_gap(
-                predicted, strata, images.groups, condition=condition, rng=seed
-            )
-            yield from share_rows(f"{rate} rate of {name!r}", gap)
+        yield from shares(f"base rate of {name!r}", base)
+        yield from shares(f"true positive rate of {name!r}", predicted, base)
+        yield from shares(f"false positive rate of {name!r}", predicted, 1.0 - base)
 
 
 def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[str | None] | None:

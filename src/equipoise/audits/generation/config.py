@@ -147,7 +147,7 @@ class GeneratorConfig(GeneratorSection):
     @property
     def sampling(self) -> Sampling:
         """How images are drawn."""
-        return Sampling(self.steps, self.guidance, self.negative_prompt, self.height, self.width)
+        return self.sampling_at(self.guidance)
 
 
 class ImagesConfig(ImageTable):

@@ -37,7 +37,6 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.data.lexicons import lexicon
-from equipoise.models.generators import Sampling
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
@@ -218,11 +217,7 @@ class GeneratorConfig(GeneratorSection):
         only_one(self, "model", "images")
         self.needs_model(key for key in type(self).model_fields if key != "images")
         for guidance in self.guidance if self.model is not None else ():
-            self.sampling(guidance)
-
-    def sampling(self, guidance: float) -> Sampling:
-        """Return how images are drawn at a strength of guidance."""
-        return Sampling(self.steps, guidance, self.negative_prompt, self.height, self.width)
+            self.sampling_at(guidance)
 
 
 class ModelConfig(RunConfig):

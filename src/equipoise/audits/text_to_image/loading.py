@@ -301,7 +301,7 @@ def _generated(
         table = pa.table({"prompt_id": texts, "prompt": texts})
         request = request_prompts(table, getattr(config.prompts.counts, role), generator.seed)
         # Ids of several strengths of guidance are distinct.
-        made, outputs = make_images(generator, models, request, on, generator.sampling(guidance))
+        made, outputs = make_images(generator, models, request, on, generator.sampling_at(guidance))
         if made is not None:
             rows = pl.DataFrame(made.table.select(["image_id", "prompt", "state", "seed"]))
             pictures = replace(made.pictures, ids=prefix + made.pictures.ids)
