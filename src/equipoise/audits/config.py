@@ -481,7 +481,6 @@ class LabelModelConfig(RunConfig, CsvConfig):
         )
 
     def _check(self) -> None:
-        super()._check()
         one_state_each(self.missing, self.unknown, self.refused)
 
 

@@ -51,12 +51,12 @@ class Section(BaseModel):
                 raise PydanticCustomError("unknown_key", message, {"key": str(key)})
         return values
 
-    def _check(self) -> None:
-        """Refuse keys that don't go together; raise a ValueError. Override it and call super."""
-
     @model_validator(mode="after")
     def _checked(self) -> Self:
-        self._check()
+        """Let each class refuse keys that don't go together: the base's `_check` comes first."""
+        for kind in reversed(type(self).mro()):
+            if "_check" in vars(kind):
+                vars(kind)["_check"](self)
         return self
 
 
@@ -615,7 +615,6 @@ class RunConfig(LoadConfig):
     """Those of them that a model needs which is not run."""
 
     def _check(self) -> None:
-        super()._check()
         self.needs_model((*RunConfig.model_fields, *self.of_run))
         read = given_keys(self, self.of_files)
         if self.model is not None and read:

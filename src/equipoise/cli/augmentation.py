@@ -96,7 +96,6 @@ class TrainingConfig(NetworksConfig):
     alpha: Level = 0.05
 
     def _check(self) -> None:
-        super()._check()
         for family, names in self.families.items():
             among(f"families.{family}", names, self.networks)
 
@@ -130,7 +129,6 @@ class AugmentConfig(TrainingConfig):
     output: FilePath | None = None
 
     def _check(self) -> None:
-        super()._check()
         if self.output is not None:
             self.need_timm("'output'")
 

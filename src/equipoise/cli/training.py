@@ -69,7 +69,7 @@ class NetworksConfig(Section):
         default_factory=lambda: {"cnn": "cnn", "vit": "vit"}
     )
     schedule: Schedule = Schedule()
-    schedules: Mapping[str, Schedule] = Field(default_factory=dict)
+    schedules: Mapping[str, Schedule] = {}
     seed: NonNegativeInt = 0
 
     def _check(self) -> None:
@@ -148,7 +148,6 @@ class TrainConfig(NetworksConfig):
     output: FilePath = Path("trained")
 
     def _check(self) -> None:
-        super()._check()
         self.need_timm("'train'")
 
 

@@ -18,6 +18,7 @@ from equipoise.report.blocks import (
     Statement,
     Summary,
     Table,
+    TableSection,
     Words,
     distinct,
     has,
@@ -113,17 +114,16 @@ def _plots(changes: Sequence[Row]) -> tuple[Chart, ...]:
     return tuple(plots)
 
 
-def subjects(result: AuditResult) -> Section | None:
-    """Show each withheld subject before and after every recipe."""
-    every = rows(result, "mitigation_subjects")
-    if not every:
-        return None
-    columns = {
+subjects = TableSection(
+    name="subjects",
+    heading="Withheld subjects before and after",
+    caption="Withheld subjects",
+    source="mitigation_subjects",
+    columns={
         "Subject": "subject", "Recipe": "recipe", "Measure": _title, "Over": "about",
         "#Before": "before", "#After": "after", "#Floor": "floor", "#Fold": "fold",
-    }  # fmt: skip
-    table = Table.of("Withheld subjects", columns, every, source="mitigation_subjects")
-    return Section.of("subjects", "Withheld subjects before and after", table)
+    },
+)  # fmt: skip
 
 
 def _summary(result: AuditResult) -> Summary:

@@ -19,6 +19,7 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
+    TableSection,
     Words,
     distinct,
     panels,
@@ -146,22 +147,21 @@ def limitations(result: AuditResult) -> Section:
     return Section.of("limits", "Limitations", Words(items, "list"))
 
 
-def failures(result: AuditResult) -> Section | None:
-    """Return images without model output, by group."""
-    failed = rows(result, "failures")
-    if not failed:
-        return None
-    text = (
-        "No number of the model includes these images. If one group lost a larger share than "
-        "another, its numbers rest on the images that are left."
-    )
-    columns = {
+failures = TableSection(
+    name="failures",
+    heading="Missing data",
+    caption="Images without an output",
+    source="failures",
+    columns={
         "Output": "on", "Model": "model", "Group": lambda row: row["group"] or "All images",
         "Attributes": "groups", "Failed at": "stage", "#Images": "n", "#Of": "of",
         "%Share": lambda row: row["n"] / row["of"],
-    }  # fmt: skip
-    table = Table.of("Images without an output", columns, failed, source="failures")
-    return Section.of("failures", "Missing data", text, table)
+    },
+    text=(
+        "No number of the model includes these images. If one group lost a larger share than "
+        "another, its numbers rest on the images that are left."
+    ),
+)  # fmt: skip
 
 
 def settings(result: AuditResult) -> Section:

@@ -550,6 +550,10 @@ class TableSection:
         As `Table.of` takes them.
     keeps : callable
         Whether a row is shown.
+    order : callable, optional
+        What rows are sorted by; the order of the table unless given.
+    charts : callable
+        Charts of the rows that are shown.
     limit : int
         Rows that are shown at first.
     """
@@ -560,7 +564,9 @@ class TableSection:
     source: str
     columns: Mapping[str, Value]
     text: str = ""
-    keeps: Callable[[Row], bool] = bool
+    keeps: Callable[[Row], Any] = bool
+    order: Callable[[Row], Any] | None = None
+    charts: Callable[[Sequence[Row]], Sequence[Chart]] = lambda _: ()
     limit: int = MAX_ROWS
 
     def __call__(self, result: AuditResult) -> Section | None:
@@ -568,8 +574,10 @@ class TableSection:
         found = [row for row in rows(result, self.source) if self.keeps(row)]
         if not found:
             return None
+        if self.order is not None:
+            found.sort(key=self.order)
         table = Table.of(self.caption, self.columns, found, source=self.source, limit=self.limit)
-        return Section.of(self.name, self.heading, self.text, table)
+        return Section.of(self.name, self.heading, self.text, self.charts(found), table)
 
 
 def image_count(result: AuditResult) -> tuple[str, str]:

@@ -175,7 +175,6 @@ class Config(AuditConfig):
     blur: Blur = ()
 
     def _check(self) -> None:
-        super()._check()
         among("blur", () if self.blur == "all" else self.blur, self.data.regions)
         asks = self.questions is not None
         if self.questions is not None:

@@ -33,7 +33,6 @@ class DataConfig(LabelledImagesConfig):
     """The images that were asked about, their groups, and the true answer where it is known."""
 
     def _check(self) -> None:
-        super()._check()
         if self.map is not None and self.target is None:
             raise ValueError("'map' is about true answers, and no 'target' is given")
 
@@ -69,7 +68,6 @@ class ModelConfig(LabelModelConfig):
     normalize: NormalizeConfig | None = NormalizeConfig()
 
     def _check(self) -> None:
-        super()._check()
         if self.model is not None and bool(self.question) == bool(self.questions):
             given = "both are" if self.question else "neither is"
             raise ValueError(f"'question' or 'questions': {given} given; expected one of them")
@@ -144,7 +142,6 @@ class Config(AuditConfig):
     metrics: MetricsConfig = MetricsConfig()
 
     def _check(self) -> None:
-        super()._check()
         check_row_numbers(self.data, self.models)
         several = [name for name, one in self.models.items() if one.by_question or one.questions]
         if self.data.target is not None and several:

@@ -49,7 +49,6 @@ class TableConfig(PicturesConfig):
     templates: Templates = AS_IT_IS
 
     def _check(self) -> None:
-        super()._check()
         texts = self.text is not None or self.templates != AS_IT_IS
         images = not self.is_plain or any((self.path, self.root, self.crop))
         if texts if self.kind == "image" else images:
@@ -89,7 +88,6 @@ class ModelConfig(RunConfig):
     pairs: Listed[PairsConfig] = ()
 
     def _check(self) -> None:
-        super()._check()
         if self.model is None and bool(self.embeddings) == bool(self.pairs):
             raise ValueError("expected 'embeddings', 'pairs', or 'model' to run it")
 
@@ -122,7 +120,6 @@ class Config(AuditConfig):
     measure: Annotated[Listed[MeasureConfig], Field(min_length=1)]
 
     def _check(self) -> None:
-        super()._check()
         for model, section in self.models.items():
             among(f"models.{model}.embeddings", section.embeddings, self.data)
             for index, pairs in enumerate(section.pairs):

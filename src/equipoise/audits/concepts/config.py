@@ -342,7 +342,6 @@ class Config(AuditConfig):
         return tuple(dict.fromkeys(filter(None, [*names, self.data.images.unit])))
 
     def _check(self) -> None:
-        super()._check()
         attributes = [*dict.fromkeys(name for group in self.data.groups for name in group)]
         sections = (self.data.labels, *self.models.values())
         maps = [*dict.fromkeys(name for section in sections for name in section.maps)]

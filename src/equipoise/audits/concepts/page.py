@@ -81,33 +81,32 @@ def _worse(row: Row, difference: float) -> str:
     return str(row["group_a"] if first else row["group_b"])
 
 
-def robust(result: AuditResult) -> Section | None:
-    """Return which conclusions of the baseline hold in every version."""
-    conclusions = [row for row in rows(result, "robust") if row["concept"]]
-    if not conclusions:
-        return None
-    text = (
-        "Significant means that the version's own test says so; a finding's verdict says whether "
-        "the difference is large enough to matter. A version that can't be estimated agrees with "
-        "nothing."
-    )
-    columns = {
-        "Concept": "concept", "Conclusion of the baseline": _conclusion,
-        "#Versions": "versions", "#Agree": "agreeing", "#Not estimable": "not_estimable",
-        "Model": "model", "Groups": "groups", "Metric": title_of,
-    }  # fmt: skip
-    caption = "Conclusions of the baseline, and how many versions agree"
-    order = sorted(conclusions, key=lambda row: (not row["conclusion"], -row["share"]))
-    table = Table.of(caption, columns, order, source="robust")
-    return Section.of("robust", "Conclusions that hold in every version", text, table)
-
-
 def _conclusion(row: Row) -> str:
     if not row["conclusion"]:
         return f"no significant difference ({row['group_a']}, {row['group_b']})"
     loser = _worse(row, 1.0 if row["conclusion"] == row["group_a"] else -1.0)
     other = row["group_a"] if loser == row["group_b"] else row["group_b"]
     return f"worse for {loser} than for {other}"
+
+
+robust = TableSection(
+    name="robust",
+    heading="Conclusions that hold in every version",
+    caption="Conclusions of the baseline, and how many versions agree",
+    source="robust",
+    columns={
+        "Concept": "concept", "Conclusion of the baseline": _conclusion,
+        "#Versions": "versions", "#Agree": "agreeing", "#Not estimable": "not_estimable",
+        "Model": "model", "Groups": "groups", "Metric": title_of,
+    },
+    text=(
+        "Significant means that the version's own test says so; a finding's verdict says whether "
+        "the difference is large enough to matter. A version that can't be estimated agrees with "
+        "nothing."
+    ),
+    keeps=lambda row: row["concept"],
+    order=lambda row: (not row["conclusion"], -row["share"]),
+)  # fmt: skip
 
 
 prevalence = TableSection(

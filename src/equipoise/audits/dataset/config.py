@@ -172,7 +172,6 @@ class Config(AuditConfig):
         return (DATA_SET, *self.models)
 
     def _check(self) -> None:
-        super()._check()
         if DATA_SET in self.models:
             raise ValueError(f"models: {DATA_SET!r} is what findings call the data; rename it")
         if self.reference and given_keys(self.reference, ("shares",)):

@@ -8,9 +8,7 @@ from equipoise.report.blocks import (
     Page,
     Pairs,
     Rows,
-    Section,
     Summary,
-    Table,
     TableSection,
     has,
     panels,
@@ -41,23 +39,24 @@ def _beside_reference(found: Rows, most: int) -> Chart:
     return intervals(beside, label, Axis(percent=True), title=title)
 
 
-def representation(result: AuditResult) -> Section | None:
-    """Return the share of each group beside that of the reference."""
-    found = rows(result, "representation")
-    if not found:
-        return None
-    text = (
-        "Share of images in each group, its share in the reference population, and their ratio. "
-        "A ratio of 0.5 means half as many images as in the reference."
-    )
-    charts = [_beside_reference(own, MOST_GROUPS) for own in panels(found, "groups").values()]
-    columns = {
+representation = TableSection(
+    name="representation",
+    heading="Representation",
+    caption="Groups beside the reference",
+    source="representation",
+    columns={
         "Group": "group", "#n": "n", "%Share": "share", "%Interval": "low high",
         "%Reference": "reference", "#Ratio": "ratio", "#Ratio interval": "ratio_low ratio_high",
         "Attributes": "groups", "~Note": "reason",
-    }  # fmt: skip
-    table = Table.of("Groups beside the reference", columns, found, source="representation")
-    return Section.of("representation", "Representation", text, charts, table)
+    },
+    text=(
+        "Share of images in each group, its share in the reference population, and their ratio. "
+        "A ratio of 0.5 means half as many images as in the reference."
+    ),
+    charts=lambda found: [
+        _beside_reference(own, MOST_GROUPS) for own in panels(found, "groups").values()
+    ],
+)  # fmt: skip
 
 
 labels = TableSection(

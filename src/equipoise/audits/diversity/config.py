@@ -114,7 +114,6 @@ class Config(AuditConfig):
     metrics: MetricsConfig = MetricsConfig()
 
     def _check(self) -> None:
-        super()._check()
         if "images" in self.references:
             raise ValueError("references.images: the audited images are called so; rename it")
         run = [name for name, model in self.models.items() if model.model is not None]

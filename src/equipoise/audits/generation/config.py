@@ -317,7 +317,6 @@ class AttributesConfig(RunConfig):
     labels: LabelsConfig | None = None
 
     def _check(self) -> None:
-        super()._check()
         own = self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
         for template in own:
             if template.count("{}") != 1 or template.count("{") != 1:
@@ -388,7 +387,6 @@ class QualityConfig(RunConfig):
     reference: PicturesConfig | None = None
 
     def _check(self) -> None:
-        super()._check()
         if self.model is None:
             raise ValueError("model: required, and missing: a classifier, or a dual encoder")
 
@@ -440,7 +438,6 @@ class Config(AuditConfig):
     write_sets: bool | Literal["social_counterfactuals"] = True
 
     def _check(self) -> None:
-        super()._check()
         made = [key for key in ("captions", "generator") if getattr(self, key) is not None]
         if self.images is None and len(made) < 2:
             missing = "generator" if made == ["captions"] else "captions"

@@ -121,7 +121,6 @@ class ModelConfig(LabelModelConfig):
     open_vocabulary: bool = False
 
     def _check(self) -> None:
-        super()._check()
         read = self.model is None
         problems = {
             "'question' and 'vocabulary' are both given; expected a question for a model that "
@@ -223,5 +222,4 @@ class Config(AuditConfig):
     parity: Literal["added", "required"] = "added"
 
     def _check(self) -> None:
-        super()._check()
         check_row_numbers(self.data, self.models)

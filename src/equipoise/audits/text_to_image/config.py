@@ -435,7 +435,6 @@ class Config(AuditConfig):
     shares: Listed[SharesConfig] = ()
 
     def _check(self) -> None:
-        super()._check()
         file_names(self.generators)
         if self.pairs and not self.models:
             raise ValueError("models: required, and missing: what embeds the images and prompts")

@@ -150,7 +150,6 @@ class ModelConfig(RunConfig):
     scores: ArrayConfig | None = None
 
     def _check(self) -> None:
-        super()._check()
         if self.model is not None:
             return
         embedded = self.images is not None and self.queries is not None
@@ -267,7 +266,6 @@ class QueryAudit(AuditConfig):
         return False
 
     def _check(self) -> None:
-        super()._check()
         for name, model in self.models.items() if self.queries is None else ():
             if model.queries is not None or (model.model is not None and not self.makes_queries):
                 raise ValueError(
@@ -302,7 +300,6 @@ class RankingAudit(QueryAudit):
         return self.prefixes is not None
 
     def _check(self) -> None:
-        super()._check()
         default = type(self).model_fields["prefixes"].default
         if self.queries is not None and self.prefixes != default:
             raise ValueError(

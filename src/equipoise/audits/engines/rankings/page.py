@@ -12,6 +12,7 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
+    TableSection,
     distinct,
     has,
     panels,
@@ -176,35 +177,33 @@ def _share_map(panel: Sequence[Row], name: str, of: str = "subject") -> Chart:
     return heat_map(data, label, axis, columns=[*names.values()], title=name)
 
 
-def hypotheses(result: AuditResult) -> Section | None:
-    """Return preferences for the declared groups, by concept."""
-    every = [row for row in rows(result, "hypotheses") if has(row["preference"])]
-    if not every:
-        return None
-    every.sort(key=lambda row: -row["preference"])
+def _over_declared(every: Sequence[Row]) -> list[Chart]:
     numbered = panels([row for row in every if has(row["declared"])], "groups", "hypothesis")
-    charts = [
+    return [
         _preferences(panel, groups, name)
         for (groups, name), panel in numbered.items()
         if len(distinct(panel, "declared")) >= _MIN_POINTS
     ]
-    text = (
+
+
+hypotheses = TableSection(
+    name="hypotheses",
+    heading="Preferences for declared groups",
+    caption="Preferences for declared groups",
+    source="hypotheses",
+    columns={
+        "Concept": "concept", "Declared group": "favourite", "#Declared": "declared",
+        "#Preference": "preference", "Unit": "unit", "Model": "model", "Attributes": "groups",
+    },
+    text=(
         "Preference: similarity to the declared group minus the mean of the other groups. Above "
         "0 the model prefers the declared group. Where preferences have nothing to do with the "
         "declaration, about as many lie above 0 as below."
-    )
-    columns = {
-        "Concept": "concept",
-        "Declared group": "favourite",
-        "#Declared": "declared",
-        "#Preference": "preference",
-        "Unit": "unit",
-        "Model": "model",
-        "Attributes": "groups",
-    }
-    heading = "Preferences for declared groups"
-    table = Table.of(heading, columns, every, source="hypotheses")
-    return Section.of("hypotheses", heading, text, charts, table)
+    ),
+    keeps=lambda row: has(row["preference"]),
+    order=lambda row: -row["preference"],
+    charts=_over_declared,
+)  # fmt: skip
 
 
 def unit_of(panel: Sequence[Row]) -> str:
