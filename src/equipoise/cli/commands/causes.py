@@ -134,7 +134,7 @@ def causes_command(
         candidates = causes.gather(run, disparity, causes.Sources(**sources, progress=progress))
         found = causes.rank(disparity, candidates, seed=sources["seed"])
     causes.write_ranking(run, found)
-    known = norms and causes.concreteness(run, disparity.finding, norms)
+    known = None if norms is None else causes.concreteness(run, disparity.finding, norms)
     if as_json:
         more = {
             name: {
