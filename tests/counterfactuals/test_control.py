@@ -90,6 +90,35 @@ def plainly(attention, hidden, seen, mix):
     return torch.stack(out)
 
 
+def under(control, attention):
+    """A layer whose queries, keys and values the control sees, head by head."""
+
+    def heads(states):
+        return states.unflatten(-1, (2, 4)).transpose(1, 2)
+
+    def run(hidden, seen=None):
+        every = slice(None)
+        source = hidden if seen is None else seen
+        query, key, value = (
+            heads(own(states))
+            for own, states in zip(
+                (attention.to_q, attention.to_k, attention.to_v),
+                (hidden, source, source),
+                strict=True,
+            )
+        )
+        mixed = (query @ key.transpose(-1, -2) / 2.0).softmax(dim=-1) @ value
+        to = (
+            {"texts": None, "to_images": every}
+            if seen is None
+            else {"texts": every, "to_images": None}
+        )
+        control.mix(query, key, value, mixed, images=every, **to)
+        return attention.to_out[0](mixed.transpose(1, 2).flatten(2))
+
+    return run
+
+
 def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
     import torch
 
@@ -100,6 +129,7 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
     )
     control.begin(4)
     hidden, seen = torch.randn(10, 9, 8), torch.randn(10, 4, 6)  # half of it without prompts
+    controlled = under(control, attention)
 
     def mix(maps, first):
         mixed = [one.clone() for one in maps]
@@ -109,14 +139,13 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
         mixed[9][..., [0, 2, 3]] = maps[8][..., [0, 2, 3]]
         return mixed
 
-    processor = control.processor("mid_block.attn2.processor", attention.processor)
     with torch.no_grad():
         for step in range(4):
-            found = processor(attention, hidden, seen)
+            found = controlled(hidden, seen)
             expected = plainly(attention, hidden, seen, lambda maps, s=step: mix(maps, s < 2))
             torch.testing.assert_close(found, expected)
             control.advance()
-        after = processor(attention, hidden, seen)
+        after = controlled(hidden, seen)
         torch.testing.assert_close(after, plainly(attention, hidden, seen, lambda maps: maps))
 
 
@@ -126,14 +155,14 @@ def test_maps_of_images_to_themselves_are_those_of_the_base():
     own = attention_to()
     control = SharedAttention([candidate(("", ""), 0, 1, 0.0, 1.0)], [(0,), (0,)])
     control.begin(1)
-    processor = control.processor("mid_block.attn1.processor", own.processor)
+    controlled = under(control, own)
     hidden = torch.randn(4, 9, 8)
     with torch.no_grad():
-        found = processor(own, hidden)
+        found = controlled(hidden)
         shared = plainly(own, hidden, hidden, lambda maps: [*maps[:2], maps[3], maps[3]])
         torch.testing.assert_close(found, shared)
         fine = torch.randn(4, 17 * 17, 8)  # too fine to be shared
-        torch.testing.assert_close(processor(own, fine), own(fine))
+        torch.testing.assert_close(controlled(fine), own(fine))
 
 
 @pytest.fixture(scope="module")
@@ -203,10 +232,11 @@ def test_every_layer_of_both_knows_where_words_and_images_are(make, words, layer
     seen = []
 
     class Watching(SharedAttention):
-        def joint(self, query, key, value, mixed, *, images, texts):
-            seen.append((query.shape[2], images, texts))
+        def mix(self, query, key, value, mixed, *, images, texts, to_images):
+            seen.append((query.shape[2], *(one.indices(query.shape[2]) for one in (images, texts))))
             before = mixed.clone()
-            super().joint(query, key, value, mixed, images=images, texts=texts)
+            places = {"images": images, "texts": texts, "to_images": to_images}
+            super().mix(query, key, value, mixed, **places)
             # Words themselves are left as they are, and images of the set but the base change.
             assert (mixed[..., texts, :] - before[..., texts, :]).abs().max() < 1e-5
             changed = (mixed - before)[..., images, :].abs().amax(dim=(1, 2, 3))[-3:]
@@ -218,8 +248,8 @@ def test_every_layer_of_both_knows_where_words_and_images_are(make, words, layer
     model.generate_with(PROMPTS, seeds=[5] * 3, sampling=few, attention=control)
     assert len(seen) == 2 * layers
     for places, images, texts in seen:
-        assert texts.stop - texts.start == words
-        assert (images.stop - images.start) + words == places
+        assert texts[1] - texts[0] == words
+        assert (images[1] - images[0]) + words == places
     assert model.pipeline.transformer.attn_processors == own
 
 
@@ -232,7 +262,8 @@ def test_a_layer_of_both_shares_the_words_that_are_the_same():
     query, key, value = torch.randn(3, 4, 2, 13, 5)  # half of it without prompts
     maps = torch.softmax(query @ key.transpose(-1, -2) / 5**0.5, dim=-1)
     found = maps @ value
-    control.joint(query, key, value, found, images=slice(0, 9), texts=slice(9, 13))
+    image = slice(0, 9)
+    control.mix(query, key, value, found, images=image, texts=slice(9, 13), to_images=image)
     mixed = maps.clone()
     mixed[2, :, :9, :9] = maps[3, :, :9, :9]
     mixed[2, :, :9, [9, 11, 12]] = maps[3, :, :9, [9, 11, 12]]

@@ -5,11 +5,10 @@ Nothing here imports a model runtime: the tensors themselves have the operations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 from equipoise.counterfactuals.parts import Candidate
-from equipoise.models.generators import AttentionProcessor, ControlledGenerator, Maps, Sampling
+from equipoise.models.generators import ControlledGenerator, Maps, Sampling
 from equipoise.models.images import Image
 
 Tokens = tuple[int, ...]
@@ -84,11 +83,6 @@ class SharedAttention:
         """Go on to the next step."""
         self._step += 1
 
-    def processor(self, name: str, own: AttentionProcessor) -> AttentionProcessor:
-        """Return the processor of a layer: its own where it is of no transformer block."""
-        shared = name.endswith(("attn1.processor", "attn2.processor"))
-        return partial(self._attend, own) if shared else own
-
     def active(self, *, cross: bool) -> list[tuple[int, Candidate]]:
         """Return the sets whose maps are shared in this step, with their place in the batch."""
         found, first = [], 0
@@ -99,84 +93,50 @@ class SharedAttention:
             first += len(candidate)
         return found
 
-    def _attend(
+    def mix(
         self,
-        own: Any,
-        attn: Any,
-        hidden_states: Any,
-        encoder_hidden_states: Any = None,
-        attention_mask: Any = None,
-        temb: Any = None,
-        **more: Any,
-    ) -> Any:
-        """Compute one layer as `AttnProcessor` of diffusers does, with maps that are shared."""
-        cross = encoder_hidden_states is not None
-        active = self.active(cross=cross)
-        if not active or (not cross and hidden_states.shape[1] > _PLACES):
-            return own(attn, hidden_states, encoder_hidden_states, attention_mask, temb, **more)
-        seen = encoder_hidden_states if cross else hidden_states
-        if cross and attn.norm_cross:
-            seen = attn.norm_encoder_hidden_states(seen)
-        mask = attn.prepare_attention_mask(attention_mask, seen.shape[1], seen.shape[0])
-        query, key, value = (
-            attn.head_to_batch_dim(states)
-            for states in (attn.to_q(hidden_states), attn.to_k(seen), attn.to_v(seen))
-        )
-        maps = attn.get_attention_scores(query, key, mask)
-        # Views: a change in them is a change of the maps.
-        prompted = maps.view(len(hidden_states), attn.heads, *maps.shape[1:])[-len(self.tokens) :]
-        for first, candidate in active:
-            mine = prompted[first : first + len(candidate)]
-            base = mine[candidate.base].clone()
-            if not cross:
-                mine[:] = base
-            for member, own_maps in enumerate(mine) if cross else ():
-                self._copy_words(base, own_maps, first, candidate, member)
-        mixed = attn.batch_to_head_dim(maps.bmm(value))
-        return attn.to_out[1](attn.to_out[0](mixed))
-
-    def _copy_words(self, base: Any, maps: Any, first: int, own: Candidate, member: int) -> None:
-        """Change maps of an image to texts, (heads, places, words), to those of the base."""
-        words = self.tokens[first + own.base], self.tokens[first + member]
-        places = maps.new_tensor(aligned(*words)).long()
-        maps[:] = base[..., places.clamp(min=0)].where(places >= 0, maps)
-
-    def joint(
-        self, query: Maps, key: Maps, value: Maps, mixed: Maps, *, images: slice, texts: slice
+        query: Maps,
+        key: Maps,
+        value: Maps,
+        mixed: Maps,
+        *,
+        images: slice,
+        texts: slice | None,
+        to_images: slice | None,
     ) -> None:
-        """Change the output of a layer in which images and texts attend together.
+        """Change the output of a layer of attention; see `Attention`.
 
         Images attend to the words that they have in common with the base of their set, and with
         `shared_self` to images, as the base does. One image's maps are held at a time.
-
-        Parameters
-        ----------
-        query, key, value, mixed : tensor, shape (batch, heads, places, dimension)
-            `mixed` is the output, which is changed.
-        images, texts : slice
-            Places of the image and of the words.
         """
         begin = len(query) - len(self.tokens)
-        shared = [{first for first, _ in self.active(cross=cross)} for cross in (True, False)]
-        if query[0, 0, images].shape[0] > _PLACES:
-            shared[1] = set()
+        coarse = query[0, 0, images].shape[0] <= _PLACES
+        on_texts, on_images = (
+            {first for first, _ in self.active(cross=cross)} if wanted else set()
+            for cross, wanted in ((True, texts), (False, to_images and coarse))
+        )
 
         def maps_of(row: int) -> Maps:
-            scores = query[row] @ key[row].transpose(-1, -2) * query.shape[-1] ** -0.5
+            scores = query[row, :, images] @ key[row].transpose(-1, -2) * query.shape[-1] ** -0.5
             return scores.softmax(dim=-1)
 
         first = 0
         for own in self.candidates:
-            if any(first in one for one in shared):
-                base = maps_of(begin + first + own.base)
-                for member, row in enumerate(range(begin + first, begin + first + len(own))):
-                    maps = maps_of(row)
-                    if first in shared[0]:
-                        words = base[:, images, texts], maps[:, images, texts]
-                        self._copy_words(*words, first, own, member)
-                    if first in shared[1]:
-                        maps[:, images, images] = base[:, images, images]
-                    mixed[row] = maps @ value[row]
+            members = range(first, first + len(own)) if first in on_texts | on_images else ()
+            base = maps_of(begin + first + own.base) if members else query
+            for member in members:
+                # The base itself is what the model makes alone.
+                if member == first + own.base:
+                    continue
+                maps = maps_of(begin + member)
+                if first in on_texts:
+                    source = aligned(self.tokens[first + own.base], self.tokens[member])
+                    places = maps.new_tensor(source).long()
+                    taken = base[..., texts][..., places.clamp(min=0)]
+                    maps[..., texts] = taken.where(places >= 0, maps[..., texts])
+                if first in on_images:
+                    maps[..., to_images] = base[..., to_images]
+                mixed[begin + member, :, images] = maps @ value[begin + member]
             first += len(own)
 
 

@@ -153,8 +153,9 @@ def _readers(pipeline: Any) -> Iterator[tuple[str, Any, int]]:
 _CPU_PIXELS, _CUDA_PIXELS = 1 << 19, 1 << 23
 _MOST_AT_ONCE = 64
 _UNKNOWN_SIZE = 1024
-# The processors that compute attention of images and attention of images to texts apart.
-_SEPARATE = frozenset({"AttnProcessor", "AttnProcessor2_0"})
+# The processor of attention of images to themselves, and to texts.
+_SEPARATE = {"AttnProcessor2_0"}
+_SELF, _CROSS = "attn1.processor", "attn2.processor"
 
 # Those of images and texts together, and whether texts come first.
 _ATTENDS = ("query", "key", "value")
@@ -162,12 +163,13 @@ _JOINT = {"JointAttnProcessor2_0": False, "FluxAttnProcessor": True}
 
 
 @dataclass(eq=False)
-class _Joint:
-    """A layer in which images and texts attend together, with an output under control.
+class _Controlled:
+    """A layer of attention whose output is under control.
 
     Attributes
     ----------
     torch : module
+    name : str
     own : attention processor
     attention : Attention
     words : int
@@ -175,6 +177,7 @@ class _Joint:
     """
 
     torch: Any
+    name: str
     own: Any
     attention: Attention
     words: int
@@ -192,12 +195,18 @@ class _Joint:
             return self.own(attn, hidden_states, encoder_hidden_states, attention_mask, **more)
 
     def _changed(self, query: Any, key: Any, value: Any, mixed: Any) -> None:
-        first, places = _JOINT[type(self.own).__name__], mixed.shape[2]
-        cut = self.words if first else places - self.words
-        images, texts = slice(0, cut), slice(cut, places)
-        if first:
-            images, texts = texts, images
-        self.attention.joint(query, key, value, mixed, images=images, texts=texts)
+        every = slice(None)
+        texts: slice | None = every if self.name.endswith(_CROSS) else None
+        images, to_images = every, None if texts else every
+        first, cut = _JOINT.get(type(self.own).__name__), mixed.shape[2] - self.words
+        if first is not None:
+            images, texts = slice(0, cut), slice(cut, None)
+            if first:
+                images, texts = slice(self.words, None), slice(0, self.words)
+            to_images = images
+        self.attention.mix(
+            query, key, value, mixed, images=images, texts=texts, to_images=to_images
+        )
 
 
 def _seeing_attention(torch: Any, change: Callable[[Any, Any, Any, Any], None]) -> Any:
@@ -321,7 +330,7 @@ class DiffusersGenerator:
     def check_control(self) -> None:
         """Refuse a pipeline whose attention cannot be shared; see `ControlledGenerator`."""
         processors = getattr(self._denoiser, "attn_processors", {})
-        layers = [name for name in processors if name.endswith("attn2.processor")]
+        layers = [name for name in processors if name.endswith(_CROSS)]
         kinds = {type(processors[name]).__name__ for name in layers}
         if self._joint or (layers and kinds <= _SEPARATE and hasattr(self.pipeline, "tokenizer")):
             return
@@ -398,12 +407,11 @@ class DiffusersGenerator:
             steps = len(scheduler.timesteps)
         attention.begin(steps)
         words = len(self.tokens(prompts[:1])[0])
-        torch = self.placement.torch
-
-        def shared(name: str, one: Any) -> Any:
-            if not joint:
-                return attention.processor(name, one)
-            return _Joint(torch, one, attention, words) if name in joint else one
+        under_control = own | {
+            name: _Controlled(self.placement.torch, name, one, attention, words)
+            for name, one in own.items()
+            if (name in joint if joint else name.endswith((_SELF, _CROSS)))
+        }
 
         def advance(*_: Any) -> dict[str, Any]:
             attention.advance()
@@ -411,7 +419,7 @@ class DiffusersGenerator:
 
         with self._translated():
             try:
-                denoiser.set_attn_processor({n: shared(n, one) for n, one in own.items()})
+                denoiser.set_attn_processor(under_control)
                 return self._made(sampling, prompts, seeds, callback_on_step_end=advance)
             finally:
                 denoiser.set_attn_processor(own)

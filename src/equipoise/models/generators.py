@@ -1,7 +1,7 @@
 """Models that make images from texts: what they must offer."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
@@ -85,9 +85,6 @@ class ImageGenerator(Model, Protocol):
 Maps: TypeAlias = "Tensor"
 """A tensor of an attention layer."""
 
-AttentionProcessor = Callable[..., "Tensor"]
-"""What computes an attention layer, as diffusers calls it."""
-
 
 class Attention(Protocol):
     """Stands in for the attention layers of a denoiser; see `ControlledGenerator`."""
@@ -95,13 +92,10 @@ class Attention(Protocol):
     def begin(self, steps: int) -> None:
         """Start with a batch, for which the denoiser runs so many times."""
 
-    def processor(self, name: str, own: AttentionProcessor) -> AttentionProcessor:
-        """Return what computes a layer in place of its own processor."""
-
     def advance(self) -> None:
         """Follow a run of the denoiser."""
 
-    def joint(
+    def mix(
         self,
         query: Maps,
         key: Maps,
@@ -109,9 +103,20 @@ class Attention(Protocol):
         mixed: Maps,
         *,
         images: slice,
-        texts: slice,
+        texts: slice | None,
+        to_images: slice | None,
     ) -> None:
-        """Change the output of a layer in which images and texts attend together."""
+        """Change the output of a layer of attention.
+
+        Parameters
+        ----------
+        query, key, value, mixed : tensor, shape (batch, heads, places, dimension)
+            `mixed` is the output, which is changed.
+        images : slice
+            Queries of the image.
+        texts, to_images : slice or None
+            Keys of words, and of the image; None where the layer doesn't attend to them.
+        """
 
 
 @runtime_checkable
