@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 Weights = dict[str, "Tensor"]
 HEAD = 64
 """Numbers of a head of attention, where no weight says it."""
-OPENAI = {
-    "mean": (0.48145466, 0.4578275, 0.40821073),
-    "std": (0.26862954, 0.26130258, 0.27577711),
-    "interpolation": "bicubic",
-}
 IMAGENET = {
     "mean": (0.485, 0.456, 0.406),
     "std": (0.229, 0.224, 0.225),
@@ -44,7 +39,7 @@ class Layout(NamedTuple):
     renames : mapping of str to str
         Beginnings of names to those of our module; "" drops a weight of training alone.
     images : mapping
-        How images are prepared.
+        How images are prepared, beside what open_clip does by default: as OpenAI's CLIP.
     quick_gelu : bool
         The activation of the text tower.
     """
@@ -63,7 +58,7 @@ LAYOUTS = {
         quick_gelu=True,
     ),
     # ALIP, and LaCLIP of LAION-400M: open_clip's own.
-    "visual.class_embedding": Layout({}, OPENAI, quick_gelu=False),
+    "visual.class_embedding": Layout({}, {}, quick_gelu=False),
 }
 
 
@@ -99,11 +94,8 @@ def read_weights(path: Path, torch: ModuleType) -> Weights:
 
 def _empty(name: str) -> type:
     """Return a class of a name that takes what a pickle gives it, and does nothing."""
-
-    def nothing(_self: Any, *_: Any, **__: Any) -> None:
-        return None
-
-    return type(name.rpartition(".")[2], (), {"__init__": nothing, "__setstate__": nothing})
+    made = {"__init__": lambda *_, **__: None, "__setstate__": lambda *_: None}
+    return type(name.rpartition(".")[2], (), made)
 
 
 def renamed(weights: Weights, renames: Mapping[str, str]) -> Weights:

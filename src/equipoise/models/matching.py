@@ -137,10 +137,6 @@ def _blip_2(model: Any, seen: Tensors, tokens: Tensors) -> Any:
     return margin(model.itm_head(of_queries).mean(dim=1))
 
 
-def _bridgetower(model: Any, seen: Tensors, tokens: Tensors) -> Any:
-    return margin(model(**seen, **tokens).logits)
-
-
 def vilt_places(model: "PreTrainedModel", inputs: Tensors) -> Tensors:
     """Return the tokens of images as ViLT reads them, place by place, and which are no padding.
 
@@ -168,16 +164,20 @@ def vilt_places(model: "PreTrainedModel", inputs: Tensors) -> Tensors:
     }
 
 
-def _vilt(model: Any, seen: Tensors, tokens: Tensors) -> Any:
-    return model(**seen, **tokens).logits[:, 0]
-
-
 SCORERS = {
     "BlipForImageTextRetrieval": ScorerFamily("blip-matching", _blip, _tower),
     "Blip2ForImageTextRetrieval": ScorerFamily(
         "blip-2-matching", _blip_2, _tower, "qformer_config"
     ),
-    "BridgeTowerForImageAndTextRetrieval": ScorerFamily("bridgetower-matching", _bridgetower),
-    "ViltForImageAndTextRetrieval": ScorerFamily("vilt-matching", _vilt, vilt_places, ""),
+    "BridgeTowerForImageAndTextRetrieval": ScorerFamily(
+        "bridgetower-matching",
+        lambda model, seen, tokens: margin(model(**seen, **tokens).logits),
+    ),
+    "ViltForImageAndTextRetrieval": ScorerFamily(
+        "vilt-matching",
+        lambda model, seen, tokens: model(**seen, **tokens).logits[:, 0],
+        vilt_places,
+        "",
+    ),
 }
 """Families of transformers by architecture."""

@@ -9,7 +9,6 @@ from equipoise.core import ModelError
 from equipoise.core.types import Json
 from equipoise.models.authors import (
     HEAD,
-    OPENAI,
     Weights,
     depth,
     fill,
@@ -173,10 +172,10 @@ def load(target: str, options: Options) -> MatchingModel:
     model, side = _module(library, placement.torch, weights)
     fill(model, weights, options.name)
     model = model.to(placement.device, placement.torch_dtype).eval()
+    # Its mean, spread and mode are CLIP's by default.
     processor = library.CLIPImageProcessor(
-        size={"shortest_edge": side}, crop_size={"height": side, "width": side},
-        image_mean=OPENAI["mean"], image_std=OPENAI["std"],
-    )  # fmt: skip
+        size={"shortest_edge": side}, crop_size={"height": side, "width": side}
+    )
     prepare = prepared_by(processor, options, placement)
     tokenizer = library.PreTrainedTokenizerFast(tokenizer_file=str(found.settings))
     tokenizer.pad_token = PAD

@@ -243,14 +243,16 @@ class Question(Design):
         every = Part(
             share.metric, "", share.value, ends.low, ends.high, p_value=p, n=share.n["images"]
         )
-        falls = [math.nan] if fall is None else [fall.value, *(one.value for one in fall.parts)]
+        falls = [math.nan] * (1 + len(share.parts))
+        if fall is not None:
+            falls = [fall.value, *(one.value for one in fall.parts)]
         for code, part in enumerate((every, *share.parts), start=-1):
             own = np.isfinite(agree) & ((self.every.codes == code) | (code < 0))
             yield {
                 "model": self.model, "groups": self.every.name, "prompt": self.prompt,
                 "group": part.subject or "all", "n": part.n, "difference": part.value,
                 "low": part.low, "high": part.high, "p_value": part.p_value,
-                "fall": falls[min(code + 1, len(falls) - 1)],
+                "fall": falls[code + 1],
                 "agree": float((agree[own] > 0).mean()) if own.any() else None,
             }  # fmt: skip
 
@@ -259,11 +261,11 @@ class Question(Design):
         used, codes = self.mapped.used, self.every.codes
         for place in sorted(self.mapped.pictures, key=lambda one: (codes[used[one]], one)):
             row = used[place]
-            group = self.every.names[codes[row]] if codes[row] >= 0 else ""
+            group = f" ({self.every.names[codes[row]]})" if codes[row] >= 0 else ""
             yield {
                 "section": f"{self.model}: {self.persons[0]} and {self.persons[1]}",
                 "group": f"{self.prompt} (control)" if self.control else self.prompt,
-                "caption": f"{ids[row]} ({group})" if group else str(ids[row]),
+                "caption": f"{ids[row]}{group}",
                 "image": self.mapped.pictures[place],
             }  # fmt: skip
 
