@@ -1,5 +1,6 @@
 """A planted unit is found first; changing it removes the association, changing others does not."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -153,6 +154,11 @@ def test_files_of_edits_are_checked(found, tmp_path):
     with pytest.raises(ModelError, match="is there and holds something else"):
         choose_units(found, 1, mode="clamp").write(path)
     text = path.read_text()
+    facts = json.loads(text)
+    first = ("layer", "axis", "units", "sets", "means", "spreads")  # of the first version
+    facts["layers"] = [{name: one[name] for name in first} for one in facts["layers"]]
+    (tmp_path / "first.json").write_text(json.dumps(facts))
+    assert read_edit(tmp_path / "first.json").digest == read_edit(path).digest
     kept = "no file of edited units"
     for damaged, message in (
         ("{", kept),

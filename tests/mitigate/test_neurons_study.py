@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from safetensors.numpy import save_file
 
 from equipoise import report
 from equipoise.audits.config import load_as
+from equipoise.audits.config_yaml import keys
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, InputError, ModelError
 from equipoise.explain.visualisation import visualise
@@ -105,6 +108,7 @@ def test_a_study_writes_a_report_with_pictures(biased):
     assert [row["kind"] for row in components] == ["heads", "units", "features", "texts"]
     assert components[0]["component"] == "head 1 of layer 2"
     assert all(row["q_value"] < 0.01 for row in components[:2])
+    assert command(["report", str(biased / "report")]) == 0
 
 
 def test_one_head_takes_the_association_away_at_no_cost(biased):
@@ -163,3 +167,12 @@ def test_an_image_is_made_for_the_planted_unit():
         visualise(model, Site(LAYER, units=(0,)), seen.images[0], text="a doctor", steps=0)
     with pytest.raises(ModelError):
         visualise(model, Site("acts", units=(0,)), seen.images[0], text="a doctor")
+
+
+def test_documented_keys_are_those_of_the_configuration(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "neurons.md").read_text(encoding="utf-8")
+    example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
+    (tmp_path / "neurons.yaml").write_text(example)
+    assert load_as(tmp_path / "neurons.yaml", Config).kinds == ("units", "heads")
+    rows = [row.split("|")[1] for row in text.split("## Components")[0].splitlines() if "|" in row]
+    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == {*keys(Config)}
