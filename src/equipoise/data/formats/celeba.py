@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.core.types import FileFacts
 from equipoise.data.files import read_text
 from equipoise.data.formats.reading import data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
@@ -80,9 +79,13 @@ def read_celeba(
     found = ((image, names[place]) for image, place in np.argwhere(shown).tolist())
     labels = [(image, name) for image, name in found if name not in attributes]
     gathered = Gathered(ids, columns, labels)
-    counts = {"images": len(rows), "attributes": len(names), **gathered.counted()}
-    inputs: dict[str, FileFacts] = {file: {**digest, "rows": len(rows)}}
-    return image_set(gathered, name=file, format="CelebA", inputs=inputs, counts=counts)
+    return image_set(
+        gathered,
+        name=file,
+        format="CelebA",
+        inputs={file: {**digest, "rows": len(rows)}},
+        counts={"images": len(rows), "attributes": len(names), **gathered.counted()},
+    )
 
 
 def _table(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]:

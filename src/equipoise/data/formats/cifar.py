@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.core import DataError
-from equipoise.core.types import FileFacts, Json
+from equipoise.core.types import FileFacts
 from equipoise.data.files import hash_parts, read_text, read_whole
 from equipoise.data.formats.reading import RowPictures, data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
@@ -93,5 +93,10 @@ def read_cifar(path: Path | str) -> ImageSet:
         split = "test" if file.stem.startswith("test") else "train"
         gathered.columns["split"] += [split] * records
         inputs[str(file)] = {**hash_parts([content]), "rows": records}
-    counts: dict[str, Json] = {"images": len(gathered.ids)}
-    return image_set(gathered, name=str(path), format="CIFAR", inputs=inputs, counts=counts)
+    return image_set(
+        gathered,
+        name=str(path),
+        format="CIFAR",
+        inputs=inputs,
+        counts={"images": len(gathered.ids)},
+    )

@@ -12,7 +12,6 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter
 
 from equipoise.core import InputError
-from equipoise.core.types import FileFacts, Json
 from equipoise.data.formats.reading import Id, Number, Records, Text, data_format, read_json
 from equipoise.data.image_set import Gathered, ImageSet, Places, combine, image_set
 from equipoise.data.tables import number_texts
@@ -112,15 +111,19 @@ def read_coco_captions(path: Path | str) -> ImageSet:
     read = _annotations(content.annotations, places, file)
     texts = [(image, one.caption) for image, one, _ in read]
     gathered.captions = [(image, text) for image, text in texts if text.strip()]
-    counts: dict[str, Json] = {
-        "images": len(content.images),
-        "captions": len(gathered.captions),
-        "empty_captions": len(texts) - len(gathered.captions),
-        "images_without_captions": len(content.images)
-        - len({image for image, _ in gathered.captions}),
-    }
-    inputs: dict[str, FileFacts] = {file: {**digest, "rows": len(texts)}}
-    return image_set(gathered, name=file, format="COCO captions", inputs=inputs, counts=counts)
+    return image_set(
+        gathered,
+        name=file,
+        format="COCO captions",
+        inputs={file: {**digest, "rows": len(texts)}},
+        counts={
+            "images": len(content.images),
+            "captions": len(gathered.captions),
+            "empty_captions": len(texts) - len(gathered.captions),
+            "images_without_captions": len(content.images)
+            - len({image for image, _ in gathered.captions}),
+        },
+    )
 
 
 def read_coco_instances(path: Path | str) -> ImageSet:
@@ -156,16 +159,20 @@ def read_coco_instances(path: Path | str) -> ImageSet:
         crowds += one.iscrowd == 1
     gathered.labels = [(image, name) for image, name, _ in gathered.boxes]
     shown = {name for _, name in gathered.labels}
-    counts: dict[str, Json] = {
-        "images": len(content.images),
-        "instances": len(gathered.boxes),
-        "crowds": crowds,
-        "categories": len(names),
-        "categories_without_images": sorted({*names} - shown),
-        **gathered.counted(),
-    }
-    inputs: dict[str, FileFacts] = {file: {**digest, "rows": len(gathered.boxes)}}
-    return image_set(gathered, name=file, format="COCO instances", inputs=inputs, counts=counts)
+    return image_set(
+        gathered,
+        name=file,
+        format="COCO instances",
+        inputs={file: {**digest, "rows": len(gathered.boxes)}},
+        counts={
+            "images": len(content.images),
+            "instances": len(gathered.boxes),
+            "crowds": crowds,
+            "categories": len(names),
+            "categories_without_images": sorted({*names} - shown),
+            **gathered.counted(),
+        },
+    )
 
 
 def _images(listed: Sequence[_Image], file: str) -> tuple[Places, Gathered]:

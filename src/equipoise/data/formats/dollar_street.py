@@ -10,7 +10,6 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from equipoise.core.types import Json
 from equipoise.data.formats.reading import Rows, data_format, read_rows
 from equipoise.data.image_set import ImageSet, Step, image_set
 
@@ -83,19 +82,22 @@ def read_dollar_street(
     )
     first_file = dict(sorted(own_files, reverse=True))
     gathered.columns["file"] = [first_file.get(image) for image in gathered.ids]
-    counts: dict[str, Json] = {
-        "rows": len(owner),
-        "images": len(gathered.ids),
-        "pairs": gathered.counted()["pairs"],
-        "rows_without_labels": texts.count([]),
-        "missing": gathered.missing(),
-    }
     collapsed = {"rows_collapsed": len(owner) - len(gathered.ids)}
     step = Step("one image per photograph", collapse.description, collapsed)
     return image_set(
-        gathered, name=rows.name, format="Dollar Street", inputs=rows.inputs, counts=counts,
+        gathered,
+        name=rows.name,
+        format="Dollar Street",
+        inputs=rows.inputs,
+        counts={
+            "rows": len(owner),
+            "images": len(gathered.ids),
+            "pairs": gathered.counted()["pairs"],
+            "rows_without_labels": texts.count([]),
+            "missing": gathered.missing(),
+        },
         steps=(step,),
-    )  # fmt: skip
+    )
 
 
 def _labels(rows: Rows, column: str, row: int) -> list[str]:

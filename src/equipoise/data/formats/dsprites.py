@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.core import AnyArray, Bytes, DataError, Integers
-from equipoise.core.types import FileFacts
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
@@ -85,11 +84,13 @@ def read_dsprites(path: Path | str, *, images: int | None = None, seed: int = 0)
     for name, own in zip(("scale", "orientation", "x", "y"), others, strict=True):
         columns[name] = [*map(str, own)]
     ids = [f"{row:0{len(str(n - 1))}d}" for row in kept]
-    inputs: dict[str, FileFacts] = {str(path): {**hash_file(Path(path), ".npz"), "rows": n}}
     return image_set(
-        Gathered(ids, columns), name=str(path), format="dSprites", inputs=inputs,
+        Gathered(ids, columns),
+        name=str(path),
+        format="dSprites",
+        inputs={str(path): {**hash_file(Path(path), ".npz"), "rows": n}},
         counts={"images": len(ids), "rows": n},
-    )  # fmt: skip
+    )
 
 
 def _colours(n: int, seed: int) -> Integers:

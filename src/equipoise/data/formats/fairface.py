@@ -6,7 +6,6 @@ columns `file`, `age`, `gender`, `race` and `service_test`.
 
 from pathlib import Path
 
-from equipoise.core.types import Json
 from equipoise.data.formats.reading import data_format, read_rows
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 
@@ -36,5 +35,10 @@ def read_fairface(path: Path | str, *, id: str = "file") -> ImageSet:  # noqa: A
     """
     rows = read_rows(path, _COLUMNS, id=id)
     gathered = Gathered(rows.filled(id), {name: rows.cells[name] for name in _COLUMNS})
-    counts: dict[str, Json] = {"images": len(gathered.ids), "missing": gathered.missing()}
-    return image_set(gathered, name=rows.name, format="FairFace", inputs=rows.inputs, counts=counts)
+    return image_set(
+        gathered,
+        name=rows.name,
+        format="FairFace",
+        inputs=rows.inputs,
+        counts={"images": len(gathered.ids), "missing": gathered.missing()},
+    )

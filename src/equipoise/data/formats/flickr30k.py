@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
-from equipoise.core.types import FileFacts, Json
 from equipoise.data.formats.reading import Records, Text, data_format, read_json
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 
@@ -56,8 +55,10 @@ def read_flickr30k(path: Path | str) -> ImageSet:
         for place, one in enumerate(content.images)
         for sentence in one.sentences
     ]
-    split: list[str | None] = [one.split for one in content.images]
-    inputs: dict[str, FileFacts] = {str(path): {**digest, "rows": len(ids)}}
-    counts: dict[str, Json] = {"images": len(ids), "captions": len(captions)}
-    gathered = Gathered(ids, {"split": split}, captions=captions)
-    return image_set(gathered, name=str(path), format="Flickr30k", inputs=inputs, counts=counts)
+    return image_set(
+        Gathered(ids, {"split": [one.split for one in content.images]}, captions=captions),
+        name=str(path),
+        format="Flickr30k",
+        inputs={str(path): {**digest, "rows": len(ids)}},
+        counts={"images": len(ids), "captions": len(captions)},
+    )

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from equipoise.core import DataError
 from equipoise.core.labels import is_text
-from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format, row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
@@ -75,16 +74,20 @@ def read_huggingface(
     # The column that names the images here has this name already.
     columns = {f"{one} (data)" if one == ID else one: texts[one].to_list() for one in texts}
     gathered = Gathered(ids, columns)
-    inputs: dict[str, FileFacts] = {
-        str(file): {**hash_file(file, _FORMATS), "rows": len(table)}
-        for file, table in zip(files, tables, strict=True)
-    }
-    counts: dict[str, Json] = {
-        "images": len(ids),
-        "missing": gathered.missing(),
-        "columns_left_out": sorted(read[0][1] - {image}),
-    }
-    return image_set(gathered, name=name, format="Hugging Face", inputs=inputs, counts=counts)
+    return image_set(
+        gathered,
+        name=name,
+        format="Hugging Face",
+        inputs={
+            str(file): {**hash_file(file, _FORMATS), "rows": len(table)}
+            for file, table in zip(files, tables, strict=True)
+        },
+        counts={
+            "images": len(ids),
+            "missing": gathered.missing(),
+            "columns_left_out": sorted(read[0][1] - {image}),
+        },
+    )
 
 
 def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Table, set[str]]:

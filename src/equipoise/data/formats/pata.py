@@ -9,7 +9,6 @@ is a list of scenes with `short` (the scene), `long`, and captions under `pos` a
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.core.types import FileFacts
 from equipoise.data.files import read_text
 from equipoise.data.formats.reading import data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
@@ -54,14 +53,17 @@ def read_pata(path: Path | str) -> ImageSet:
                 fix="correct the line, or download the file again",
             )
     cells = [*found.values()]
-    counts = {
-        "lines": len(lines),
-        "images": len(found),
-        "repeated_lines": len(lines) - len(found),
-        "repeated_urls": len(found) - len({url for *_, url in cells}),
-    }
-    gathered = Gathered(
-        [*found], {name: [own[place] for own in cells] for place, name in enumerate(_COLUMNS)}
+    return image_set(
+        Gathered(
+            [*found], {name: [own[place] for own in cells] for place, name in enumerate(_COLUMNS)}
+        ),
+        name=file,
+        format="PATA",
+        inputs={file: {**digest, "rows": len(lines)}},
+        counts={
+            "lines": len(lines),
+            "images": len(found),
+            "repeated_lines": len(lines) - len(found),
+            "repeated_urls": len(found) - len({url for *_, url in cells}),
+        },
     )
-    inputs: dict[str, FileFacts] = {file: {**digest, "rows": len(lines)}}
-    return image_set(gathered, name=file, format="PATA", inputs=inputs, counts=counts)

@@ -9,7 +9,6 @@ starts with "URL", and `Occupation_Gender`; `OP_*.tsv` (two persons) has `Partic
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.core.types import Json
 from equipoise.data.formats.reading import data_format, read_rows
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import listed
@@ -69,13 +68,16 @@ def read_visogender(path: Path | str) -> ImageSet:
     )
     missing = gathered.missing()
     del missing["url"]
-    counts: dict[str, Json] = {
-        "rows": len(ids),
-        "images": len(kept),
-        "rows_without_url": len(ids) - len(kept),
-        "repeated_urls": len(kept) - len({urls[row] for row in kept}),
-        "missing": missing,
-    }
     return image_set(
-        gathered, name=rows.name, format="VisoGender", inputs=rows.inputs, counts=counts
+        gathered,
+        name=rows.name,
+        format="VisoGender",
+        inputs=rows.inputs,
+        counts={
+            "rows": len(ids),
+            "images": len(kept),
+            "rows_without_url": len(ids) - len(kept),
+            "repeated_urls": len(kept) - len({urls[row] for row in kept}),
+            "missing": missing,
+        },
     )
