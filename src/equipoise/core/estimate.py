@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
-from equipoise.core.parts import Part, parts_from_table
+from equipoise.core.parts import Part, parts_from_table, parts_to_table
 from equipoise.core.records import record
 from equipoise.core.views import Mark, Plot, TextTable
 from equipoise.core.wording import number
@@ -52,8 +52,11 @@ def no_ends(level: float) -> tuple[float, float]:  # noqa: ARG001 - the form of 
     return math.nan, math.nan
 
 
+Parts = pa.Table | Iterable[Part] | None
+
+
 class LaterParts:
-    """The field `Estimate.by`: a table, or a function that makes it when it is first read."""
+    """The field `Estimate.by`: parts, or a function that makes them when they are first read."""
 
     def __get__(self, estimate: Estimate | None, kind: type[Estimate]) -> pa.Table | None:
         """Return the table, made once; None as the default of the field."""
@@ -61,14 +64,17 @@ class LaterParts:
             return None
         held = vars(estimate)
         if callable(held["by"]):
-            held["by"] = held["by"]()
+            held["by"] = _table(held["by"]())
         return held["by"]
 
-    def __set__(
-        self, estimate: Estimate, given: pa.Table | Callable[[], pa.Table | None] | None
-    ) -> None:
-        """Keep what was given."""
-        vars(estimate)["by"] = given
+    def __set__(self, estimate: Estimate, given: Parts | Callable[[], Parts]) -> None:
+        """Keep what was given, parts as a table."""
+        vars(estimate)["by"] = given if callable(given) else _table(given)
+
+
+def _table(parts: Parts) -> pa.Table | None:
+    known = parts is None or isinstance(parts, pa.Table)
+    return parts if known else parts_to_table(parts)
 
 
 @record
@@ -90,8 +96,8 @@ class Estimate:
     harm : "higher", "lower" or "either"
         Which side of the chance level is worse.
     by : pyarrow.Table or None
-        Parts of the value (per class, group, ...), see `equipoise.core.parts`. A function may be
-        given instead, which makes them when they are first read.
+        Parts of the value (per class, group, ...), see `equipoise.core.parts`. It may be given as
+        `Part` records, or a function that makes the parts when they are first read.
     excluded : mapping of str to int
         Rows or groups that did not enter, by reason.
     unit : str

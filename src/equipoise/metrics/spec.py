@@ -8,9 +8,8 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, Unpack
 
-import pyarrow as pa
-
-from equipoise.core import Chance, Ends, Estimate, Finding, Harm, InputError
+from equipoise.core import Chance, Ends, Estimate, Finding, Harm, InputError, no_ends
+from equipoise.core.estimate import Parts
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -243,7 +242,7 @@ class EstimateFields(Tested, total=False):
     """Fields of an estimate that its record does not hold."""
 
     params: Mapping[str, Any]
-    by: pa.Table | Callable[[], pa.Table | None] | None
+    by: Parts | Callable[[], Parts]
     excluded: Mapping[str, int]
     unit: str
     reason: str
@@ -262,11 +261,13 @@ def make_estimate(
 ) -> Estimate:
     """Return an estimate with the reference of its metric, and its harm unless `harm` is set.
 
-    Counts of 0 are left out of `excluded`.
+    A number that can't be estimated has no interval. Counts of 0 are left out of `excluded`.
     """
-    spec = SPECS[metric]
-    if "excluded" in fields:
-        fields["excluded"] = {why: n for why, n in fields["excluded"].items() if n}
+    spec, value = SPECS[metric], float(value)
+    if math.isnan(value):
+        fields["ends"] = no_ends
+    excluded = fields.get("excluded", {})
+    fields["excluded"] = {why: int(n) for why, n in excluded.items() if n}
     return Estimate(
         metric, value, n, method, spec.reference, harm=harm or spec.harm or "either", **fields
     )

@@ -16,7 +16,6 @@ from equipoise.core import (
     InputError,
     Labels,
     no_ends,
-    parts_to_table,
 )
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import (
@@ -263,7 +262,7 @@ class Accuracy(Measure):
             held=held,
             no_chance=_NO_CHANCE if self.null is None else "",
             params={} if self.null is None else {"null": self.null},
-            by=parts_to_table([one]),
+            by=[one],
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
@@ -421,7 +420,7 @@ class HitRate(Measure):
             held=NOTHING,
             no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},
-            by=parts_to_table([rate, gap]),
+            by=[rate, gap],
         )
 
 

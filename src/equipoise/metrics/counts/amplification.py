@@ -22,7 +22,6 @@ from equipoise.core import (
     Part,
     Words,
     no_ends,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -439,7 +438,7 @@ def _estimate(
         method,
         no_chance=_NO_CHANCE,
         params=params,
-        by=parts_to_table(parts),
+        by=parts,
         excluded={"labels without images": int((~known).sum())},
         unit="label" if over_labels else "image",
         reason="" if known.any() else "no label has images in both",

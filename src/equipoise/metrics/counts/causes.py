@@ -25,7 +25,6 @@ from equipoise.core import (
     Part,
     encode,
     no_ends,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -303,7 +302,7 @@ class _Explained(Measure):
             bootstrap_method(draws.boot, DEFAULT if draws.intervals else None, f"{counts.unit}s"),
             params=params,
             **held.fields(reason or "no resampling was asked for"),
-            by=parts_to_table(self._parts(counts, draws, kept)),
+            by=self._parts(counts, draws, kept),
             excluded={**rows.excluded, "without common support": lost},
             unit=counts.unit,
             reason=reason,

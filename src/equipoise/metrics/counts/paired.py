@@ -28,7 +28,6 @@ from equipoise.core import (
     Part,
     encode,
     no_ends,
-    parts_to_table,
     record,
 )
 from equipoise.core.labels import Encoded
@@ -391,7 +390,7 @@ def accuracy_difference(
         method,
         params={"runs": paired.by_run.shape[1]},
         **held.fields("no resampling was asked for"),
-        by=parts_to_table(_parts(paired, boot, ends, held, level_of(resampling))),
+        by=_parts(paired, boot, ends, held, level_of(resampling)),
         excluded={"missing true class or prediction": paired.missing},
         unit="row",
         ends=ends,

@@ -21,7 +21,6 @@ from equipoise.core import (
     Labels,
     Part,
     no_ends,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -122,7 +121,7 @@ def representation(
         NO_INTERVAL if resampling is None else f"{how}, simultaneous over groups",
         params={"reference": {name: round(one, 12) for name, one in shares.items()}},
         **_drawn(held).fields("no resampling was asked for"),
-        by=parts_to_table([*sides.parts(n.tolist(), null, level_of(resampling), finest)]),
+        by=sides.parts(n.tolist(), null, level_of(resampling), finest),
         excluded={"no group": own.n_missing},
         unit="row" if units is None else "unit",
         ends=no_ends if resampling is None else sides.together,

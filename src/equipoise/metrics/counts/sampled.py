@@ -441,7 +441,7 @@ def _estimate(
         excluded={"no group or stratum": missing, "in strata without labels": empty},
         unit="image",
         reason=reason,
-        ends=ends if resampling and not np.isnan(value) else no_ends,
+        ends=ends if resampling else no_ends,
     )
 
 

@@ -47,7 +47,6 @@ from equipoise.core import (
     Part,
     encode,
     no_ends,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -790,7 +789,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         shares.method(_ENDS),
         params=params,
         **held.fields(reason or "no resampling was asked for"),
-        by=lambda: parts_to_table(_parts(shares)),
+        by=lambda: _parts(shares),
         excluded={"nothing was said": int((codes < 0).sum())}
         | {f"said {one}: {why}": n for one, n in others.items()},
         unit="image" if units is None else "unit",
@@ -980,7 +979,7 @@ def share_gap(
             "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
         },
         **held.fields(shares.reason or "no resampling was asked for"),
-        by=parts_to_table(parts),
+        by=parts,
         excluded=shares.excluded,
         unit=shares.unit,
         reason=shares.reason,

@@ -19,7 +19,6 @@ from equipoise.core import (
     Integers,
     Part,
     no_ends,
-    parts_to_table,
     record,
 )
 from equipoise.metrics.building import (
@@ -184,7 +183,7 @@ def systematic_preference(
         params={"k": k, "subjects": many},
         harm="higher",
         **tests[0].fields(untested(value, resampling)),
-        by=parts_to_table([*_parts(found, own, tests, ends, level_of(resampling))]),
+        by=_parts(found, own, tests, ends, level_of(resampling)),
         excluded=every.excluded,
         unit="subject",
         reason=reason,

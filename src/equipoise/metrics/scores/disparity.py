@@ -33,7 +33,6 @@ from equipoise.core import (
     Part,
     Words,
     no_ends,
-    parts_to_table,
     record,
 )
 from equipoise.core.labels import Encoded
@@ -978,11 +977,11 @@ def summarise(results: ConceptResults) -> Estimate:
             **tuned,
         },
         **held.fields(HALL_RULE if results.hall else "its chance level rests on replicates"),
-        by=parts_to_table(parts),
+        by=parts,
         excluded=excluded_of(results.groups, results.excluded) | left_out,
         unit=results.unit,
         reason="no concept with two groups" if math.isnan(value) else "",
-        ends=no_ends if math.isnan(value) else _pairwise_ends(results.replicates(None)),
+        ends=_pairwise_ends(results.replicates(None)),
     )
 
 

@@ -13,7 +13,6 @@ from equipoise.core import (
     Part,
     encode,
     no_ends,
-    parts_to_table,
     unwarned,
 )
 from equipoise.metrics.building import bootstrap_method, ends_of
@@ -104,11 +103,11 @@ def krippendorff_alpha(
         bootstrap_method(boot, resampling, "items"),
         no_chance=_NO_CHANCE,
         params={"labels": int(several.sum())},
-        by=parts_to_table(_parts(several, names, level_of(resampling))),
+        by=_parts(several, names, level_of(resampling)),
         excluded={"items with one label": int((table.sum(axis=1) == 1).sum())},
         unit="item",
         reason=reason if np.isnan(value) else "",
-        ends=no_ends if np.isnan(value) else ends,
+        ends=ends,
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from equipoise.core import Estimate, Floats, Part, no_ends, parts_to_table
+from equipoise.core import Estimate, Floats, Part, no_ends
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.subjects import pairs_of
 
@@ -87,7 +87,7 @@ def bias_regression(
         no_chance=reason or "a slope has no chance level; p is against 0",
         p_value=p_value,
         null="the bias does not depend on co-occurrence: t distribution with n - 2 degrees",
-        by=parts_to_table(parts),
+        by=parts,
         excluded={"no two finite numbers": dropped},
         unit="concept",
         reason=reason,

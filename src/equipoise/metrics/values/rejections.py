@@ -23,7 +23,6 @@ from equipoise.core import (
     Part,
     encode,
     no_ends,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -362,7 +361,7 @@ def rejection_gap(
         method,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
         **held.fields(untested(value, resampling)),
-        by=lambda: parts_to_table(one for some in strata_of for one in rows(some)[2]),
+        by=lambda: (one for some in strata_of for one in rows(some)[2]),
         excluded=excluded_of(groups, counts),
         unit=resampled,
         reason=_FEW if math.isnan(value) else "",

@@ -28,7 +28,6 @@ from equipoise.core import (
     Words,
     encode,
     no_ends,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -832,7 +831,7 @@ class Concepts:
             bootstrap_method(None, resampling, "", without),
             params={"queries": len(pools.pools), **params},
             **_held(draws, tested, 0).fields(untested(value, self.resampling)),
-            by=parts_to_table([*parts, *further]),
+            by=[*parts, *further],
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             unit="query" if self.several else self.unit,
             reason=self.reason(0) if none else "",

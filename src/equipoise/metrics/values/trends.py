@@ -18,7 +18,6 @@ from equipoise.core import (
     InputError,
     Integers,
     encode,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -364,7 +363,7 @@ def _estimate(
         **against_chance(draws, 0, "higher").fields(
             "no resampling was asked for" if compares else no_chance
         ),
-        by=parts_to_table(parts),
+        by=parts,
         excluded=images.excluded,
         unit=unit,
         reason="no region has two groups" if math.isnan(value) else "",

@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Estimate, Floats, InputError, Part, parts_to_table, record, unwarned
+from equipoise.core import Estimate, Floats, InputError, Part, record, unwarned
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, LEANING, MetricSpec, make_estimate, register
@@ -115,7 +115,7 @@ def association_score(
         shows="mean similarity of the targets to the set",
     )
     return space.estimate(
-        "association_score", value, lambda: [part], held, found=found, pairs=[("a", "b")]
+        "association_score", value, [part], held, found=found, pairs=[("a", "b")]
     )
 
 
@@ -186,7 +186,7 @@ def differential_association(
     ]
     pairs = [("c1", "c2"), ("m_images", "f_images")]
     return space.estimate(
-        "differential_association", value, lambda: parts, held, found=found, pairs=pairs
+        "differential_association", value, parts, held, found=found, pairs=pairs
     )
 
 
@@ -639,7 +639,7 @@ def total_absolute_association(
     return space.estimate(
         "total_absolute_association",
         total,
-        lambda: parts,
+        parts,
         held,
         found=scores,
         ends=found,
@@ -722,7 +722,7 @@ def compare_encoders(
         n=dict.fromkeys(encoders, n),
         method=NO_INTERVAL if resampling is None else f"{SPREAD} of pairs",
         **held.fields("no resampling was asked for"),
-        by=parts_to_table(parts),
+        by=parts,
         unit="target",
     )
 

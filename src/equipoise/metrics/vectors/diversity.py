@@ -25,7 +25,6 @@ from equipoise.core import (
     InputError,
     Integers,
     Part,
-    parts_to_table,
     record,
 )
 from equipoise.metrics.building import NOTHING, Against, against, number
@@ -691,7 +690,7 @@ def iss_cross(
         found.sizes,
         "jackknife over the images of each set, Student's t (Welch)" if resampling else NO_INTERVAL,
         **held.fields("not estimable" if none else "no resampling was asked for"),
-        by=parts_to_table(parts),
+        by=parts,
         excluded=found.excluded,
         unit="image",
         reason="a set has no image with a direction" if none else "",
@@ -819,7 +818,7 @@ def iss_difference(
         **replace(held, null="" if found.bare else null).fields(
             part.reason or "no resampling was asked for"
         ),
-        by=parts_to_table(parts),
+        by=parts,
         excluded=found.excluded,
         unit="image",
         reason=part.reason,

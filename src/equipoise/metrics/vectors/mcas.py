@@ -16,7 +16,6 @@ from equipoise.core import (
     InputError,
     Part,
     no_ends,
-    parts_to_table,
     record,
     unwarned,
 )
@@ -213,7 +212,7 @@ def mcas(
     return space.estimate(
         "mcas",
         total,
-        lambda: parts,
+        parts,
         found.held_total(resample_texts=resample_texts),
         found=jackknife,
         ends=found,
@@ -402,7 +401,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     return space.estimate(
         "xmcas",
         found[0],
-        lambda: parts,
+        parts,
         NOTHING,
         found=angles,
         params={"offset": offset, "resample_texts": resample_texts},
@@ -542,7 +541,7 @@ def diffusion_bias(components: Estimate) -> Estimate:
         components.n,
         components.method,
         **held.fields("no resampling was asked for"),
-        by=parts_to_table([part]),
+        by=[part],
         ends=lambda level: folded(*ends(level)),
     )
 

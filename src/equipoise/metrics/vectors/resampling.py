@@ -30,7 +30,6 @@ from equipoise.core import (
     Part,
     Words,
     no_ends,
-    parts_to_table,
     record,
 )
 from equipoise.core.types import Json
@@ -785,7 +784,7 @@ class Space:
         self,
         metric: str,
         value: float,
-        parts: Callable[[], Iterable[Part]],
+        parts: Iterable[Part] | Callable[[], Iterable[Part]],
         held: Against,
         *,
         found: Jackknife | None,
@@ -837,7 +836,7 @@ class Space:
             },
             **held.fields(no_chance),
             harm=harm,
-            by=lambda: parts_to_table(parts()),
+            by=parts,
             excluded={
                 f"{name}: {why}": count
                 for name, one in self.sets.items()
