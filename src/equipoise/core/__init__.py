@@ -12,7 +12,12 @@ from equipoise.core.arrays import (
     Positions,
     Words,
     Words32,
+    floats,
+    integers,
+    nans,
+    numbered,
     ranks,
+    tally,
     unwarned,
 )
 from equipoise.core.columns import schema_of, table_of
@@ -32,7 +37,7 @@ from equipoise.core.labels import Labels, encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.core.records import record
 from equipoise.core.result import AuditResult, Manifest
-from equipoise.core.types import Facts, Fields, Progress, Strings
+from equipoise.core.types import Facts, Fields, Progress, Span, Strings
 
 __all__ = [
     "MIN_SIZE",
@@ -71,16 +76,22 @@ __all__ = [
     "Positions",
     "Progress",
     "RunError",
+    "Span",
     "Strings",
     "Verdict",
     "Words",
     "Words32",
     "encode",
+    "floats",
+    "integers",
+    "nans",
     "no_ends",
+    "numbered",
     "parts_to_table",
     "ranks",
     "record",
     "schema_of",
     "table_of",
+    "tally",
     "unwarned",
 ]

@@ -9,13 +9,14 @@ from functools import cached_property
 from html import escape
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.parts import Part, parts_from_table, parts_to_table
 from equipoise.core.records import record
+from equipoise.core.types import Facts, Span
 from equipoise.core.views import Mark, Plot, TextTable
 from equipoise.core.wording import number
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Harm = Literal["higher", "lower", "either"]
-Ends = Callable[[float], tuple[float, float]]
+Ends = Callable[[float], Span]
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class Chance:
     method: str
 
 
-def no_ends(level: float) -> tuple[float, float]:  # noqa: ARG001 - the form of `Ends`
+def no_ends(level: float) -> Span:  # noqa: ARG001 - the form of `Ends`
     """Ends of an interval that does not exist: NaN at every level."""
     return math.nan, math.nan
 
 
-Parts = pa.Table | Iterable[Part] | None
+Parts: TypeAlias = pa.Table | Iterable[Part] | None
 
 
 class LaterParts:
@@ -130,7 +131,7 @@ class Estimate:
     n: Mapping[str, int]
     method: str
     reference: str
-    params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    params: Facts = field(default_factory=lambda: MappingProxyType({}))
     chance: Chance | None = None
     no_chance: str = ""
     p_value: float | None = None

@@ -9,10 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from equipoise.core.arrays import AnyArray, Booleans, Integers, Integers32
+from equipoise.core.arrays import AnyArray, Booleans, Integers, Integers32, tally
 from equipoise.core.errors import InputError
 from equipoise.core.labels import Labels, encode, in_bands
 from equipoise.core.records import record
+from equipoise.core.types import Strings
 
 MAX_INTERSECTIONS = 10_000
 MIN_SIZE = 30
@@ -43,8 +44,8 @@ class Groups:
     ('men, old', 'men, young', 'women, old', 'women, young')
     """
 
-    attributes: tuple[str, ...]
-    levels: tuple[tuple[str, ...], ...]
+    attributes: Strings
+    levels: tuple[Strings, ...]
     codes: Integers32
     min_size: int = 1
 
@@ -86,7 +87,7 @@ class Groups:
         return " × ".join(self.attributes)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Strings:
         """One display name per group: its labels joined by commas.
 
         Labels that hold commas themselves are quoted where two groups would share a name.
@@ -104,7 +105,7 @@ class Groups:
     @property
     def n_missing(self) -> int:
         """Rows of which an attribute is missing."""
-        return int((self.codes < 0).sum())
+        return tally(self.codes < 0)
 
     @cached_property
     def usable(self) -> Booleans:
@@ -135,7 +136,7 @@ class CountedGroups(Groups):
 
     def __init__(
         self,
-        groups: tuple[tuple[str, ...], tuple[tuple[str, ...], ...], int],
+        groups: tuple[Strings, tuple[Strings, ...], int],
         counts: Integers,
         codes: Callable[[], Integers32],
     ) -> None:
@@ -151,8 +152,8 @@ class CountedGroups(Groups):
 
 
 def _intersect(
-    encoded: list[tuple[Integers32, tuple[str, ...]]],
-) -> tuple[Integers32, tuple[tuple[str, ...], ...]]:
+    encoded: list[tuple[Integers32, Strings]],
+) -> tuple[Integers32, tuple[Strings, ...]]:
     total = math.prod(len(names) for _, names in encoded)
     if total > MAX_INTERSECTIONS:
         raise InputError(
@@ -160,7 +161,7 @@ def _intersect(
             "Use fewer attributes or coarser labels"
         )
     codes, names = encoded[0]
-    levels: tuple[tuple[str, ...], ...] = tuple((name,) for name in names)
+    levels: tuple[Strings, ...] = tuple((name,) for name in names)
     for more, more_names in encoded[1:]:
         missing = (codes < 0) | (more < 0)
         codes = np.where(missing, -1, codes * len(more_names) + more).astype(np.int32)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from equipoise.core.arrays import AnyArray, Integers, Integers32
 from equipoise.core.errors import InputError
 from equipoise.core.records import record
+from equipoise.core.types import Strings
 
 # How missing values that are no strings print: NaN of any width, pandas' NA and NaT, None.
 _MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
@@ -31,7 +32,7 @@ class Encoded:
     """
 
     codes: Integers32
-    vocabulary: tuple[str, ...]
+    vocabulary: Strings
 
 
 Cell: TypeAlias = str | float | None
@@ -116,7 +117,7 @@ def _coded_text(column: pa.ChunkedArray) -> Encoded:
     return Encoded(lookup[codes], tuple(kept))
 
 
-def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, tuple[str, ...]]:
+def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, Strings]:
     """Turn labels into codes and their sorted names.
 
     Parameters
@@ -161,7 +162,7 @@ def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, tuple[s
     return _sorted(Encoded(codes, names), int if numbers else str)
 
 
-def unit_codes(labels: Labels, n: int, what: str) -> tuple[Integers, tuple[str, ...]]:
+def unit_codes(labels: Labels, n: int, what: str) -> tuple[Integers, Strings]:
     """Return the unit of each of n rows, from 0, and names; a row without a label stands alone.
 
     Raises
@@ -206,7 +207,7 @@ def natural(name: str) -> tuple[int, float, str]:
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
 
 
-def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Integers]:
+def in_order(texts: Sequence[str]) -> tuple[Strings, Integers]:
     """Return distinct texts sorted as by `natural`, and the place of each text among them.
 
     Quick where few of them are numbers.
@@ -241,7 +242,7 @@ _SIDES = (
 )
 
 
-def in_bands(codes: Integers32, names: tuple[str, ...]) -> tuple[Integers32, tuple[str, ...]]:
+def in_bands(codes: Integers32, names: Strings) -> tuple[Integers32, Strings]:
     """Sort labels by their first numbers where all have some: "under 18", "18-29", "100+"."""
     numbers = [_NUMBER.search(name) for name in names]
     found = [float(number[0]) for number in numbers if number]
@@ -254,7 +255,7 @@ def in_bands(codes: Integers32, names: tuple[str, ...]) -> tuple[Integers32, tup
     return place[codes], tuple(names[index] for index in order)
 
 
-def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, tuple[str, ...]]:
+def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, Strings]:
     """Keep the labels that are used, sorted."""
     codes, vocabulary = labels.codes, labels.vocabulary
     used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(vocabulary))).tolist()
@@ -264,7 +265,7 @@ def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, tup
     return place[codes], tuple(vocabulary[index] for index in used)
 
 
-def _encode_objects(array: AnyArray, what: str) -> tuple[Integers32, tuple[str, ...]]:
+def _encode_objects(array: AnyArray, what: str) -> tuple[Integers32, Strings]:
     values = array.tolist()
     kinds = set(map(type, values))
     texts = values

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
 from equipoise.core.finding import Finding
-from equipoise.core.types import FileFacts
+from equipoise.core.types import Facts, FileFacts, Strings
 
 SCHEMA_VERSION = 1
 WORKSHEET = "worksheet"
@@ -43,20 +42,20 @@ class Manifest:
         empty where their outputs were given.
     """
 
-    config: Mapping[str, Any]
-    resolved: Mapping[str, Any]
+    config: Facts
+    resolved: Facts
     versions: Mapping[str, str]
     commit: str
     dirty: bool
     inputs: Mapping[str, FileFacts]
-    counts: Mapping[str, Any]
+    counts: Facts
     seed: int
     started: str
     seconds: float
-    machine: Mapping[str, Any]
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    models: Mapping[str, Any] = field(default_factory=dict)
+    machine: Facts
+    warnings: Strings = ()
+    notes: Strings = ()
+    models: Facts = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
 

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypedDict
 Strings = tuple[str, ...]
 Facts = Mapping[str, Any]
 Fields = dict[str, Any]
+Span = tuple[float, float]
 
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | None"
 """What a JSON file holds."""

@@ -9,7 +9,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from equipoise.core.types import Json
+from equipoise.core.types import Json, Strings
 from equipoise.core.wording import number, percent, visible
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class TextTable:
     """
 
     caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: Strings
+    rows: tuple[Strings, ...]
 
     def __str__(self) -> str:
         lines = [tuple(map(visible, line)) for line in (self.columns, *self.rows)]
@@ -141,7 +141,7 @@ class Plot:
     percent: bool = False
 
     @property
-    def series(self) -> tuple[str, ...]:
+    def series(self) -> Strings:
         """Names of the series, in their order."""
         return tuple(dict.fromkeys(mark.series for mark in self.marks))
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from equipoise.core import DataError
+from equipoise.core import DataError, Fields
 from equipoise.core.files import IrregularFileError, open_regular, read_regular
 from equipoise.core.types import FileFacts
 from equipoise.data.problems import nearest, show
@@ -194,7 +194,7 @@ class RepeatedKeyError(ValueError):
         )
 
 
-def _unique_keys(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(members: list[tuple[str, Any]]) -> Fields:
     fields = dict(members)
     if len(fields) < len(members):
         keys = [key for key, _ in members]

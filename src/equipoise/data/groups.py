@@ -13,12 +13,12 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from equipoise.core import Booleans, Floats, InputError
+from equipoise.core import Booleans, Floats, InputError, Strings, tally
 from equipoise.data.image_set import LABEL, ImageSet, Step
 from equipoise.data.lexicons import lexicon
 
 Terms = Mapping[str, Sequence[str]]
-FrozenTerms = tuple[tuple[str, tuple[str, ...]], ...]
+FrozenTerms = tuple[tuple[str, Strings], ...]
 NO_GROUP = "no term of a group"
 SEVERAL = "terms of several groups"
 NO_VALUE = "a value of no group"
@@ -43,7 +43,7 @@ def assigned(
     left: dict[str, int] = {}
     reasons = {**excluded, SEVERAL: member.sum(axis=1) > 1, NO_GROUP: ~member.any(axis=1)}
     for reason, holds in reasons.items():
-        left[reason] = int((open_ & holds).sum())
+        left[reason] = tally(open_ & holds)
         open_ &= ~holds
     places = np.where(open_, member.argmax(axis=1), -1).tolist()
     return [None if place < 0 else names[place] for place in places], left
@@ -254,9 +254,14 @@ class BoxGroups(TermRule):
         between = np.asarray(other & (large.sum(axis=1) == 1))
         small = np.asarray(member(group >= 0).any(axis=1) & ~large.any(axis=1))
         groups, left_out = assigned(names, large, {ONLY_SMALL: small, SMALL_OTHER: between})
-        used = int((group >= 0).sum())
+        used = tally(group >= 0)
         return self._add(
-            images, groups, names, left_out, boxes=used, boxes_ignored=used - int(counted.sum())
+            images,
+            groups,
+            names,
+            left_out,
+            boxes=used,
+            boxes_ignored=used - tally(counted),
         )
 
 
@@ -385,9 +390,7 @@ class CaptionGroups(TermRule):
         if self.neutral_means == "no group":
             excluded[NEUTRAL] = neutral
         groups, left_out = assigned(names, member, excluded)
-        return self._add(
-            images, groups, names, left_out, images_with_neutral_terms=int(neutral.sum())
-        )
+        return self._add(images, groups, names, left_out, images_with_neutral_terms=tally(neutral))
 
 
 def folded(text: str) -> str:
@@ -486,7 +489,7 @@ class BandGroups(GroupRule):
     attribute: str
     column: str
     bounds: tuple[float, ...]
-    names: tuple[str, ...]
+    names: Strings
     source: str = ""
     version: str = ""
 

@@ -9,7 +9,19 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from equipoise.core import Booleans, DataError, InputError, Integers, Objects, record
+from equipoise.core import (
+    Booleans,
+    DataError,
+    Facts,
+    Fields,
+    InputError,
+    Integers,
+    Objects,
+    Strings,
+    integers,
+    record,
+    tally,
+)
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.problems import listed, match, show
@@ -31,7 +43,7 @@ class Step:
 
     name: str
     description: str
-    counts: Mapping[str, Any]
+    counts: Facts
 
 
 ID = "image_id"
@@ -76,7 +88,7 @@ class ImageSet:
     captions: pl.DataFrame | None
     boxes: pl.DataFrame | None
     inputs: Mapping[str, FileFacts]
-    counts: Mapping[str, Any]
+    counts: Facts
     steps: tuple[Step, ...] = ()
 
     def __len__(self) -> int:
@@ -137,9 +149,7 @@ class ImageSet:
     ) -> ImageSet:
         """Return the set with another table, and its labels, captions and boxes changed alike."""
         marks = {name: getattr(self, name) for name in MARKS}
-        found: dict[str, Any] = {
-            name: None if one is None else change(one) for name, one in marks.items()
-        }
+        found: Fields = {name: None if one is None else change(one) for name, one in marks.items()}
         return replace(self, table=table, steps=(*self.steps, step), **found)
 
     def apply(self, *rules: Rule) -> ImageSet:
@@ -359,7 +369,7 @@ class LeaveOutUnlabelled:
         """
         kept = np.zeros(len(images), dtype=np.bool_)
         kept[images.places(images.label_table())] = True
-        counts = {"images_left_out": int((~kept).sum())}
+        counts = {"images_left_out": tally(~kept)}
         return _kept(images, kept, Step("unlabelled", self.description, counts))
 
 
@@ -458,7 +468,7 @@ class RandomSplit:
         order = stream(self.seed, "split").permutation(len(images))
         test = order < round(self.share * len(images))
         part = pl.Series(self.column, np.where(test, "test", "train"))
-        counts = {"test": int(test.sum()), "train": int((~test).sum())}
+        counts = {"test": tally(test), "train": tally(~test)}
         return images.with_column(part, Step("split", self.description, counts))
 
 
@@ -482,7 +492,7 @@ def united(parts: Sequence[ImageSet]) -> ImageSet:
         some = [one for part in parts if (one := getattr(part, name)) is not None]
         return pl.concat(some).sort(some[0].columns) if some else None
 
-    found: dict[str, Any] = {name: marks(name) for name in MARKS}
+    found: Fields = {name: marks(name) for name in MARKS}
     return replace(
         parts[0],
         name=names,
@@ -613,7 +623,7 @@ class CropBoxes:
         whole = sizes.to_numpy()[image]
         low = np.floor(corners[:, :2] - self.margin * corners[:, 2:])
         high = np.ceil(corners[:, :2] + (1 + self.margin) * corners[:, 2:])
-        cut = np.column_stack([np.clip(low, 0, whole), np.clip(high, 0, whole)]).astype(np.int64)
+        cut = integers(np.column_stack([np.clip(low, 0, whole), np.clip(high, 0, whole)]))
         inside = (cut[:, 2:] > cut[:, :2]).all(axis=1)
         unique = np.unique(np.column_stack([image, cut])[inside], axis=0)
         if not len(unique):
@@ -625,7 +635,7 @@ class CropBoxes:
         counts: Mapping[str, int] = {
             "boxes": len(wanted),
             "boxes_too_small": len(wanted) - len(large),
-            "boxes_outside": int((~inside).sum()),
+            "boxes_outside": tally(~inside),
             "boxes_of_the_same_corners": int(inside.sum() - len(unique)),
             "images_without_crop": int(len(images) - len(np.unique(owner))),
         }
@@ -673,12 +683,12 @@ class ClassMapping:
         return cls(name, frozenset((label, one) for label, ones in listed.items() for one in ones))
 
     @property
-    def by_label(self) -> dict[str, tuple[str, ...]]:
+    def by_label(self) -> dict[str, Strings]:
         """Label to its classes, sorted: the `map:` of a model in an audit of concepts."""
         return _grouped(self.pairs)
 
     @property
-    def by_class(self) -> dict[str, tuple[str, ...]]:
+    def by_class(self) -> dict[str, Strings]:
         """Class to its labels, sorted: the `map:` of the labels in an audit of concepts."""
         return _grouped({(one, label) for label, one in self.pairs})
 
@@ -722,8 +732,8 @@ class ClassMapping:
         return replace(images, labels=new, steps=(*images.steps, step))
 
 
-def _grouped(found: Set[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    grouped: dict[str, tuple[str, ...]] = {}
+def _grouped(found: Set[tuple[str, str]]) -> dict[str, Strings]:
+    grouped: dict[str, Strings] = {}
     for key, value in sorted(found):
         grouped[key] = (*grouped.get(key, ()), value)
     return grouped

@@ -13,7 +13,19 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core import AnyArray, Booleans, DataError, Integers, Objects, encode, record
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    DataError,
+    Facts,
+    Fields,
+    Integers,
+    Objects,
+    Strings,
+    encode,
+    record,
+    tally,
+)
 from equipoise.core.labels import Encoded
 from equipoise.core.types import FileFacts
 from equipoise.data.problems import check_ids, listed, show
@@ -93,7 +105,7 @@ class Choices:
         otherwise they are the model's own classes.
     """
 
-    labels: tuple[str, ...]
+    labels: Strings
     ranks: int
     listed: bool
 
@@ -147,16 +159,16 @@ class Outputs:
     ids: pl.Series
     labels: Coded | None = None
     values: AnyArray | None = None
-    names: tuple[str, ...] = ()
+    names: Strings = ()
     column: str | None = None
     rows: int = 0
     requested: Objects | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     on: str = "images"
-    info: Mapping[str, Any] = field(default_factory=dict)
+    info: Facts = field(default_factory=dict)
     inputs: Mapping[str, FileFacts] = field(default_factory=dict)
-    identical: tuple[tuple[str, ...], ...] = ()
-    pending: Mapping[str, Any] | None = None
+    identical: tuple[Strings, ...] = ()
+    pending: Facts | None = None
     choices: Choices | None = None
 
     def without(self, ids: Iterable[str]) -> Outputs:
@@ -199,7 +211,7 @@ class CsvOptions:
         Of a CSV; `encoding` also of JSON lines.
     """
 
-    missing: tuple[str, ...] = ("",)
+    missing: Strings = ("",)
     encoding: str = "utf-8"
     delimiter: str = ","
 
@@ -216,7 +228,7 @@ class Where:
         Bounds of a number, both allowed values themselves.
     """
 
-    values: tuple[str, ...] = ()
+    values: Strings = ()
     min: float | None = None
     max: float | None = None
 
@@ -261,7 +273,7 @@ class ItemSource(CsvOptions):
 
     table: Path | Any
     id: str
-    columns: tuple[str, ...] = ()
+    columns: Strings = ()
     where: Mapping[str, Where] = field(default_factory=dict)
 
 
@@ -290,13 +302,13 @@ class LabelSource(CsvOptions):
     table: Path | Any
     id: str
     target: str | None
-    attributes: tuple[str, ...]
+    attributes: Strings
     unit: str | None = None
     map: Mapping[str, str] | None = None
     where: Mapping[str, Where] = field(default_factory=dict)
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> Strings:
         """The columns needed, each once."""
         named = (self.target, *self.attributes, self.unit)
         return tuple(dict.fromkeys(name for name in named if name is not None))
@@ -328,8 +340,8 @@ class LabelRows:
     attributes: Mapping[str, Coded]
     unit: Coded | None
     digest: FileFacts
-    counts: Mapping[str, Any]
-    left_out: tuple[str, ...] = ()
+    counts: Facts
+    left_out: Strings = ()
 
 
 def read_labels(source: LabelSource) -> LabelRows:
@@ -375,7 +387,7 @@ def read_labels(source: LabelSource) -> LabelRows:
     )
 
 
-def without(column: Coded, missing: tuple[str, ...]) -> Coded:
+def without(column: Coded, missing: Strings) -> Coded:
     """Return a column where the texts listed are missing."""
     return column.relabel([None if text in missing else text for text in column.vocabulary])
 
@@ -409,8 +421,8 @@ class Items:
     ids: Objects
     coded: Mapping[str, Coded]
     inputs: Mapping[str, FileFacts]
-    counts: Mapping[str, Any]
-    left_out: tuple[str, ...] = ()
+    counts: Facts
+    left_out: Strings = ()
     kept: Booleans | None = None
 
     @property
@@ -471,9 +483,9 @@ def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Item
                 expected="a value in at least some rows",
                 fix=f"name another column, or look at `missing:` (now {listed(source.missing)})",
             )
-    missing = {name: int((column.codes < 0).sum()) for name, column in coded.items()}
+    missing = {name: tally(column.codes < 0) for name, column in coded.items()}
     ids = texts[source.id].to_numpy()
-    counts: dict[str, Any] = {"rows": len(ids), "missing": missing}
+    counts: Fields = {"rows": len(ids), "missing": missing}
     counts |= {"left_out_by_where": table.rows - len(ids)} if source.where else {}
     return Items(
         table.name, source.id, ids, coded, {table.name: table.digest}, counts, left_out,

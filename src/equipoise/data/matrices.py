@@ -21,11 +21,17 @@ from equipoise.core import (
     AnyArray,
     Booleans,
     DataError,
+    Facts,
+    Fields,
     Floats,
     InputError,
     Integers,
     Objects,
+    Strings,
+    floats,
+    integers,
     record,
+    tally,
 )
 from equipoise.core.files import Mapped
 from equipoise.core.types import FileFacts
@@ -108,8 +114,8 @@ class ArraySource(CsvOptions):
     ids: str | Path | Sequence[Any] | Any | None = None
     id: str | None = None
     column: str | None = None
-    columns: Mapping[str, str] | tuple[str, ...] | None = None
-    names: tuple[str, ...] = ()
+    columns: Mapping[str, str] | Strings | None = None
+    names: Strings = ()
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -145,7 +151,7 @@ class ArrayFile:
     """
 
     path: Path
-    names: tuple[str, ...]
+    names: Strings
     digest: FileFacts
 
     @classmethod
@@ -254,7 +260,7 @@ class Opened:
         absent: Booleans,
         columns: Iterable[tuple[str, AnyArray]],
         max_unmatched: float,
-    ) -> tuple[Integers, dict[str, Any], Mapping[str, FileFacts]]:
+    ) -> tuple[Integers, Fields, Mapping[str, FileFacts]]:
         """Match the rows with items.
 
         Parameters
@@ -286,7 +292,7 @@ class Opened:
             check_matches((known, items.name), (texts, file), positions, max_unmatched, failed)
             rows = np.full(len(items), -1, dtype=np.int64)
             rows[positions[positions >= 0]] = present[positions >= 0]
-            alone = int((positions < 0).sum())
+            alone = tally(positions < 0)
         elif ids is None and len(absent) == items.of:
             absent = absent[items.places]
             check_share(known, absent, items.name, self.place, max_unmatched)
@@ -301,9 +307,9 @@ class Opened:
             )
         counts = {
             "rows": len(absent),
-            "empty": int(absent.sum()),
-            "matched": int((rows >= 0).sum()),
-            "items_without_row": int((rows < 0).sum()),
+            "empty": tally(absent),
+            "matched": tally(rows >= 0),
+            "items_without_row": tally(rows < 0),
             "rows_without_item": alone,
         }
         if self.outputs:
@@ -526,7 +532,7 @@ def _id_texts(values: AnyArray, place: str) -> pl.Series:
 
 def number_columns(
     table: OpenTable, source: ArraySource, items: Items
-) -> tuple[tuple[str, ...], Callable[[str], AnyArray], tuple[str, ...]]:
+) -> tuple[Strings, Callable[[str], AnyArray], Strings]:
     """Choose columns of a table: those that the source names, or all of numbers beside the ids.
 
     Returns
@@ -611,7 +617,7 @@ class ByItem:
     ids: Objects
     rows: Integers
     inputs: Mapping[str, FileFacts]
-    counts: Mapping[str, Any]
+    counts: Facts
     made: bool = field(default=False, kw_only=True)
 
 
@@ -652,7 +658,7 @@ class Vectors(ByItem):
     @property
     def unmatched(self) -> int:
         """Items that a user's file has no vector for; failures of a live model are none of them."""
-        return 0 if self.made else int((self.rows < 0).sum())
+        return 0 if self.made else tally(self.rows < 0)
 
     @property
     def rescaled(self) -> bool:
@@ -672,7 +678,7 @@ class Vectors(ByItem):
         InputError
             When an item has no vector.
         """
-        indices = np.asarray(items, dtype=np.int64)
+        indices = integers(items)
         rows = self.rows[indices]
         if (rows < 0).any():
             without = self.ids[indices[rows < 0]]
@@ -716,20 +722,23 @@ def load_vectors(
     not_finite, zero, normalised = _look_over(stored, rows)
     if not ((rows >= 0) & ~not_finite & (zeros | ~zero)).any():
         raise DataError(
-            f"no vector can be used: {int(not_finite.sum())} hold NaN or an infinity, "
-            f"{int(zero.sum())} are zero",
+            f"no vector can be used: {tally(not_finite)} hold NaN or an infinity, "
+            f"{tally(zero)} are zero",
             file=opened.place,
             expected="finite vectors that are not zero",
             fix="embed the items again",
         )
-    counts |= left_out | {"not_finite": int(not_finite.sum()), "zero": int(zero.sum())}
+    counts |= left_out | {
+        "not_finite": tally(not_finite),
+        "zero": tally(zero),
+    }
     return Vectors(
         opened.name, items.ids, rows, inputs, counts, stored, normalised, not_finite, zero,
         made=opened.outputs is not None,
     )  # fmt: skip
 
 
-def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, dict[str, Any]]:
+def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, Fields]:
     """Return the vectors in the order of the source, and which rows are empty."""
     given, stored = opened.given, opened.stored
     if not isinstance(stored, OpenTable):
@@ -768,7 +777,7 @@ def _look_over(stored: AnyArray, rows: Integers) -> tuple[Booleans, Booleans, bo
         mapped.run(step)
         # Squares of 16 bits neither overflow nor underflow in 32.
         half = stored.dtype == np.float16
-        values = widened(stored[here]) if half else np.asarray(stored[here], np.float64)
+        values = widened(stored[here]) if half else floats(stored[here])
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", values, values)
         # Squares overflow and underflow before the numbers themselves do.
@@ -803,7 +812,7 @@ class Matrix(ByItem):
         Takes a name; returns the column in the rows of the source.
     """
 
-    names: tuple[str, ...]
+    names: Strings
     dtype: np.dtype[Any]
     read: Callable[[str], AnyArray]
 
@@ -945,7 +954,7 @@ def load_matrix(
 
 def _columns(
     opened: Opened, items: Items
-) -> tuple[tuple[str, ...], Callable[[str], AnyArray], Booleans, tuple[str, ...]]:
+) -> tuple[Strings, Callable[[str], AnyArray], Booleans, Strings]:
     """Return names of columns, what reads one, which rows are empty, and columns left out."""
     given, values = opened.given, opened.stored
     if isinstance(values, OpenTable) and given.column is None:
@@ -985,8 +994,8 @@ def _places(values: AnyArray, opened: Opened) -> dict[str, int]:
 
 
 def _type_and_gaps(
-    names: tuple[str, ...], read: Callable[[str], AnyArray], rows: Integers
-) -> tuple[np.dtype[Any], dict[str, Any]]:
+    names: Strings, read: Callable[[str], AnyArray], rows: Integers
+) -> tuple[np.dtype[Any], Fields]:
     """Return the type that holds all columns, and how many numbers are missing or infinite."""
     found = rows[rows >= 0]
     in_order = bool((found == np.arange(len(found))).all())

@@ -13,12 +13,16 @@ import polars as pl
 from equipoise.core import (
     AnyArray,
     DataError,
+    Facts,
+    Fields,
     Floats,
     InputError,
     Integers,
     Integers32,
     Objects,
+    Strings,
     record,
+    tally,
 )
 from equipoise.core.types import FileFacts
 from equipoise.data.labels import (
@@ -73,7 +77,7 @@ class PredictionSource(Reading, CsvOptions):
 
     table: Path | Any
     prediction: str | None = None
-    top: tuple[str, ...] = ()
+    top: Strings = ()
     probabilities: Mapping[str, str] | None = None
     id: str | None = None
 
@@ -88,7 +92,7 @@ class PredictionSource(Reading, CsvOptions):
             )
 
     @property
-    def texts(self) -> tuple[str, ...]:
+    def texts(self) -> Strings:
         """The columns of predicted labels: ranks 1 to k, or the prediction alone."""
         if self.top:
             return self.top
@@ -121,9 +125,9 @@ class Predictions:
     coded: Coded
     coded_top: Coded | None
     probabilities: Floats | None
-    probability_classes: tuple[str, ...]
+    probability_classes: Strings
     scale: str
-    classes: tuple[str, ...] = ()
+    classes: Strings = ()
     resolve: Callable[[str], str] = str
 
     @property
@@ -132,7 +136,7 @@ class Predictions:
         return self.coded.codes
 
     @property
-    def vocabulary(self) -> tuple[str, ...]:
+    def vocabulary(self) -> Strings:
         """Labels that the codes stand for."""
         return self.coded.vocabulary
 
@@ -210,7 +214,7 @@ class PredictionData:
     coded_unit: Coded | None
     models: Mapping[str, ModelPredictions]
     inputs: Mapping[str, FileFacts]
-    counts: Mapping[str, Any]
+    counts: Facts
 
     @property
     def target(self) -> Objects:
@@ -218,7 +222,7 @@ class PredictionData:
         return self.coded_target.values
 
     @property
-    def classes(self) -> tuple[str, ...]:
+    def classes(self) -> Strings:
         """Classes of the target, sorted."""
         return self.coded_target.vocabulary
 
@@ -351,7 +355,7 @@ def join_predictions(
     """
     inputs: dict[str, FileFacts] = {rows.file: rows.digest}
 
-    def join(model: tuple[Outputs, Reading]) -> tuple[ModelPredictions, dict[str, Any]]:
+    def join(model: tuple[Outputs, Reading]) -> tuple[ModelPredictions, Fields]:
         given, reading = model
         outputs = given.without(rows.left_out)
         positions = match(outputs.ids, rows.ids)
@@ -435,7 +439,7 @@ class _Join:
     outputs: Outputs
     positions: Integers
 
-    def predictions(self) -> tuple[ModelPredictions, dict[str, Any]]:
+    def predictions(self) -> tuple[ModelPredictions, Fields]:
         """Return the predictions of one model in the order of the labels, and their counts.
 
         Raises
@@ -459,7 +463,7 @@ class _Join:
         target = self.rows.target.vocabulary
         for recipe in recipes(self.reading, target, outputs.source, self._levels):
             versions[recipe.name], version_counts[recipe.name] = self._version(recipe)
-        alone = int((self.positions < 0).sum())
+        alone = tally(self.positions < 0)
         counts = {
             "rows": outputs.rows,
             "ids": len(outputs.ids),
@@ -480,7 +484,7 @@ class _Join:
         return out
 
     @cached_property
-    def _levels(self) -> tuple[str, ...]:
+    def _levels(self) -> Strings:
         """Values of all attributes."""
         return tuple(name for one in self.rows.attributes.values() for name in one.vocabulary)
 
@@ -500,7 +504,7 @@ class _Join:
             answered = np.where(none, np.int8(MISSING), np.int8(ANSWERED))
         return self._scatter(answered, UNMATCHED)
 
-    def _version(self, recipe: Recipe) -> tuple[Predictions, dict[str, Any]]:
+    def _version(self, recipe: Recipe) -> tuple[Predictions, Fields]:
         values, classes = self._probabilities(recipe)
         if self.outputs.labels is None:
             labels = Coded(_best(values), classes)
@@ -518,7 +522,7 @@ class _Join:
             first, top, probabilities, classes, recipe.scale, recipe.classes, resolve
         ), counts
 
-    def _probabilities(self, recipe: Recipe) -> tuple[Floats, tuple[str, ...]]:
+    def _probabilities(self, recipe: Recipe) -> tuple[Floats, Strings]:
         """Probabilities in the rows of the labels and what each column is of; or no columns."""
         if self.outputs.values is None:
             return np.empty((len(self.rows.ids), 0)), ()
@@ -548,15 +552,13 @@ class _Join:
         values[self._states != ANSWERED] = np.nan
         return values, classes
 
-    def _relabelled(
-        self, raw: Coded, recipe: Recipe, allowed: tuple[str, ...]
-    ) -> tuple[Coded, dict[str, Any]]:
+    def _relabelled(self, raw: Coded, recipe: Recipe, allowed: Strings) -> tuple[Coded, Fields]:
         used = ((raw.counts > 0) & (self._text_states == ANSWERED)).tolist()
         pairs = zip(raw.vocabulary, used, strict=True)
         labels = raw.relabel([recipe(text) if use else None for text, use in pairs], first=allowed)
         labels = self._true_of_several(raw, labels, recipe)
         mapping = recipe.mapping if recipe.normalize is None else {}
-        counts: dict[str, Any] = {**unused_entries(mapping, raw.vocabulary)}
+        counts: Fields = {**unused_entries(mapping, raw.vocabulary)}
         # Free text that names no class is unresolved, and its wording stands beside it.
         if self.reading.open_vocabulary or self.reading.normalize is not None:
             return labels, counts

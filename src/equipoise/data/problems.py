@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow.compute as pc
 
-from equipoise.core import AnyArray, DataError, InputError, Integers
+from equipoise.core import AnyArray, DataError, InputError, Integers, tally
 
 NO_COLUMN = "there is no such column"
 MAX_LISTED = 20
@@ -152,7 +152,7 @@ def check_share(ids: pl.Series, alone: AnyArray, file: str, other: str, limit: f
     """Raise when too large a share of ids has no match in another file; check the limit."""
     if not 0 <= limit <= 1:
         raise InputError(f"max_unmatched is {limit}; expected a share from 0 to 1")
-    count = int(alone.sum())
+    count = tally(alone)
     if count <= limit * len(ids):
         return
     raise DataError(

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import DataError, InputError
+from equipoise.core import DataError, InputError, Strings
 from equipoise.data.problems import counted, listed, show
 
 AMBIGUOUS, UNRESOLVED = "(ambiguous)", "(unresolved)"
@@ -119,10 +119,10 @@ class Resolver:
         Regular expressions of refusals beside `REFUSALS`.
     """
 
-    classes: tuple[str, ...]
+    classes: Strings
     synonyms: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     neutral: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    refusals: tuple[str, ...] = ()
+    refusals: Strings = ()
 
     def __call__(self, text: str) -> str:
         """Return the class that a text names, `AMBIGUOUS` or `UNRESOLVED`."""
@@ -249,12 +249,12 @@ class Normalization:
     case_fold: bool = True
     whitespace: bool = True
     punctuation: str = ".,;:!?…\"'`“”\N{LEFT SINGLE QUOTATION MARK}’«»*_"
-    articles: tuple[str, ...] = ("a", "an", "the")
-    leading_phrases: tuple[str, ...] = LEADING_PHRASES
+    articles: Strings = ("a", "an", "the")
+    leading_phrases: Strings = LEADING_PHRASES
     synonyms: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    classes: tuple[str, ...] = ()
-    masked: tuple[str, ...] = ()
-    refusals: tuple[str, ...] = ()
+    classes: Strings = ()
+    masked: Strings = ()
+    refusals: Strings = ()
 
     def __call__(self, text: str) -> str:
         """Return the label of a text; never empty unless the text is."""
@@ -308,7 +308,7 @@ class Normalization:
         return text.strip(self.punctuation) or text
 
     @cached_property
-    def _starts(self) -> tuple[str, ...]:
+    def _starts(self) -> Strings:
         """What may be dropped from a start, the longest first, each with the space after it."""
         phrases = {self._composed(phrase) for phrase in (*self.leading_phrases, *self.articles)}
         return tuple(f"{phrase} " for phrase in sorted(phrases, key=lambda p: (-len(p), p)))
@@ -356,9 +356,9 @@ class Reading:
     maps: Mapping[str, Mapping[str, str | Sequence[str]]] = field(
         default_factory=lambda: MappingProxyType({})
     )
-    missing: tuple[str, ...] = ("",)
-    unknown: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
+    missing: Strings = ("",)
+    unknown: Strings = ()
+    refused: Strings = ()
     open_vocabulary: bool = False
     normalize: Normalization | None = None
     may_decline: bool = False
@@ -375,7 +375,7 @@ class Reading:
                     )
 
     @property
-    def every_map(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    def every_map(self) -> Mapping[str, Mapping[str, Strings]]:
         """The mappings by name, an empty one where there is none; each text to its classes."""
         return {
             name: {
@@ -414,9 +414,9 @@ class Recipe:
     name: str
     mapping: Mapping[str, str]
     normalize: Normalization | None
-    target: tuple[str, ...]
-    levels: tuple[str, ...] = ()
-    several: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    target: Strings
+    levels: Strings = ()
+    several: Mapping[str, Strings] = field(default_factory=dict)
 
     def __call__(self, text: str) -> str:
         """Return the label of a text."""
@@ -433,7 +433,7 @@ class Recipe:
         return self._steps.form(without_group(text, self.resolver.neutral))
 
     @cached_property
-    def classes(self) -> tuple[str, ...]:
+    def classes(self) -> Strings:
         """Classes that texts are resolved to; none where no class is known."""
         if self.normalize is None or not (self.target or self.normalize.classes):
             return ()
@@ -484,7 +484,7 @@ class Recipe:
         return "; then ".join(steps) or "labels as given"
 
 
-Classes = Mapping[str, tuple[str, ...]]
+Classes = Mapping[str, Strings]
 
 
 def _first(classes: Classes) -> dict[str, str]:
@@ -492,14 +492,12 @@ def _first(classes: Classes) -> dict[str, str]:
     return {text: ones[0] for text, ones in classes.items()}
 
 
-def _several(classes: Classes) -> dict[str, tuple[str, ...]]:
+def _several(classes: Classes) -> dict[str, Strings]:
     """Return the classes of texts that may stand for several."""
     return {text: ones for text, ones in classes.items() if len(ones) > 1}
 
 
-def recipes(
-    reading: Reading, classes: tuple[str, ...], file: str, levels: tuple[str, ...] = ()
-) -> list[Recipe]:
+def recipes(reading: Reading, classes: Strings, file: str, levels: Strings = ()) -> list[Recipe]:
     """Return the versions that a reading makes; see `Reading` and `Recipe`.
 
     Raises
@@ -534,9 +532,9 @@ def recipes(
 def text_states(
     reading: Reading,
     vocabulary: Sequence[str],
-    classes: tuple[str, ...],
+    classes: Strings,
     file: str,
-    levels: tuple[str, ...] = (),
+    levels: Strings = (),
 ) -> npt.NDArray[np.int8]:
     """Return the state of each text of a vocabulary.
 

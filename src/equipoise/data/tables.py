@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from narwhals.typing import IntoFrame
 from polars.selectors import by_name
 
-from equipoise.core import AnyArray, Booleans, DataError, record
+from equipoise.core import AnyArray, Booleans, DataError, Facts, Fields, Strings, record
 from equipoise.core.files import footer_start
 from equipoise.core.labels import is_text
 from equipoise.core.types import FileFacts
@@ -317,7 +317,7 @@ class NamedFrame:
 
     frame: Any
     name: str
-    left_out: tuple[str, ...] = ()
+    left_out: Strings = ()
 
 
 @record
@@ -343,12 +343,12 @@ class OpenTable:
 
     name: str
     digest: FileFacts
-    names: tuple[str, ...]
-    columns: Callable[[tuple[str, ...]], Columns]
+    names: Strings
+    columns: Callable[[Strings], Columns]
     kinds: Mapping[str, pa.DataType]
-    lists: tuple[str, ...] = ()
+    lists: Strings = ()
 
-    def read(self, wanted: tuple[str, ...]) -> Columns:
+    def read(self, wanted: Strings) -> Columns:
         """Return some columns; `ROW_NUMBER` counts the rows from 1.
 
         Raises
@@ -599,7 +599,7 @@ def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenT
             fix="check that this is a CSV, and `delimiter:`; give `encoding:` if it is UTF-16",
         )
 
-    def columns(wanted: tuple[str, ...]) -> Columns:
+    def columns(wanted: Strings) -> Columns:
         _check_quotes(utf8, name, delimiter)
         places = [f"f{header.index(column)}" for column in wanted]
         table = _parse(utf8, places, name, delimiter)
@@ -688,7 +688,7 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
 def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
     """Open a JSON lines file; a key that a line lacks is missing there."""
     text = to_utf8(content, name, encoding).decode("utf-8-sig")
-    records: list[dict[str, Any]] = []
+    records: list[Fields] = []
     for line in filter(str.strip, text.split("\n")):
         row = len(records) + 1
         try:
@@ -709,7 +709,7 @@ def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
     return _of_records(records, content, name)
 
 
-def _json_list(content: bytes, name: str, encoding: str) -> list[dict[str, Any]]:
+def _json_list(content: bytes, name: str, encoding: str) -> list[Fields]:
     """Return the objects of a JSON list, such as the results that COCO's tools exchange."""
     text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
     try:
@@ -728,7 +728,7 @@ def _json_list(content: bytes, name: str, encoding: str) -> list[dict[str, Any]]
     return records
 
 
-def _of_records(records: Sequence[Mapping[str, Any]], content: bytes, name: str) -> OpenTable:
+def _of_records(records: Sequence[Facts], content: bytes, name: str) -> OpenTable:
     """Open a table of objects; a key that one lacks is missing there."""
     names = tuple(dict.fromkeys(key for record in records for key in record))
     return OpenTable(
@@ -755,7 +755,7 @@ def _open_parquet(path: Path) -> OpenTable:
         schema = parquet.schema_arrow
     kinds = dict(zip(schema.names, schema.types, strict=True))
 
-    def columns(wanted: tuple[str, ...]) -> Columns:
+    def columns(wanted: Strings) -> Columns:
         with open_parquet(path) as parquet:
             table = parquet.read(columns=[*wanted])
             # Damaged pages can hold bytes that are no text; later steps rely on valid text.

@@ -14,7 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise import __version__
-from equipoise.core import DataError, InputError, ModelError, Progress, RunError, record
+from equipoise.core import (
+    DataError,
+    Facts,
+    Fields,
+    InputError,
+    ModelError,
+    Progress,
+    RunError,
+    Strings,
+    record,
+)
 from equipoise.core.files import table_bytes
 from equipoise.core.types import FileFacts, Json
 from equipoise.evidence.pictures import Decoding, Files, Pictures, quiet, same_pictures
@@ -79,12 +89,12 @@ class Extraction:
 
     folder: Path
     parts: tuple[Path, ...]
-    names: tuple[str, ...]
+    names: Strings
     failures: pa.Table
-    info: Mapping[str, Any]
+    info: Facts
     inputs: Mapping[str, FileFacts]
     computed: int
-    identical: tuple[tuple[str, ...], ...] = ()
+    identical: tuple[Strings, ...] = ()
 
     @property
     def failed(self) -> dict[str, str]:
@@ -363,7 +373,7 @@ def _engine(settings: Settings, model: str | Model | Asked, request: Request) ->
     return Native(tuple(asked(one, request) for one in models), settings.decoding)
 
 
-def _facts(request: Request, pictures: Pictures, settings: Settings) -> dict[str, Any]:
+def _facts(request: Request, pictures: Pictures, settings: Settings) -> Fields:
     """Return what is known of a folder's key without the model."""
     return {
         "format": _FORMAT,

@@ -32,6 +32,8 @@ from equipoise.core import (
     Integers,
     MissingExtraError,
     Objects,
+    Strings,
+    integers,
     record,
 )
 from equipoise.core.files import open_regular, read_regular
@@ -69,7 +71,7 @@ class Source(Protocol):
 class Files:
     """Pictures that are files of their own."""
 
-    paths: tuple[str, ...]
+    paths: Strings
 
     def read(self, place: int) -> bytes:
         """Return the bytes of one file; a pipe or a device is refused, not waited for."""
@@ -99,7 +101,7 @@ class ByName:
     """Pictures whose bytes a function returns by their names."""
 
     picture: Callable[[str], bytes]
-    names: tuple[str, ...]
+    names: Strings
 
     def read(self, place: int) -> bytes:
         """Return the bytes of one picture."""
@@ -296,7 +298,7 @@ def pictures_of_table(
 def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Integers | None:
     if crops is None:
         return None
-    boxes = np.asarray(crops, dtype=np.int64)
+    boxes = integers(crops)
     if boxes.shape != (n, 4):
         raise DataError(
             f"crops of shape {boxes.shape} for {n} images", file=name, expected=f"({n}, 4)"
@@ -473,7 +475,7 @@ def packed(contents: Sequence[str]) -> bytes:
     return b"".join(bytes.fromhex(one)[:_LENGTH] if one else _UNREAD for one in contents)
 
 
-def same_pictures(pictures: Pictures, contents: bytes) -> tuple[tuple[str, ...], ...]:
+def same_pictures(pictures: Pictures, contents: bytes) -> tuple[Strings, ...]:
     """Return the ids that stand for one picture together, for every picture with several.
 
     Parameters
@@ -739,7 +741,7 @@ def _in_8_bits(pillow: Any, picture: Any) -> Any:
     picture.load()
     key = picture.info.get("transparency")
     if picture.mode.startswith("I"):
-        values = np.asarray(picture).astype(np.int64) << (4 if "I;12" in stored else 0)
+        values = integers(picture) << (4 if "I;12" in stored else 0)
         _check_upper_bits(values >> 8)
         shown = values != (-1 if key is None else key)
         if picture.format == "TIFF" and picture.tag_v2.get(_PHOTOMETRIC) == _WHITE_IS_ZERO:

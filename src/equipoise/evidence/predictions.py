@@ -1,16 +1,14 @@
 """Predictions of a run as Parquet files that anyone can open."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from equipoise.core import RunError
+from equipoise.core import Facts, Fields, RunError, floats
 from equipoise.core.files import read_table, write_table
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 
@@ -39,7 +37,7 @@ def write_predictions(run: Path, data: PredictionData) -> None:
     columns |= {names[name]: _labels(labels) for name, labels in data.coded_attributes.items()}
     if data.coded_unit is not None:
         columns["unit"] = _labels(data.coded_unit)
-    about: dict[str, Any] = {
+    about: Fields = {
         "attributes": {
             name: {"column": names[name], "vocabulary": labels.vocabulary}
             for name, labels in data.coded_attributes.items()
@@ -114,7 +112,7 @@ def _version(name: str, made: Predictions, ids: pa.Array, states: pa.Array) -> p
     return pa.table(columns)
 
 
-def _write(path: Path, table: pa.Table, about: Mapping[str, Any]) -> None:
+def _write(path: Path, table: pa.Table, about: Facts) -> None:
     facts = json.dumps(about, ensure_ascii=False, default=str)
     write_table(table.replace_schema_metadata({_KEY: facts.encode()}), path)
 
@@ -160,7 +158,7 @@ def _read_data(folder: Path) -> PredictionData:
     )
 
 
-def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+def _read(path: Path) -> tuple[pa.Table, Fields]:
     try:
         table = read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -187,7 +185,7 @@ def _read_model(folder: Path, name: str, n: int) -> ModelPredictions:
         classes, probabilities = tuple(facts["probability_classes"]), None
         if facts["probabilities"]:
             numbers = first["probabilities"].combine_chunks().flatten()
-            probabilities = np.asarray(numbers, dtype=np.float64).reshape(n, len(classes))
+            probabilities = floats(numbers).reshape(n, len(classes))
         versions[version] = Predictions(
             coded=Coded(codes[:, 0].copy(), labels.vocabulary),
             coded_top=Coded(codes, labels.vocabulary) if facts["ranked"] else None,

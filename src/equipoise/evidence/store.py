@@ -14,12 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core import MissingExtraError, RunError, record
+from equipoise.core import Facts, MissingExtraError, RunError, record
 from equipoise.core.files import read_table
 from equipoise.core.types import FileFacts, Json
 from equipoise.evidence.pictures import Pictures
@@ -180,7 +179,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Json]) -> None:
     write(folder / "manifest.json", text.encode("utf-8", "backslashreplace"))
 
 
-def read_manifest(folder: Path) -> Mapping[str, Any]:
+def read_manifest(folder: Path) -> Facts:
     """Return `manifest.json`; nothing where there is none or it is damaged."""
     try:
         facts = json.loads((folder / "manifest.json").read_bytes())

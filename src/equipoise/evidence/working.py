@@ -23,10 +23,13 @@ import pyarrow as pa
 from equipoise.core import (
     DataError,
     EquipoiseError,
+    Facts,
+    Fields,
     InputError,
     MissingExtraError,
     ModelError,
     RunError,
+    Strings,
 )
 from equipoise.core.files import table_bytes
 from equipoise.data.predictions import check_probabilities
@@ -125,10 +128,10 @@ class Request:
     """
 
     table: str
-    texts: tuple[str, ...] = ()
+    texts: Strings = ()
     question: str = ""
     features: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check what is asked.
@@ -161,7 +164,7 @@ class Asked:
     """
 
     info: ModelInfo
-    names: tuple[str, ...]
+    names: Strings
     call: Callable[[Sequence[str], Images], Any]
     width: int | None
     table: str
@@ -236,7 +239,7 @@ def asked(model: Model | Asked, request: Request) -> Asked:
         return model
     info, table = model.info, request.table
     call: Callable[[Images], Any]
-    names: tuple[str, ...] = ()
+    names: Strings = ()
     width = None
     match table, model:
         case "embeddings", DualEncoder() if not request.features:
@@ -529,7 +532,7 @@ class Worker:
         except ImageError as error:
             return _Seen(name, content, Failure(name, "decode", error.reason))
 
-    def _values(self, images: Mapping[str, Image]) -> dict[str, Any]:
+    def _values(self, images: Mapping[str, Image]) -> Fields:
         """Return the value of each image by its id, or why it has none."""
         if not images:
             return {}
@@ -615,7 +618,7 @@ class Native:
         return self.models[0].info
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Strings:
         """What the numbers of a row are of."""
         return self.models[0].names
 
@@ -655,7 +658,7 @@ class Remote:
         except EquipoiseError as error:
             raise ModelError(str(error)) from None  # others do not survive the way back
 
-    def identity(self) -> tuple[ModelInfo, tuple[str, ...]]:
+    def identity(self) -> tuple[ModelInfo, Strings]:
         """Return what the model is, and what the numbers of a row are of."""
         return self._model.info, self._model.names
 

@@ -10,7 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.core import Floats, Floats32, InputError, Integers, ModelError, Progress, record
+from equipoise.core import (
+    Facts,
+    Floats,
+    Floats32,
+    InputError,
+    Integers,
+    ModelError,
+    Progress,
+    Strings,
+    floats,
+    integers,
+    record,
+)
 from equipoise.core.files import table_bytes
 from equipoise.core.types import FileFacts
 from equipoise.data import filled
@@ -34,9 +46,9 @@ class Prompts:
         The classes.
     """
 
-    texts: tuple[str, ...]
+    texts: Strings
     owner: Integers
-    names: tuple[str, ...]
+    names: Strings
 
 
 def prompts(
@@ -67,7 +79,7 @@ def prompts(
     return Prompts(texts, np.repeat(np.arange(len(names), dtype=np.int64), sizes), names)
 
 
-def _check(what: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+def _check(what: str, texts: Strings) -> Strings:
     if not texts or len({*texts}) < len(texts):
         raise InputError(f"{what}: {[*texts]}; expected at least one, each once")
     return texts
@@ -99,7 +111,7 @@ def class_vectors(vectors: npt.ArrayLike, owner: npt.ArrayLike) -> Floats:
     ----------
     Radford et al. 2021, "Learning Transferable Visual Models From Natural Language Supervision".
     """
-    unit, place = units(vectors, what="text"), np.asarray(owner, dtype=np.int64)
+    unit, place = units(vectors, what="text"), integers(owner)
     classes = int(place.max()) + 1
     sums = np.zeros((classes, unit.shape[1]))
     np.add.at(sums, place, unit)
@@ -123,7 +135,7 @@ def units(vectors: npt.ArrayLike, *, what: str, first: int = 0) -> Floats:
     InputError
         When there is no row, or one is zero or not finite.
     """
-    given = np.asarray(vectors, dtype=np.float64)
+    given = floats(vectors)
     if given.ndim != 2 or not given.size:
         raise InputError(
             f"the vectors have shape {given.shape}; expected one row for each {what}, and at "
@@ -305,9 +317,9 @@ class Texts:
         Texts that the model ran on now; 0 when all lay in the store.
     """
 
-    texts: tuple[str, ...]
+    texts: Strings
     vectors: Floats32
-    info: Mapping[str, Any]
+    info: Facts
     inputs: Mapping[str, FileFacts]
     computed: int
 
@@ -412,7 +424,7 @@ def embed_classes(
     return class_vectors(texts.vectors, prompts.owner), texts
 
 
-def _checked(texts: Sequence[Any]) -> tuple[str, ...]:
+def _checked(texts: Sequence[Any]) -> Strings:
     wrong = [text for text in texts if not isinstance(text, str) or not text.strip()]
     if isinstance(texts, str) or not len(texts) or wrong:
         raise InputError(f"texts: expected a list of texts that are not empty; got {wrong[:1]}")

@@ -21,7 +21,11 @@ from equipoise.core import (
     Harm,
     Integers,
     Part,
+    Span,
+    integers,
+    nans,
     no_ends,
+    tally,
 )
 from equipoise.core.parts import SCHEMA
 from equipoise.core.types import Json
@@ -54,7 +58,7 @@ def group_columns(
     columns = [
         pa.array(groups.names, pa.string()).take(places),
         pa.array(groups.levels, pa.list_(pa.string())).take(places),
-        pa.array(np.rint(n).astype(np.int64).ravel()),
+        pa.array(integers(np.rint(n)).ravel()),
         *(pa.array(one.ravel()) for one in (value, low, high)),
         pa.array(note.ravel().tolist(), pa.string()),
     ]
@@ -80,7 +84,7 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     dict of str to ndarray, shape (indices,)
         chance, chance_low, chance_high and p_value, NaN where there is none.
     """
-    found = np.full((4, len(indices)), np.nan)
+    found = nans((4, len(indices)))
     for place, index in enumerate(indices if draws.null is not None else ()):
         held = against_chance(draws, index, harm)
         if held.chance:
@@ -121,7 +125,7 @@ def parts_table(
     ]
     return filled(
         metric, subject=subject, value=draws.observed[start : start + many], low=ends[0],
-        high=ends[1], n=np.rint(n).astype(np.int64), excluded=dropped,
+        high=ends[1], n=integers(np.rint(n)), excluded=dropped,
         **against_each(draws, range(start, start + many), "higher"), **columns,
     )  # fmt: skip
 
@@ -282,7 +286,7 @@ def drawn_rows(
     notes: Iterable[str],
 ) -> tuple[GroupValue, ...]:
     """Return the value of each group with the interval of its replicates, if there are any."""
-    nothing = np.full((2, len(values)), np.nan)
+    nothing = nans((2, len(values)))
     low, high = nothing if boot is None or not len(boot) else percentile(boot, level)
     return group_rows(groups, n, values, low, high, notes)
 
@@ -393,7 +397,7 @@ def moved_percentile(value: float, replicates: Floats, least: float = -math.inf)
     if len(known) < 2:
         return no_ends
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         low, high = ends_of(known - known.mean() + value)(level)
         return max(least, low), high
 
@@ -429,7 +433,7 @@ def folded_ends(replicates: Floats) -> Ends:
     return lambda level: folded(*ends_of(replicates)(level))
 
 
-def folded(low: float, high: float) -> tuple[float, float]:
+def folded(low: float, high: float) -> Span:
     """Return the ends of |x| where those of x are known."""
     if low <= 0.0 <= high:
         return 0.0, max(abs(low), high) + 0.0  # high may be -0.0
@@ -447,6 +451,6 @@ def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:
     small = (groups.counts > 0) & ~groups.usable
     return {
         **excluded,
-        "empty groups": int((groups.counts == 0).sum()),
-        f"groups under {groups.min_size} rows": int(small.sum()),
+        "empty groups": tally(groups.counts == 0),
+        f"groups under {groups.min_size} rows": tally(small),
     }

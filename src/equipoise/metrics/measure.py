@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Booleans, Estimate, Floats, GroupLabels, Labels, no_ends, record
+from equipoise.core import Booleans, Estimate, Floats, GroupLabels, Labels, no_ends, record, tally
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.stats.draws import Blocks
 from equipoise.stats.resampling import (
@@ -164,7 +164,7 @@ def measure(
     [0.167, 0.667]
     """
     drawn = [Draws.of(resampling, one(counts, counts.observed)[0]) for one in measures]
-    several = int(counts.groups.usable.sum()) >= 2
+    several = tally(counts.groups.usable) >= 2
     tested = [place for place, one in enumerate(measures) if several or not one.compares]
     all_compare = all(measures[place].compares for place in tested)
     among = counts.compared if all_compare else counts

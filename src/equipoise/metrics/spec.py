@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
-from equipoise.core import Chance, Ends, Estimate, Finding, Harm, InputError, no_ends
+from equipoise.core import Chance, Ends, Estimate, Facts, Finding, Harm, InputError, Span, Strings
 from equipoise.core.estimate import Parts
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
@@ -125,7 +125,7 @@ class MetricSpec:
     """
 
     name: str
-    kinds: tuple[str, ...]
+    kinds: Strings
     definition: str
     direction: str
     reference: str
@@ -163,7 +163,7 @@ class MetricSpec:
             object.__setattr__(self, "title", self.name.replace("_", " ").capitalize())
 
     @property
-    def bounds(self) -> tuple[float, float] | None:
+    def bounds(self) -> Span | None:
         """Smallest and largest value; None where a condition or no number limits them."""
         ends = _BOUNDS.fullmatch(self.range)
         if ends is None:
@@ -241,7 +241,7 @@ class Tested(TypedDict, total=False):
 class EstimateFields(Tested, total=False):
     """Fields of an estimate that its record does not hold."""
 
-    params: Mapping[str, Any]
+    params: Facts
     by: Parts | Callable[[], Parts]
     excluded: Mapping[str, int]
     unit: str
@@ -261,11 +261,9 @@ def make_estimate(
 ) -> Estimate:
     """Return an estimate with the reference of its metric, and its harm unless `harm` is set.
 
-    A number that can't be estimated has no interval. Counts of 0 are left out of `excluded`.
+    Counts of 0 are left out of `excluded`.
     """
     spec, value = SPECS[metric], float(value)
-    if math.isnan(value):
-        fields["ends"] = no_ends
     excluded = fields.get("excluded", {})
     fields["excluded"] = {why: int(n) for why, n in excluded.items() if n}
     return Estimate(

@@ -4,9 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-import numpy as np
-
-from equipoise.core import Estimate, Floats, InputError, record
+from equipoise.core import Estimate, Floats, InputError, floats, record
 from equipoise.metrics.building import count_estimate, ends_of, interval_method
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Measure, Statistic
@@ -34,7 +32,7 @@ class TableMetric(Measure):
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, shape (r, 1)."""
-        values = np.asarray(self.statistic(counts, tables), dtype=np.float64)
+        values = floats(self.statistic(counts, tables))
         if values.shape != (len(tables),):
             raise InputError(
                 f"metric {self.spec.name!r}: gave numbers of shape {values.shape} for "

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chndtr
 
-from equipoise.core import AnyArray, Floats, InputError, record, unwarned
+from equipoise.core import AnyArray, Floats, InputError, floats, record, unwarned
 from equipoise.stats.intervals import check_level, where
 
 Plain = Literal["cramers_v", "phi", "tschuprows_t"]
@@ -87,7 +87,7 @@ class Association:
         InputError
             When a count is negative or not finite.
         """
-        counts = np.asarray(tables, dtype=np.float64)
+        counts = floats(tables)
         if counts.ndim < 2 or not np.isfinite(counts).all() or (counts < 0).any():
             raise InputError("tables: expected finite counts of at least 0, shape (..., r, c)")
         n = counts.sum(axis=(-2, -1))

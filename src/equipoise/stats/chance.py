@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from equipoise.core import Chance, Floats, Harm, InputError
+from equipoise.core import Chance, Floats, Harm, InputError, floats
 from equipoise.stats.streams import Seed, stream
 
 # Differences that are rounding only: relative to the largest number of the comparison.
@@ -88,7 +88,7 @@ def mirrored_band(half: npt.ArrayLike, *, method: str = "") -> Chance:
     Chance
         NaN throughout without draws.
     """
-    sizes = np.abs(np.asarray(half, np.float64))
+    sizes = np.abs(floats(half))
     many = len(sizes)
     if not many:
         return Chance(np.nan, np.nan, np.nan, method)
@@ -178,7 +178,7 @@ def mirrored_p_value(
     observed, harm, scale
         As in `p_value`.
     """
-    draws = np.asarray(half, np.float64)
+    draws = floats(half)
     least = [sign * observed - _TIE * scale for sign in _SIGNS[harm]]
     # A draw is as extreme as the least of those that count, or its mirror image is.
     extreme = min(
@@ -253,13 +253,13 @@ def _draws(
     null_draws: npt.ArrayLike, weights: npt.ArrayLike | None
 ) -> tuple[Floats, Floats | None]:
     """Return the draws that are numbers, and their weights; None where all are 1."""
-    draws = np.asarray(null_draws, np.float64)
+    draws = floats(null_draws)
     if draws.ndim != 1:
         raise InputError(f"null_draws: shape {draws.shape}; expected one number per draw, (m,)")
     known = ~np.isnan(draws)
     if weights is None or isinstance(weights, float):
         return (draws if known.all() else draws[known]), None
-    mass = np.asarray(weights, np.float64)
+    mass = floats(weights)
     if mass.shape != draws.shape:
         raise InputError(f"weights: shape {mass.shape}; expected {draws.shape}, as null_draws")
     known &= mass > 0
@@ -298,7 +298,7 @@ def sign_flips(
     ----------
     Fisher 1935, The Design of Experiments, section 21.
     """
-    array = np.asarray(differences, dtype=np.float64)
+    array = floats(differences)
     if array.ndim != 1 or not np.isfinite(array).all():
         raise InputError("differences must be finite numbers in one dimension, one for each pair")
     if not len(array):

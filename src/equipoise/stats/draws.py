@@ -21,7 +21,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from equipoise.core import AnyArray, Booleans, Floats, Integers, Words, record, unwarned
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Floats,
+    Integers,
+    Words,
+    floats,
+    integers,
+    numbered,
+    record,
+    unwarned,
+)
 from equipoise.stats.streams import Seed, stream, unit_counts
 from equipoise.stats.threads import each
 
@@ -52,7 +63,7 @@ def fixed_margins(
     table : ndarray of int64, shape (outcomes, groups)
     strata : ndarray of int64, shape (outcomes,)
     """
-    stratum = np.unique(strata, return_inverse=True)[1].astype(np.int64)
+    stratum = numbered(strata)
     totals, cells = table.sum(axis=1), _DEALT * (table.shape[1] - 1)
     # Outcomes with so few counts that shuffling them costs less than drawing cells.
     pooled = _COUNT * totals < cells
@@ -258,10 +269,10 @@ class Exchange:
         unit of several groups moves in parts: its rows in a stratum, where they have one group,
         exchange with other units' in that stratum, otherwise among themselves.
         """
-        strata = np.unique(stratum, return_inverse=True)[1]
+        strata = numbered(stratum)
         many = int(strata.max()) + 1
         cell = unit * many + strata
-        of_cells = np.unique(cell, return_inverse=True)[1]
+        of_cells = numbered(cell)
         rows = np.arange(len(group))
         whole, even = ~varies(unit, group)[unit], ~varies(of_cells, group)[of_cells]
         carrier = _distinct(
@@ -301,7 +312,7 @@ def _profiles(unit: Integers, stratum: Integers) -> Integers:
     stratum only: the one that most of its own rows are in, of several the first.
     """
     many = int(stratum.max()) + 1
-    unit = np.unique(unit, return_inverse=True)[1]
+    unit = numbered(unit)
     cells, rows = np.unique(unit * many + stratum, return_counts=True)
     units, strata = cells // many, cells % many
     spans = np.bincount(units)
@@ -331,7 +342,7 @@ def varies(places: AnyArray, values: AnyArray) -> Booleans:
 
 def _distinct(kind: Integers, name: Integers) -> Integers:
     """Number pairs from 0 in their order."""
-    return np.asarray(np.unique(kind * (int(name.max()) + 1) + name, return_inverse=True)[1])
+    return numbered(kind * (int(name.max()) + 1) + name)
 
 
 # What moving a row costs, in draws of one cell.
@@ -399,7 +410,7 @@ class TableSampler:
 
     def bootstrap(self, replicates: int, seed: Seed) -> Blocks:
         """Return blocks (replicates, outcomes, groups) with the observed total."""
-        flat = self.table[:, self._order].ravel().astype(np.int64)
+        flat = integers(self.table[:, self._order].ravel())
         few = (flat > 0) & (_ROW * flat < _CELL)
         # Cells are drawn as such, and of the small ones the rows, all together.
         if _CELL * few.sum() - _ROW * flat[few].sum() < _CALLS:
@@ -423,7 +434,7 @@ class TableSampler:
 
     def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
         """Return blocks of hypergeometric draws with the margins of each stratum kept."""
-        tables = fixed_margins(self.table[:, self._order].astype(np.int64), strata)
+        tables = fixed_margins(integers(self.table[:, self._order]), strata)
 
         def draw(start: int, size: int) -> Floats:
             return self._restore(tables(stream(seed, "permutation", start), size))
@@ -516,7 +527,7 @@ class ItemSampler:
     def _count(self, group: Integers, weight: Floats) -> Floats:
         flat = self._cells + group[self.item]
         counted = np.bincount(flat, weight, minlength=math.prod(self.shape))
-        return counted.astype(np.float64).reshape(self.shape)
+        return floats(counted).reshape(self.shape)
 
     @cached_property
     def _cells(self) -> Integers:

@@ -16,7 +16,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from equipoise.core import AnyArray, Booleans, Floats, InputError, record, unwarned
+from equipoise.core import (
+    AnyArray,
+    Booleans,
+    Floats,
+    InputError,
+    Span,
+    floats,
+    integers,
+    record,
+    unwarned,
+)
 
 
 def check_level(level: float) -> None:
@@ -219,7 +229,7 @@ def simultaneous_shortfall(
     groups = (n > 0).sum(axis=-1)
     all_s = np.nansum(s, axis=-1, keepdims=True)
     all_n = n.sum(axis=-1, keepdims=True)
-    each = np.broadcast_to(np.asarray(design, dtype=np.float64), n.shape)
+    each = np.broadcast_to(floats(design), n.shape)
     of_rest = (n * each).sum(axis=-1, keepdims=True) - n * each
     # The variance of the others' share is the mean of the groups' variances, by their rows.
     of_rest = np.where((n > 0) & (all_n > n), of_rest / np.where(all_n > n, all_n - n, 1.0), 1.0)
@@ -356,9 +366,7 @@ def _exact_high(s: Floats, n: Floats, above: Floats) -> Floats:
 
 
 def _counts(successes: npt.ArrayLike, n: npt.ArrayLike) -> Pair:
-    s, trials = np.broadcast_arrays(
-        np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    )
+    s, trials = np.broadcast_arrays(floats(successes), floats(n))
     # Sums of soft counts may exceed their total by rounding.
     slack = 1e-9 * np.maximum(trials, 1.0)
     if (s < -slack).any() or (s > trials + slack).any():
@@ -376,7 +384,7 @@ class ClosedForm:
     function: Callable[..., Pair]
     arguments: tuple[Any, ...]
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the ends at a confidence level."""
         low, high = self.function(*self.arguments, level=level)
         return float(low), float(high)
@@ -402,7 +410,7 @@ def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> Pair:
     InputError
         When `level` is outside (0, 1) or there is no replicate.
     """
-    values = np.sort(np.asarray(replicates, dtype=np.float64), axis=0)
+    values = np.sort(floats(replicates), axis=0)
     check_level(level)
     if values.ndim == 0 or not len(values):
         raise InputError("replicates: none given; expected shape (replicates, ...)")
@@ -425,7 +433,7 @@ def mean_t(values: npt.ArrayLike, level: float = 0.95) -> Pair:
     InputError
         When `level` is outside (0, 1).
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = floats(values)
     check_level(level)
     present = ~np.isnan(array)
     n = present.sum(axis=0)
@@ -467,7 +475,7 @@ def jackknife_t(
     Biometrics Bulletin 2, 110-114.
     """
     check_level(level)
-    centre = np.asarray(value, dtype=np.float64)
+    centre = floats(value)
     total, squares = np.zeros_like(centre), np.zeros_like(centre)
     samples = [one for one in (np.asarray(each) for each in left_out) if len(one) > 1]
     with unwarned():
@@ -511,7 +519,7 @@ def fisher_z(
     ----------
     Bonett & Wright 2000, Psychometrika 65, 23-28.
     """
-    r, n = np.asarray(r, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    r, n = floats(r), floats(n)
     z = normal(level)
     if (np.abs(r) > 1.0 + 1e-12).any():
         raise InputError("r: expected correlations between -1 and 1")
@@ -525,7 +533,7 @@ def fisher_z(
 def order_statistic(values: Floats, place: Floats, outer: int) -> Floats:
     """Interpolate sorted values (n, ...) at fractional places (...), not beside infinity."""
     sides = [
-        np.take_along_axis(values, step(place).astype(np.int64)[None], axis=0)[0]
+        np.take_along_axis(values, integers(step(place))[None], axis=0)[0]
         for step in (np.floor, np.ceil)
     ]
     between = np.isfinite(sides).all(axis=0)

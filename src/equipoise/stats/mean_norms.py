@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from equipoise.core import Booleans, Floats, record
+from equipoise.core import Booleans, Floats, Span, record
 
 Norm = Literal["range", "deviations"]
 # How intervals are made, in words.
@@ -120,7 +120,7 @@ class MeanNorm:
     norm: Norm
     weights: Floats | None = None
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the lower and upper end."""
         if not self._bounded:
             return math.nan, math.nan

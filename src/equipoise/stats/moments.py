@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from equipoise.core import Floats, Floats32, Integers, record
+from equipoise.core import Floats, Floats32, Integers, floats, record
 from equipoise.stats.streams import Seed, stream
 from equipoise.stats.threads import added, each
 
@@ -167,7 +167,7 @@ class Moments:
         order = np.argsort(sizes, kind="stable")
         back, many = np.argsort(order), sizes[order]
         few = 0 if read is None else self.few(many, first)
-        rest, large = int(many[few:].sum()), many[few:, None].astype(np.float64)
+        rest, large = int(many[few:].sum()), floats(many[few:, None])
         root = lower_root(self.scatter / max(self.rows - 1, 1)).T
         step = max(1, min(_DRAWS, _NORMAL // max(len(sizes) * len(root), 1)))
 

@@ -26,7 +26,7 @@ from pydantic import (
     create_model,
 )
 
-from equipoise.core import DataError, InputError
+from equipoise.core import DataError, Facts, Fields, InputError, Strings
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import RepeatedKeyError, parse_json, read_text
 from equipoise.data.image_set import ClassMapping, Gathered, ImageSet, image_set, united
@@ -96,7 +96,7 @@ class DataFormat:
         return inspect.signature(self.read, eval_str=True).parameters
 
     @property
-    def roles(self) -> tuple[str, ...]:
+    def roles(self) -> Strings:
         """Names of the files; none where there is one file or folder."""
         names = [n for n, p in self._parameters.items() if p.kind is not p.KEYWORD_ONLY]
         return tuple(names) if len(names) > 1 else ()
@@ -104,7 +104,7 @@ class DataFormat:
     @cached_property
     def options(self) -> type[BaseModel]:
         """The schema of the options."""
-        fields: dict[str, Any] = {
+        fields: Fields = {
             name: (one.annotation, one.default)
             for name, one in self._parameters.items()
             if one.kind is one.KEYWORD_ONLY and name not in _BESIDE
@@ -115,7 +115,7 @@ class DataFormat:
         """Whether the function has a parameter, such as `id` or `collapse`."""
         return name in self._parameters
 
-    def checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def checked(self, options: Facts) -> Fields:
         """Return the options as the function takes them.
 
         Raises

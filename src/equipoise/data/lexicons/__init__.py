@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
 
-from equipoise.core import InputError
+from equipoise.core import Facts, Fields, InputError, Strings
 
 LEXICONS = (
     "cho_2022",
@@ -46,10 +45,10 @@ class Lexicon:
     name: str
     source: str
     note: str
-    content: Mapping[str, Any]
+    content: Facts
     licence: str = ""
 
-    def section(self, name: str) -> dict[str, tuple[str, ...]]:
+    def section(self, name: str) -> dict[str, Strings]:
         """Return the lists of a section by name, such as the terms of each group.
 
         Raises
@@ -133,7 +132,7 @@ class Templates:
     source: str
     licence: str
     note: str
-    texts: tuple[str, ...]
+    texts: Strings
 
 
 @cache
@@ -154,7 +153,7 @@ def templates(name: str) -> Templates:
     return Templates(name, texts=tuple(content.pop("templates")), **content)
 
 
-def _content(name: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _content(name: str, names: Strings) -> Fields:
     if name not in names:
         raise InputError(f"there is no list {name!r}; expected one of {', '.join(names)}")
     return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))

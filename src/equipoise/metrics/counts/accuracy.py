@@ -15,6 +15,7 @@ from equipoise.core import (
     GroupLabels,
     InputError,
     Labels,
+    nans,
     no_ends,
 )
 from equipoise.core.labels import Cell, shape_of
@@ -226,7 +227,7 @@ class Accuracy(Measure):
             # A replicate may leave a small group empty; the others still have a minimum.
             worst = np.fmin.reduce(shares[:, usable], axis=1, initial=np.nan)
             number = worst if self.kind == "worst_group_accuracy" else number - worst
-            number = number if usable.sum() >= 2 else np.full(len(tables), np.nan)
+            number = number if usable.sum() >= 2 else nans(len(tables))
         return np.concatenate([number[:, None], shares], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:

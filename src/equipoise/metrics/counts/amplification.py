@@ -12,6 +12,7 @@ import numpy.typing as npt
 from equipoise.core import (
     Booleans,
     Estimate,
+    Fields,
     Floats,
     GroupLabels,
     Groups,
@@ -20,9 +21,14 @@ from equipoise.core import (
     Integers32,
     Labels,
     Part,
+    Span,
+    Strings,
     Words,
+    floats,
+    integers,
     no_ends,
     record,
+    tally,
     unwarned,
 )
 from equipoise.core.labels import unit_codes
@@ -56,8 +62,8 @@ class Cooccurrence:
     """
 
     shares: Floats
-    labels: tuple[str, ...]
-    groups: tuple[str, ...]
+    labels: Strings
+    groups: Strings
     marks: Booleans | None = None
     codes: Integers32 | None = None
 
@@ -116,7 +122,7 @@ class Cooccurrence:
         InputError
             If shares lie outside [0, 1] or don't sum to 1.
         """
-        table = np.asarray(shares, dtype=np.float64)
+        table = floats(shares)
         if table.ndim == 1:
             table = np.stack([table, 1.0 - table], axis=1)
         whole = np.abs(table.sum(axis=-1) - 1.0) < 1e-6
@@ -141,12 +147,12 @@ class Amplified:
     """
 
     values: Floats
-    names: tuple[str, ...]
+    names: Strings
     boot: Floats | None
     drawn_from: bytes
     level: float
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the ends of the mean at a confidence level."""
         if self.boot is None:
             return ClosedForm(mean_t, (self.values,))(level)
@@ -174,7 +180,7 @@ class Amplified:
 def _shares(marks: Booleans, codes: Integers32, groups: int, weights: Floats) -> Floats:
     """Return shares of groups by label, (replicates, labels, groups), from weights of images."""
     member = codes[:, None] == np.arange(groups)
-    counts = np.stack([marks.T.astype(np.float64) @ (row[:, None] * member) for row in weights])
+    counts = np.stack([floats(marks.T) @ (row[:, None] * member) for row in weights])
     with unwarned():
         return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
@@ -238,7 +244,7 @@ def cooccurrence_amplification(
         drawn = draws.name
     moved = np.abs(predicted.shares - training.shares).max(axis=1)
     found = Amplified(rise(predicted.shares), training.labels, boot, drawn, level_of(resampling))
-    beyond = Part("violations", "", float((moved > margin).sum()), n=int((~np.isnan(moved)).sum()))
+    beyond = Part("violations", "", float((moved > margin).sum()), n=tally(~np.isnan(moved)))
     return _estimate(
         "cooccurrence_amplification", found, resampling, {"margin": margin},
         over_labels=predicted.marks is None, further=[beyond],
@@ -306,11 +312,11 @@ def directional_amplification(
     if said.shape != truth.shape or len(has) != len(does):
         raise InputError(f"predicted: shape {said.shape}; expected {truth.shape}")
     known = (has, does) if training is None else tuple(map(_marks, training, ("training",) * 2))
-    both = known[0].T.astype(np.int64) @ known[1].astype(np.int64)
+    both = integers(known[0].T) @ integers(known[1])
     apart = known[0].sum(axis=0)[:, None] * known[1].sum(axis=0)
     signs = np.where(both * len(known[0]) > apart, 1.0, -1.0)
     signs = (signs if onward else signs.T)[None]
-    change, condition = said.astype(np.float64) - truth, given.astype(np.float64)
+    change, condition = floats(said) - truth, floats(given)
 
     def moved(weights: Floats) -> Floats:
         sums = np.stack([condition.T @ (row[:, None] * change) for row in weights])
@@ -397,7 +403,7 @@ class _Images:
         found = []
         for start, size in block_sizes(replicates, len(self.unit)):
             times = unit_counts(self.seed, self.keys, range(start, start + size))
-            found.append(statistic(times[:, self.unit].astype(np.float64)))
+            found.append(statistic(floats(times[:, self.unit])))
         return np.concatenate(found)
 
 
@@ -408,7 +414,7 @@ def _marks(values: npt.ArrayLike, what: str) -> Booleans:
     return marks.astype(bool)
 
 
-def _names(names: Sequence[str] | None, many: int) -> tuple[str, ...]:
+def _names(names: Sequence[str] | None, many: int) -> Strings:
     found = tuple(map(str, range(many) if names is None else names))
     if len(found) != many:
         raise InputError(f"names: {len(found)} names for {many} columns")
@@ -419,7 +425,7 @@ def _estimate(
     metric: str,
     found: Amplified,
     resampling: Resampling | None,
-    params: dict[str, Any],
+    params: Fields,
     *,
     over_labels: bool = False,
     further: Sequence[Part] = (),
@@ -434,12 +440,12 @@ def _estimate(
     return make_estimate(
         metric,
         value,
-        {"labels": int(known.sum())},
+        {"labels": tally(known)},
         method,
         no_chance=_NO_CHANCE,
         params=params,
         by=parts,
-        excluded={"labels without images": int((~known).sum())},
+        excluded={"labels without images": tally(~known)},
         unit="label" if over_labels else "image",
         reason="" if known.any() else "no label has images in both",
         ends=found if interval else no_ends,

@@ -23,9 +23,13 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    Strings,
     encode,
+    floats,
+    integers,
     no_ends,
     record,
+    tally,
     unwarned,
 )
 from equipoise.core.labels import Encoded
@@ -62,7 +66,7 @@ class _Rows:
 
     names: tuple[str, str]
     side: Integers
-    strata: tuple[str, ...]
+    strata: Strings
     stratum: Integers
     outcome: Floats
     level: Integers
@@ -91,23 +95,23 @@ class _Rows:
                 f"outcome: expected {len(side)} finite numbers or booleans, as in groups; None "
                 "where an image has none"
             )
-        least = min(int((side == place).sum()) for place in range(2))
+        least = min(tally(side == place) for place in range(2))
         stratum, strata = _strata(cause, bins or min(max(least // _OF_BIN, _FEWEST), _MOST))
         if len(stratum) != len(side):
             raise InputError(f"cause: {len(stratum)} values; expected {len(side)}, as in groups")
         none, unknown = np.isnan(values), stratum < 0
         kept = ~none & ~unknown & (side >= 0)
         excluded = {
-            "no group, or one that is not compared": int((side < 0).sum()),
-            "no outcome": int((none & (side >= 0)).sum()),
-            "no cause": int((unknown & ~none & (side >= 0)).sum()),
+            "no group, or one that is not compared": tally(side < 0),
+            "no outcome": tally(none & (side >= 0)),
+            "no cause": tally(unknown & ~none & (side >= 0)),
         }
-        weight = None if weights is None else np.asarray(weights, dtype=np.float64)
+        weight = None if weights is None else floats(weights)
         if weight is not None and weight.shape != side.shape:
             raise InputError(f"weights: {weight.shape} of them; expected {side.shape}")
         values = values[kept]
         level = _levels(values)
-        means = divide(np.bincount(level, values), np.bincount(level).astype(np.float64))
+        means = divide(np.bincount(level, values), floats(np.bincount(level)))
         return cls(
             names, side[kept], strata, stratum[kept], values, level, means,
             None if weight is None else weight[kept], kept, excluded,
@@ -156,7 +160,7 @@ def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
     first = groups.names.index(group or usable[0])
     side = np.where(groups.large < 0, -1, np.where(groups.codes == first, 0, 1))
     rest = [name for name in usable if name != groups.names[first]]
-    return (groups.names[first], rest[0] if len(rest) == 1 else OTHERS), side.astype(np.int64)
+    return (groups.names[first], rest[0] if len(rest) == 1 else OTHERS), integers(side)
 
 
 def _numbers(values: npt.ArrayLike | Labels) -> Floats | None:
@@ -168,16 +172,16 @@ def _numbers(values: npt.ArrayLike | Labels) -> Floats | None:
             return None
     elif array.dtype.kind not in "biuf":
         return None
-    return array.astype(np.float64)
+    return floats(array)
 
 
-def _strata(cause: npt.ArrayLike | Labels, bins: int) -> tuple[Integers, tuple[str, ...]]:
+def _strata(cause: npt.ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
     """Return the stratum of each row, -1 where missing: numbers fall into bins of equal size."""
     array = np.asarray(cause)
     numbers = None if array.dtype.kind == "b" or _boolean(array) else _numbers(array)
     if numbers is None:
         codes, names = encode(array if array.dtype.kind == "b" else cause, what="cause")
-        return codes.astype(np.int64), names
+        return integers(codes), names
     if numbers.ndim != 1 or np.isinf(numbers).any():
         raise InputError(f"cause: expected {len(numbers)} finite numbers, or labels")
     starts, place = _binned(numbers, bins)
@@ -278,7 +282,7 @@ class _Explained(Measure):
         rows, kept = self.rows, self.supported
         value = float(draws.observed[0])
         missing = rows.side >= 0
-        lost = 0 if self.how == "remove" else int((~kept[rows.stratum] & missing).sum())
+        lost = 0 if self.how == "remove" else tally(~kept[rows.stratum] & missing)
         if draws.null is not None:
             draws = replace(draws, null_text=f"{_NULL}; {len(draws.null)} permutations")
         held = against_chance(draws, 0, "either")
@@ -286,12 +290,12 @@ class _Explained(Measure):
             value, reason = math.nan, "the cause is the same everywhere"
         else:
             reason = "no stratum has enough images of both groups" if math.isnan(value) else ""
-        many = [int((rows.side == place).sum()) for place in range(2)]
-        removed = [int((~kept[rows.stratum] & (rows.side == place)).sum()) for place in range(2)]
+        many = [tally(rows.side == place) for place in range(2)]
+        removed = [tally(~kept[rows.stratum] & (rows.side == place)) for place in range(2)]
         params: dict[str, str | int] = {
             "how": self.how,
             "strata": len(kept),
-            "strata without common support": 0 if self.how == "remove" else int((~kept).sum()),
+            "strata without common support": 0 if self.how == "remove" else tally(~kept),
         }
         if self.how == "remove":
             params |= {f"removed of {name}": n for name, n in zip(rows.names, removed, strict=True)}

@@ -7,7 +7,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import special
 
-from equipoise.core import Floats, GroupLabels, InputError, Integers, Labels, record, unwarned
+from equipoise.core import (
+    Floats,
+    GroupLabels,
+    InputError,
+    Integers,
+    Labels,
+    integers,
+    record,
+    unwarned,
+)
 from equipoise.metrics.building import spread_level
 from equipoise.metrics.counts.rates import RATES, Cells, Rate
 from equipoise.metrics.counts.table import Counts, count
@@ -217,6 +226,6 @@ def _table(
             "ratio": quotient[subject, group],
             "ratio_low": ratio_low[subject, group],
             "ratio_high": ratio_high[subject, group],
-            "n": np.rint(rate.totals(cells)[0][subject, group]).astype(np.int64),
+            "n": integers(np.rint(rate.totals(cells)[0][subject, group])),
         }
     )

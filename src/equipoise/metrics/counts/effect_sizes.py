@@ -34,14 +34,19 @@ from equipoise.core import (
     Booleans,
     Ends,
     Estimate,
+    Fields,
     Floats,
     GroupLabels,
     Groups,
     InputError,
     Integers,
     Labels,
+    Span,
+    floats,
+    nans,
     no_ends,
     record,
+    tally,
     unwarned,
 )
 from equipoise.metrics.building import (
@@ -278,7 +283,7 @@ def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> 
     labels, groups = cells.sum(axis=2), layout.sum(cells)
     n = groups.sum(axis=2)
     kept = _expected_enough(labels, groups, n, layout, min_expected)
-    before = (_nonempty(groups), layout.sum((labels > 0).astype(np.float64)), n)
+    before = (_nonempty(groups), layout.sum(floats(labels > 0)), n)
     if not kept.all():
         cells, labels = cells * kept[:, :, None], labels * kept
         groups = layout.sum(cells)
@@ -290,7 +295,7 @@ def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> 
     squares /= np.maximum(groups, _TINY)
     excess = squares.sum(axis=2) - 1.0
     excess[excess < _ROUNDING] = 0.0
-    rows, columns = _nonempty(groups), layout.sum(kept.astype(np.float64))
+    rows, columns = _nonempty(groups), layout.sum(floats(kept))
     if yates:
         # All four cells of a 2×2 table differ from expectation by the same amount: each moves up to
         # a half towards it.
@@ -319,7 +324,7 @@ def why_undefined(found: ChiSquare, formulation: Formulation, min_expected: floa
 
 
 def _nonempty(groups: Floats) -> Floats:
-    nonempty: Floats = (groups > 0).sum(axis=2).astype(np.float64)
+    nonempty: Floats = floats((groups > 0).sum(axis=2))
     return nonempty
 
 
@@ -401,7 +406,7 @@ class MeanEffect:
     statistic: Plain = "cramers_v"
     inflation: float = 1.0
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the lower and upper end."""
         if len(self.tables.n) == 1:
             ends = self.tables.interval(self.statistic, level)
@@ -438,7 +443,7 @@ class MeanEffect:
         square = float(((z * noise) ** 2).sum())
         if not clear.all():
             rest = MeanEffect(self.tables.take(~clear), self.statistic, self.inflation)
-            many = int((~clear).sum())
+            many = tally(~clear)
             middle = math.sqrt(many * max(rest._squares, 0.0))
             most = math.sqrt(many * rest._sum_at(max(rest._squares, 0.0) + rest._df, 1.0 - level))
             estimate, square = estimate + middle, square + (most - middle) ** 2
@@ -636,7 +641,7 @@ class EffectSizes(Measure):
         return np.concatenate(numbers, axis=1)
 
     @property
-    def params(self) -> dict[str, Any]:
+    def params(self) -> Fields:
         """The parameters that decide the numbers."""
         return asdict(self)
 
@@ -657,7 +662,7 @@ class EffectSizes(Measure):
             draws,
             method=classes.method,
             ends=classes.mean_ends(),
-            params=self.params | {"classes": int(classes.estimable.sum())},
+            params=self.params | {"classes": tally(classes.estimable)},
             by=classes.table,
             excluded=classes.excluded(),
             reason="no class can be estimated; see the parts" if undefined else "",
@@ -696,7 +701,7 @@ class Classes:
         if self.counts.independent:
             return np.ones(many)
         if self.draws.null is None:
-            return np.full(many, np.nan)
+            return nans(many)
         design = known_mean(self.draws.null[:, 1 + many :].T)
         return np.where(design > 0, design, np.nan)
 
@@ -753,7 +758,7 @@ class Classes:
 
     def table(self) -> pa.Table:
         """Return one part per class, as `equipoise.core.parts` has them."""
-        low = high = corrected = np.full(len(self.values), np.nan)
+        low = high = corrected = nans(len(self.values))
         if self.draws.null is not None and self.tables.statistic in get_args(Plain):
             # What the squared values exceed chance by.
             chance = known_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
@@ -795,7 +800,7 @@ class Classes:
         """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
         dropped = {why: round(some.sum()) for why, some in self.dropped.items()}
         found = excluded_of(self.counts.groups, self.counts.excluded)
-        return found | dropped | {"classes not estimable": int((~self.estimable).sum())}
+        return found | dropped | {"classes not estimable": tally(~self.estimable)}
 
 
 def skewsize(
@@ -870,7 +875,7 @@ class SkewSize(EffectSizes):
         """Turn the numbers into the estimate."""
         classes = Classes(self, counts, draws)
         # Replicates may have classes enough where the data have not: no number, no interval.
-        known, many = not np.isnan(draws.observed[0]), int(classes.estimable.sum())
+        known, many = not np.isnan(draws.observed[0]), tally(classes.estimable)
         few = f"effect sizes of {many} classes can be estimated; skewness needs at least 3"
         method = "none: a resampling spread needs Bootstrap()"
         if draws.boot is not None:
@@ -917,9 +922,9 @@ def skewness(values: Floats) -> Floats:
     return np.where((many >= 3) & uneven, g1, np.nan)
 
 
-def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
+def _beside(classes: Classes, draws: Draws) -> Fields:
     """Return what SkewSize must be read with."""
-    many = int(classes.estimable.sum())
+    many = tally(classes.estimable)
     null = np.empty(0) if draws.null is None else draws.null[:, 0]
     chance = band(null, weights=draws.weights)
     numbers = {
@@ -991,7 +996,7 @@ def mev_sweep(
         effects = EffectSizes(statistic, float(value), yates, formulation)
         found = effects.chi_square(counts, counts.observed)
         sizes = found.effect_sizes(statistic)
-        known = int((~np.isnan(sizes)).sum())
+        known = tally(~np.isnan(sizes))
         rows.append(
             {
                 "min_expected": effects.min_expected,
@@ -1129,7 +1134,7 @@ def _of_table(
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     try:
-        array = np.asarray(table, dtype=np.float64)
+        array = floats(table)
     except (TypeError, ValueError):
         array = np.empty(0)
     whole = np.isfinite(array) & (array >= 0) & (array == np.floor(array))

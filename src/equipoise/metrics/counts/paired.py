@@ -18,6 +18,7 @@ import scipy
 from equipoise.core import (
     Ends,
     Estimate,
+    Facts,
     Floats,
     GroupLabels,
     Groups,
@@ -26,9 +27,14 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    Strings,
     encode,
+    floats,
+    integers,
+    nans,
     no_ends,
     record,
+    tally,
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
@@ -66,8 +72,8 @@ class Joint:
     """
 
     counts: Counts
-    models: tuple[str, ...]
-    classes: tuple[str, ...]
+    models: Strings
+    classes: Strings
     truth: Integers
     labels: Integers
 
@@ -165,7 +171,7 @@ class Pair:
             return
         observed = self.tables(self.joint.counts.observed)[0]
         upper = np.flatnonzero(self.partner > np.arange(len(self.partner)))
-        both = (observed[upper] + observed[self.partner[upper]]).astype(np.int64)
+        both = integers(observed[upper] + observed[self.partner[upper]])
         order = group_order(observed)
         for start, size in block_sizes(replicates, observed.size):
             rng = stream(seed, "swap", start)
@@ -285,7 +291,7 @@ class _Paired:
         return np.stack([(drawn * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
 
 
-def _pair(y_true: Any, predictions: Mapping[str, Any]) -> _Paired:
+def _pair(y_true: Any, predictions: Facts) -> _Paired:
     encoded = [encode(y_true, what="y_true")]
     n = len(encoded[0][0])
     for what, some in predictions.items():
@@ -303,8 +309,8 @@ def _pair(y_true: Any, predictions: Mapping[str, Any]) -> _Paired:
     kept = (truth >= 0) & (both >= 0).all(axis=(0, 1))
     if not kept.any():
         raise InputError("no image has a true class and a prediction of both models; expected one")
-    hits = (both[:, :, kept] == truth[kept]).astype(np.int64)
-    return _Paired(hits.sum(axis=1), hits.sum(axis=2) / kept.sum(), int((~kept).sum()))
+    hits = integers(both[:, :, kept] == truth[kept])
+    return _Paired(hits.sum(axis=1), hits.sum(axis=2) / kept.sum(), tally(~kept))
 
 
 def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
@@ -313,9 +319,9 @@ def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
     for size, times in zip(sizes.tolist(), many.tolist(), strict=True):
         mass = np.zeros(2 * size * times + 1)
         mass[:: 2 * size] = scipy.stats.binom.pmf(np.arange(times + 1), times, 0.5)
-        total = np.asarray(np.convolve(total, mass), dtype=np.float64)
+        total = floats(np.convolve(total, mass))
     possible = np.flatnonzero(total > 0)
-    sums = possible.astype(np.float64) - (len(total) - 1) / 2.0
+    sums = floats(possible) - (len(total) - 1) / 2.0
     return sums, total[possible]
 
 
@@ -403,7 +409,7 @@ def _parts(
     """Yield the difference with both accuracies, in per cent, and as mean over runs."""
     rates, n = paired.rates, paired.images
     difference = abs(float(rates[0] - rates[1]))
-    low = high = np.full(2, np.nan)
+    low = high = nans(2)
     if len(paired.by_run[0]) == 1:
         # Each image is one independent answer.
         low, high = wilson(paired.right.sum(axis=1), n, level)

@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Any, Literal, Unpack, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from equipoise.core import Booleans, Estimate, Floats, GroupLabels, InputError, Labels, record
+from equipoise.core import (
+    Booleans,
+    Estimate,
+    Fields,
+    Floats,
+    GroupLabels,
+    InputError,
+    Labels,
+    Span,
+    record,
+    tally,
+)
 from equipoise.core.labels import shape_of
 from equipoise.metrics.building import (
     clustered_method,
@@ -385,7 +396,7 @@ class Family:
         """The gap of each class."""
         return self.draws.observed[self.start : self.start + len(self.counts.classes)]
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Fields:
         """Return what stands beside the gap of each class, for `parts_table`."""
         groups = self.counts.groups
         base = self.rate.predictions or " and ".join(base for *_, base in self.rate.terms)
@@ -418,7 +429,7 @@ class Family:
         ]
         if len(compared) == 1:
             return simultaneous_gap(*compared[0], level)
-        critical = studentized_range(level, int(usable.sum()))
+        critical = studentized_range(level, tally(usable))
         wide, narrow = (
             self.rate.scored(compared, each, self.cells)
             for each in (1.0 - 2.0 * float(ndtr(-critical)), level)
@@ -482,7 +493,7 @@ def rates(
     found = measured([Rates("class"), Rates("rows")], y_true, y_pred, groups, **rows)
     values = np.array([one.value for one in found])
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         each = spread_level(level, len(found))
         low = largest(np.array([one.ends(each)[0] for one in found]))
         high = largest(np.array([one.ends(level)[1] for one in found]))

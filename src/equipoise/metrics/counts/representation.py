@@ -20,6 +20,9 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    Span,
+    Strings,
+    integers,
     no_ends,
     record,
     unwarned,
@@ -140,7 +143,7 @@ class _Sides:
         `n` is infinite where the target is known exactly.
     """
 
-    names: tuple[str, ...]
+    names: Strings
     shares: Floats
     rows: float
     target: Floats
@@ -160,7 +163,7 @@ class _Sides:
             return own, Scored(self.target, self.target, self.target)
         return own, scored(self.target * self.n, self.n, level)
 
-    def together(self, level: float) -> tuple[float, float]:
+    def together(self, level: float) -> Span:
         """Return the ends of the largest difference."""
         own, other = self.scored(spread_level(level, len(self.names)))
         apart = own.minus(other)
@@ -229,7 +232,7 @@ def _drawn(held: Against) -> Against:
 def _counts(weights: Floats, total: int) -> Integers:
     """Return whole numbers in these proportions that sum to a total."""
     exact = weights / weights.sum() * total
-    found = np.floor(exact).astype(np.int64)
+    found = integers(np.floor(exact))
     order = np.argsort(found - exact, kind="stable")
     found[order[: total - int(found.sum())]] += 1
     return np.asarray(found)

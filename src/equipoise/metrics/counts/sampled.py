@@ -21,10 +21,15 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    Span,
     encode,
+    floats,
+    integers,
+    nans,
     no_ends,
     parts_to_table,
     record,
+    tally,
 )
 from equipoise.metrics.building import group_rows, too_small
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
@@ -65,7 +70,7 @@ class SampledShare:
     def at(self, level: float) -> Scored:
         """Return the share with its interval."""
         if np.isnan(self.value):
-            return Scored(*np.full((3, 1), np.nan))[0]
+            return Scored(*nans((3, 1)))[0]
         seen = scored(self.value * self.effective, self.effective, level)
         known = seen.scaled(1.0 - self.missed)
         return Scored(
@@ -117,21 +122,21 @@ class SampledCells:
         if len(of.codes) != n:
             raise InputError(f"groups: {len(of.codes)} labels; expected {n}, as of strata")
         known = (of.codes >= 0) & (stratum >= 0)
-        pair = np.where(known, of.codes.astype(np.int64) * len(names) + stratum, -1)
+        pair = np.where(known, integers(of.codes) * len(names) + stratum, -1)
         cells = np.unique(pair[known])
         code = np.where(known, np.searchsorted(cells, pair), -1)
         # 0 outside the condition, 1 inside without the outcome, 2 with it; NaN without a label.
         kind = np.where(inside == 0, 0.0, inside + yes)
         seen = known & ~np.isnan(kind)
         counts = np.zeros((len(cells), 3))
-        np.add.at(counts, (code[seen], kind[seen].astype(np.int64)), 1.0)
-        sizes = np.bincount(code[known], minlength=len(cells)).astype(np.float64)
+        np.add.at(counts, (code[seen], integers(kind[seen])), 1.0)
+        sizes = floats(np.bincount(code[known], minlength=len(cells)))
         return cls(of, code, cells // max(len(names), 1), sizes, counts, condition is not None)
 
     @property
     def labelled(self) -> Integers:
         """Labelled images of each cell, shape (cells,)."""
-        return np.asarray(self.counts.sum(axis=1), dtype=np.int64)
+        return integers(self.counts.sum(axis=1))
 
     @property
     def shares(self) -> Floats:
@@ -162,9 +167,7 @@ class SampledCells:
             replicates = (
                 resampling.replicates if isinstance(resampling, Bootstrap) else DEFAULT_REPLICATES
             )
-            drawn = stream(rng, "labels").multinomial(
-                n.astype(np.int64), soft, size=(replicates, len(n))
-            )
+            drawn = stream(rng, "labels").multinomial(integers(n), soft, size=(replicates, len(n)))
             moved = soft + np.sqrt(left)[:, None] * (drawn / n[:, None] - soft)
             variance = float(np.nanvar(_ratio(sizes, np.maximum(moved, 0.0))))
         else:
@@ -204,7 +207,7 @@ class SampledCells:
             )
         sides = self.group
         if group is not None:
-            sides = (self.group == self.groups.names.index(group)).astype(np.int64)
+            sides = integers(self.group == self.groups.names.index(group))
         weight, variance = np.zeros(len(sides)), np.zeros(len(sides))
         for side in np.unique(sides):
             own = sides == side
@@ -214,7 +217,7 @@ class SampledCells:
             mean = soft[:, 2] * (1.0 - rate) - soft[:, 1] * rate
             squares = soft[:, 2] * (1.0 - rate) ** 2 + soft[:, 1] * rate**2
             weight[own], variance[own] = sizes / inside, squares - mean**2
-        return _greedy(weight**2 * variance, self.labelled, self.sizes.astype(np.int64), size)
+        return _greedy(weight**2 * variance, self.labelled, integers(self.sizes), size)
 
 
 def _binary(values: npt.ArrayLike, what: str, n: int) -> Floats:
@@ -309,7 +312,7 @@ def labelled_share(
     cells = SampledCells.of(outcome, strata, condition=condition)
     found = cells.share(np.ones(len(cells.sizes), dtype=bool), resampling, rng)
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         one = found.at(level)
         return float(one.low), float(one.high)
 
@@ -368,7 +371,7 @@ def labelled_share_gap(
     rest = [cells.share(usable & ~chosen, resampling, rng) for chosen in own]
     compared = [one for one, large in zip(shares, of.usable, strict=True) if large and one.n]
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         wide = 2.0 * special.ndtr(studentized_range(level, max(len(compared), 2))) - 1.0
         low, high = largest_gap(_together(compared, wide), _together(compared, level))
         return float(low), float(high)
@@ -426,7 +429,7 @@ def _estimate(
     few: str = "no label inside the condition",
 ) -> Estimate:
     method = _RATIO if cells.conditional else _METHOD
-    missing = int((cells.code < 0).sum())
+    missing = tally(cells.code < 0)
     reason = ""
     if np.isnan(value):
         reason = _NO_LABEL if not cells.labelled.any() else few
@@ -441,7 +444,7 @@ def _estimate(
         excluded={"no group or stratum": missing, "in strata without labels": empty},
         unit="image",
         reason=reason,
-        ends=ends if resampling else no_ends,
+        ends=ends if resampling and not np.isnan(value) else no_ends,
     )
 
 

@@ -37,6 +37,7 @@ from scipy import special
 from equipoise.core import (
     Booleans,
     Estimate,
+    Fields,
     Floats,
     GroupValue,
     Harm,
@@ -45,9 +46,16 @@ from equipoise.core import (
     Integers32,
     Labels,
     Part,
+    Span,
+    Strings,
     encode,
+    floats,
+    integers,
+    nans,
     no_ends,
+    numbered,
     record,
+    tally,
     unwarned,
 )
 from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
@@ -97,7 +105,7 @@ class Inequality:
     drawn: Floats | None
     rng: Callable[[], np.random.Generator]
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the lower and upper end."""
         if len(self.n) == 1:
             low, high = self._together(level)
@@ -140,7 +148,7 @@ class Inequality:
         """Shares of outcomes where those that were not seen may occur."""
         return _normalised(self.n[:, None] * self.said + _UNSEEN)
 
-    def _labelled(self, chosen: Any, tail: float) -> tuple[float, float]:
+    def _labelled(self, chosen: Any, tail: float) -> Span:
         """Return how far labelled images may move the mean of what images say, down and up.
 
         `chosen` weighs sets, classes and outcomes.
@@ -154,7 +162,7 @@ class Inequality:
         low, high = np.quantile(moved, [tail, 1.0 - tail])
         return max(-float(low), 0.0), max(float(high), 0.0)
 
-    def _ends(self, chosen: Booleans, z: float, design: float = 1.0) -> tuple[float, float]:
+    def _ends(self, chosen: Booleans, z: float, design: float = 1.0) -> Span:
         """Return the ends of 2 (p(A) - |A|/K), averaged over sets.
 
         Parameters
@@ -180,12 +188,12 @@ class Inequality:
         each = 2.0 * (chosen * self._images).sum(axis=1)
         return float(each.min()), float(each.max()), float((each * self.said).sum())
 
-    def _together(self, level: float) -> tuple[float, float]:
+    def _together(self, level: float) -> Span:
         """Return the ends of the inequality of the mean shares."""
         apart, classes = self._shares.mean(axis=0) - 1.0 / len(self.back), len(self.back)
         alone, own = np.eye(classes, dtype=bool)[:, None, :, None], _critical(level, classes - 1)
         each = np.array([self._ends(one, own) for one in alone])
-        unsure = int(((each[:, 0] <= 0.0) & (each[:, 1] >= 0.0)).sum())
+        unsure = tally((each[:, 0] <= 0.0) & (each[:, 1] >= 0.0))
         wide, narrow = _critical(level, min(unsure, classes - 1)), _critical(level, 1)
         largest = np.argsort(-apart, kind="stable")
         low = high = -self.most
@@ -198,7 +206,7 @@ class Inequality:
     def _apart(self, level: float) -> float:
         """Return the low end where each set may favour classes of its own."""
         many = np.maximum(np.rint(self.n), 1.0)
-        drawn = self.rng().multinomial(many.astype(np.int64), self._likely, (_AGAIN, len(many)))
+        drawn = self.rng().multinomial(integers(many), self._likely, (_AGAIN, len(many)))
         again = drawn / many[:, None]
         kept = self._without_one(again, many) * self._images
         found = 2.0 * np.einsum("rmkj,rmj->rm", kept, again)
@@ -315,8 +323,8 @@ class Confusion:
     [[20, 0], [5, 15]]
     """
 
-    classes: tuple[str, ...]
-    outcomes: tuple[str, ...]
+    classes: Strings
+    outcomes: Strings
     counts: Integers
 
     def __post_init__(self) -> None:
@@ -358,7 +366,7 @@ class Confusion:
         known = (rows >= 0) & (columns >= 0)
         counts = np.zeros((len(classes), len(names)), dtype=np.int64)
         np.add.at(counts, (rows[known], place[columns[known]]), 1)
-        return cls(classes, names, counts), int((~known).sum())
+        return cls(classes, names, counts), tally(~known)
 
     @property
     def labelled(self) -> Integers:
@@ -366,7 +374,7 @@ class Confusion:
         return np.asarray(self.counts.sum(axis=1))
 
     @property
-    def key(self) -> tuple[tuple[str, ...], tuple[str, ...], bytes]:
+    def key(self) -> tuple[Strings, Strings, bytes]:
         """What equal counts share."""
         return self.classes, self.outcomes, self.counts.tobytes()
 
@@ -395,7 +403,7 @@ class Confusion:
     @property
     def likely(self) -> Floats:
         """Counts with what was never seen rare and not impossible."""
-        return self.counts.astype(np.float64) + 1.0 / len(self.outcomes)
+        return floats(self.counts) + 1.0 / len(self.outcomes)
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
@@ -410,7 +418,7 @@ def independent_rows(codes: Integers32, units: Any) -> float:
     That is n over the design effect: how much more shares vary between units than images.
     """
     known = codes >= 0
-    n = int(known.sum())
+    n = tally(known)
     if units is None or not n:
         return float(n)
     of, names = encode(units, what="units")
@@ -418,7 +426,7 @@ def independent_rows(codes: Integers32, units: Any) -> float:
         raise InputError(f"units: {len(of)}; expected {len(codes)}, one for each image")
     # An image without a unit is one of its own.
     own = np.where(of < 0, len(names) + np.arange(len(of)), of)[known]
-    unit, label = np.unique(own, return_inverse=True)[1], codes[known]
+    unit, label = numbered(own), codes[known]
     many, classes = int(unit.max()) + 1, int(label.max()) + 1
     if many in (1, n):
         return float(many)
@@ -454,7 +462,7 @@ class Shares:
         Why shares cannot be estimated.
     """
 
-    classes: tuple[str, ...]
+    classes: Strings
     said: Floats
     effective: float
     confusion: Confusion
@@ -464,7 +472,7 @@ class Shares:
     seed: Seed
     reason: str = ""
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the ends of the MAD."""
         found = inequality([self])
         return no_ends(level) if found is None else found(level)
@@ -479,7 +487,7 @@ class Shares:
     def observed(self) -> Floats:
         """Shares among the classes, shape (classes,)."""
         if self.reason:
-            return np.full(len(self.classes), math.nan)
+            return nans(len(self.classes))
         return np.asarray(self._of_classes(self._every[None])[0])
 
     @cached_property
@@ -771,7 +779,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     value = float(mad(shares.observed[None])[0])
     held = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
     bounds = inequality([shares])
-    params: dict[str, Any] = {"corrected": not exact, "excluded_classes": [*aside]}
+    params: Fields = {"corrected": not exact, "excluded_classes": [*aside]}
     if not exact:
         params |= {
             "labelled_images": int(arranged.labelled.sum()),
@@ -790,7 +798,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         params=params,
         **held.fields(reason or "no resampling was asked for"),
         by=lambda: _parts(shares),
-        excluded={"nothing was said": int((codes < 0).sum())}
+        excluded={"nothing was said": tally(codes < 0)}
         | {f"said {one}: {why}": n for one, n in others.items()},
         unit="image" if units is None else "unit",
         reason=reason,
@@ -946,7 +954,7 @@ def share_gap(
     drawn = None if found.boot is None else found.boot - target
     used, level, parts = int(found.said.sum()), level_of(found.resampling), []
 
-    def ends_together(level: float) -> tuple[float, float]:
+    def ends_together(level: float) -> Span:
         each = spread_level(level, len(classes))
         low, high = np.transpose([ends_of(drawn, index)(each) for index in range(len(classes))])
         reached = np.abs([low, high]).max()
@@ -987,7 +995,7 @@ def share_gap(
     )
 
 
-def _target(classes: tuple[str, ...], outside: Mapping[str, float] | str) -> Floats:
+def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:
     given = dict.fromkeys(classes, 1.0) if outside == "uniform" else outside
     known = given if isinstance(given, Mapping) else {}
     numbers = np.array([float(known.get(one, math.nan)) for one in classes])

@@ -30,9 +30,13 @@ from equipoise.core import (
     Integers,
     Integers32,
     Labels,
+    Strings,
     Words,
     encode,
+    floats,
+    integers,
     record,
+    tally,
     unwarned,
 )
 from equipoise.core.groups import CountedGroups
@@ -88,7 +92,7 @@ class Column:
     values: Whole
     low: int
     size: int
-    names: tuple[str, ...] | None = None
+    names: Strings | None = None
 
     @classmethod
     def of(
@@ -117,7 +121,7 @@ class Column:
         return cls.coded(*encode(known, what=what))
 
     @classmethod
-    def coded(cls, codes: Whole, names: tuple[str, ...]) -> Column:
+    def coded(cls, codes: Whole, names: Strings) -> Column:
         """Take codes into names, -1 being missing."""
         return cls(codes, -1, len(names) + 1, names)
 
@@ -126,7 +130,7 @@ class Column:
 
     def places(self) -> Integers:
         """Return the place of each row."""
-        return np.asarray(self.values, dtype=np.int64) - self.low
+        return integers(self.values) - self.low
 
     def missing(self, places: Integers) -> Booleans:
         """Whether places stand for a missing label."""
@@ -165,7 +169,7 @@ def _uncompiled_pairs(columns: Sequence[Column]) -> Pairs:
         keys = keys.astype(np.uint32 if most <= 1 << 32 else np.int64)
         keys.sort()
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-        cells, counts = keys[first].astype(np.int64), np.diff(first, append=len(keys))
+        cells, counts = integers(keys[first]), np.diff(first, append=len(keys))
         pairs, place = np.unique(cells // sizes[2], return_inverse=True)
         table = np.zeros((len(pairs), sizes[2]))
         table[place, cells % sizes[2]] = counts
@@ -274,7 +278,7 @@ def _add(
 
 def count_cells(
     y_true: Labels, y_pred: Labels, groups: GroupLabels
-) -> tuple[Groups, tuple[str, ...], Integers, Floats, dict[str, int]]:
+) -> tuple[Groups, Strings, Integers, Floats, dict[str, int]]:
     """Count independent rows of one label each, see `equipoise.metrics.counts.count`.
 
     Returns
@@ -340,11 +344,11 @@ def count_cells(
         return np.asarray(of_place[group.places()[~missing]])
 
     excluded = {reason: int(many) for reason, many in lost.items() if many}
-    counted = CountedGroups(made, table.sum(axis=0).astype(np.int64), codes)
+    counted = CountedGroups(made, integers(table.sum(axis=0)), codes)
     return counted, classes, keys, table, excluded
 
 
-def _classes(*sides: tuple[Column, Integers]) -> tuple[tuple[str, ...], Sequence[Integers]]:
+def _classes(*sides: tuple[Column, Integers]) -> tuple[Strings, Sequence[Integers]]:
     """Return the sorted labels that occur, and which of them each place is, -1 where missing."""
     low = min(column.low for column, _ in sides)
     size = max(column.low + column.size for column, _ in sides) - low
@@ -359,7 +363,7 @@ def _classes(*sides: tuple[Column, Integers]) -> tuple[tuple[str, ...], Sequence
     return tuple(map(str, (np.flatnonzero(occurs) + low).tolist())), [rank[one] for one in numbers]
 
 
-def _occurring(column: Column, places: Integers) -> tuple[Integers, tuple[str, ...]]:
+def _occurring(column: Column, places: Integers) -> tuple[Integers, Strings]:
     """Return places as codes into the labels that occur there, -1 where missing, and these."""
     occurs = np.bincount(places, minlength=1) > 0
     occurs[0] &= column.names is None
@@ -385,9 +389,7 @@ SUM_TOLERANCE = 0.01
 MOST_WEIGHT = 1e9
 
 
-def _labels(
-    y_pred: Any, weights: Any, true_names: tuple[str, ...]
-) -> tuple[Integers32, tuple[str, ...], Floats]:
+def _labels(y_pred: Any, weights: Any, true_names: Strings) -> tuple[Integers32, Strings, Floats]:
     """Return label codes (n, k), their names, and weights (n, k)."""
     known = isinstance(y_pred, Encoded)
     array = y_pred.codes if known else y_pred
@@ -454,7 +456,7 @@ def units_of(units: Labels | None, n: int, kept: Booleans) -> Encoded | None:
     return Encoded(*encode(Encoded(codes[kept], names)))
 
 
-def whole_units(codes: Integers | Integers32, names: tuple[str, ...]) -> tuple[Integers, Words]:
+def whole_units(codes: Integers | Integers32, names: Strings) -> tuple[Integers, Words]:
     """Make rows without a unit, -1, units of their own; return units and the keys of all units."""
     units, alone = codes.astype(np.int64), np.flatnonzero(codes < 0)
     units[alone] = len(names) + np.arange(len(alone))
@@ -472,7 +474,7 @@ def item_sampler(
     n, width = outcome.shape
     weights = np.ones(outcome.shape) if spread is None else spread
     owners = units or Encoded(np.full(n, -1, dtype=np.int32), ())
-    owner = owners.codes.astype(np.int64)
+    owner = integers(owners.codes)
     # Rows in an order of their content alone, so that permuted rows and renamed groups give the
     # same draws.
     content = [*weights.T[::-1], *outcome.T[::-1]]
@@ -490,10 +492,10 @@ def item_sampler(
     order = np.lexsort([*content, rank[groups.codes], owner])
     unit, keys = whole_units(owner[order], owners.vocabulary)
     return ItemSampler(
-        outcome[order].ravel().astype(np.int64),
+        integers(outcome[order].ravel()),
         np.repeat(np.arange(n), width),
         weights[order].ravel(),
-        groups.codes[order].astype(np.int64),
+        integers(groups.codes[order]),
         unit,
         keys,
         shape,
@@ -535,7 +537,7 @@ class Counts:
     """
 
     groups: Groups
-    classes: tuple[str, ...]
+    classes: Strings
     truth: Integers
     prediction: Integers
     sampler: Sampler
@@ -565,7 +567,7 @@ class Counts:
         told apart.
         """
         usable, groups = self.groups.usable, self.groups
-        many = int(usable.sum())
+        many = tally(usable)
         if 2 * (many + 1) > len(groups):
             return self
         place = np.where(usable, np.cumsum(usable) - 1, many)
@@ -781,8 +783,8 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
 
 
 def recoded(
-    *columns: tuple[Integers | Integers32, tuple[str, ...]],
-) -> tuple[tuple[str, ...], list[Integers]]:
+    *columns: tuple[Integers | Integers32, Strings],
+) -> tuple[Strings, list[Integers]]:
     """Return the sorted names of all columns, and codes into them; -1 stays."""
     among, places = in_order([name for _, names in columns for name in names])
     ends = np.cumsum([len(names) for _, names in columns])[:-1]
@@ -838,7 +840,7 @@ def accuracy_design(counts: Counts) -> Floats:
     right = np.isin(sampler.outcome, counts.right)
     hits, total = np.bincount(owner, sampler.weight * right), np.bincount(owner, sampler.weight)
     sums = (
-        np.bincount(group, one, minlength=groups).astype(np.float64)
+        floats(np.bincount(group, one, minlength=groups))
         for one in (hits, total, hits**2, hits * total, total**2)
     )
     return design_effects(*sums, least=least_design(counts))

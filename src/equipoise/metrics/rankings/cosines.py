@@ -15,6 +15,8 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    Strings,
+    floats,
     record,
 )
 from equipoise.metrics.vector_rows import Table, float_rows, taken
@@ -79,7 +81,7 @@ class CosineScores:
 
     items: Table
     queries: Floats
-    names: tuple[str, ...]
+    names: Strings
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -305,7 +307,7 @@ def cosine_scores(
     <max_skew 0.326 [−1.502, 2.154]; chance 0.191, p = 0.14, n = 60 in 2 groups>
     """
     table = embedding_table(items, "items")
-    asked = embedding_table(queries, "queries")[:].astype(np.float64)
+    asked = floats(embedding_table(queries, "queries")[:])
     if table.shape[1] != asked.shape[1]:
         raise InputError(
             f"queries: vectors of {asked.shape[1]} numbers; expected {table.shape[1]}, as in items"

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from equipoise.core import Floats, Integers, Integers32, Words32, record
+from equipoise.core import Floats, Integers, Integers32, Words32, integers, record
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange, varies
 from equipoise.stats.streams import Seed, stream
@@ -202,7 +202,7 @@ def exchange_labels(
     place = np.empty(len(codes), dtype=np.int64)
     place[taking] = np.arange(len(taking))
     source = np.where(items >= 0, place[items], 0)
-    labels = codes[taking].astype(np.int64)
+    labels = integers(codes[taking])
     exchange = Exchange.of(labels, units[taking], stratum[taking])
     if not varies(exchange.pool, exchange.group).any():
         return []

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any, Literal, Unpack, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ import pyarrow as pa
 from equipoise.core import (
     Ends,
     Estimate,
+    Facts,
+    Fields,
     Floats,
     GroupLabels,
     Groups,
@@ -20,8 +22,13 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    Strings,
+    floats,
+    nans,
+    numbered,
     parts_to_table,
     record,
+    tally,
     unwarned,
 )
 from equipoise.metrics.building import (
@@ -131,7 +138,7 @@ class Measure:
     exact: Callable[[int], Distribution | None] | None = None
     shown: Callable[[Drawn], Floats] = lambda drawn: drawn.shares[0]
     shows: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Facts = field(default_factory=dict)
 
     def left_out(self, index: int) -> str:
         """Say why a pool is not estimable; "" where it is."""
@@ -159,7 +166,7 @@ def query_weights(
     subjects = [pools.subjects[pools.pools[index].query] for index in chosen.tolist()]
     if not isinstance(resampling, Bootstrap) or len(set(subjects)) < 2:
         return None
-    return unit_counts(rng, unit_keys(subjects), range(resampling.replicates)).astype(np.float64)
+    return floats(unit_counts(rng, unit_keys(subjects), range(resampling.replicates)))
 
 
 def weighted_mean(weights: Floats, values: Floats) -> Floats:
@@ -182,7 +189,7 @@ def mean_ends(tops: Tops, draws: Draws) -> Ends:
     if draws.boot is None or not np.isfinite(values).all():
         return ends_of(draws.boot, 0)
     names = [pools.subjects[pools.pools[index].query] for index in tops.pool.tolist()]
-    subject = np.unique(names, return_inverse=True)[1]
+    subject = numbered(names)
     rest = len(values) - np.bincount(subject)
     left_out = (values.sum() - np.bincount(subject, values)) / rest
     return ClosedForm(jackknife_t, (draws.observed[0], (left_out,)))
@@ -288,7 +295,7 @@ def _estimate(
 
     reasons = map(measure.left_out, range(len(pools.pools)))
     left_out = Counter(f"queries with {why}" for why in reasons if why)
-    null: dict[str, Any] = {"null": "pool order"}
+    null: Fields = {"null": "pool order"}
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
     method = bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL)
@@ -305,7 +312,7 @@ def _estimate(
             **measure.params,
             "queries": len(pools.pools),
             "tied_items": int(tops.ties.sum()),
-            "queries_with_ties": int((tops.ties > 0).sum()),
+            "queries_with_ties": tally(tops.ties > 0),
             **null,
         },
         **against.fields(untested(value, resampling)),
@@ -344,7 +351,7 @@ def _of_queries(
     """
     pools, chosen = measure.tops.pools, measure.tops.pool
     groups = pools.groups
-    shown = np.full(pools.sizes.shape, np.nan)
+    shown = nans(pools.sizes.shape)
     shown[chosen] = measure.shown(observed)
     numbers = against_each(draws, range(1, len(chosen) + 1), measure.harm)
     for place, one in exact.items():
@@ -353,7 +360,7 @@ def _of_queries(
             numbers[name][place] = column[0]
     spread = {}
     for name, values in {"value": draws.observed[1:], **numbers}.items():
-        spread[name] = np.full(len(pools.pools), np.nan)
+        spread[name] = nans(len(pools.pools))
         spread[name][chosen] = values
     reasons = [
         measure.left_out(index) or (_FEW if math.isnan(value) else "")
@@ -362,10 +369,10 @@ def _of_queries(
     shows, text = [""] * len(reasons), measure.shows or f"share of the first {measure.tops.k}"
     for index, ties in zip(chosen.tolist(), measure.tops.ties.tolist(), strict=True):
         shows[index] = f"{text}; {ties} items tie for its last places" if ties else text
-    nothing = np.full(pools.sizes.shape, np.nan)
+    nothing = nans(pools.sizes.shape)
     small = np.where(groups.usable, "", too_small(groups))
     note = np.where(pools.sizes > 0, small, "not in the pool")
-    sizes = pools.sizes.astype(np.float64)
+    sizes = floats(pools.sizes)
     by_group = group_columns(groups, sizes, shown, nothing, nothing, note)
     return filled(
         measure.metric, subject=[one.name for one in pools.pools], **spread, reason=reasons,
@@ -936,11 +943,11 @@ def retrieval_curves(
 def _curve(metric: str, query: str, queries: int, columns: Mapping[str, Floats]) -> pa.Table:
     many = len(columns["value"])
     named = {"metric": [metric] * many, "query": [query] * many, "k": np.arange(1, many + 1)}
-    numbers = {name: np.full(many, math.nan) for name in ("value", "low", "high", *_BANDS)}
+    numbers = {name: nans(many) for name in ("value", "low", "high", *_BANDS)}
     return pa.table({**named, **numbers, **columns, "queries": [queries] * many})
 
 
-def query_distribution(estimate: Estimate) -> dict[str, float | tuple[str, ...]]:
+def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
     """Distribution over queries of a retrieval metric, from the parts of its estimate.
 
     Returns

@@ -17,9 +17,12 @@ from equipoise.core import (
     InputError,
     Integers,
     Labels,
+    Strings,
     Words,
     encode,
+    integers,
     record,
+    tally,
 )
 from equipoise.core.labels import check_unmasked, unit_codes
 from equipoise.metrics.rankings.cosines import CosineScores, Scores
@@ -79,7 +82,7 @@ class Pools:
     groups: Groups
     block: Integers
     member: Integers | None
-    subjects: tuple[str, ...]
+    subjects: Strings
     units: Integers | None
     excluded: dict[str, int]
     without_set: int = 0
@@ -214,7 +217,7 @@ def pools_of(
         if column is not None and len(column) != count:
             raise InputError(f"{what}: {len(column)} items; expected {count}, as in scores")
         if column is not None and required:
-            excluded[f"items without {required}"] = int((kept & (column < 0)).sum())
+            excluded[f"items without {required}"] = tally(kept & (column < 0))
             kept &= column >= 0
     if not kept.any():
         raise InputError("no item has a group and a query; expected at least one")
@@ -229,7 +232,7 @@ def pools_of(
     if codes is not None:
         # Items of no set are independent images: they exchange among themselves, as a set does.
         member = np.where(kept, block * (len(sets_of) + 1) + codes + 1, -1)
-        without = int((codes[kept] < 0).sum())
+        without = tally(codes[kept] < 0)
     return Pools(
         tuple(_pools(block, names, levels, each_own=owner is not None)), table, found, block,
         member, _subjects(subjects, names, owner),
@@ -259,9 +262,7 @@ def _scores(scores: Any) -> AnyArray:
     return table.astype(np.float32) if table.dtype == np.float16 else table
 
 
-def _queries(
-    queries: Any, table: AnyArray | CosineScores
-) -> tuple[tuple[str, ...], Integers | None]:
+def _queries(queries: Any, table: AnyArray | CosineScores) -> tuple[Strings, Integers | None]:
     """Return query names, and the query of each item where every item belongs to one."""
     if isinstance(table, CosineScores):
         if queries is None:
@@ -278,7 +279,7 @@ def _queries(
         if queries is None:
             return ("",), None
         codes, names = encode(queries, what="queries")
-        return names, codes.astype(np.int64)
+        return names, integers(codes)
     names = tuple(map(str, range(len(table)) if queries is None else queries))
     if len(names) != len(table) or len({*names}) < len(names):
         raise InputError(
@@ -289,10 +290,10 @@ def _queries(
 
 
 def _pools(
-    block: Integers, names: tuple[str, ...], levels: Groups | None, *, each_own: bool
+    block: Integers, names: Strings, levels: Groups | None, *, each_own: bool
 ) -> Iterator[Pool]:
     """Yield the pools by query, and by level within a query."""
-    rows = np.argsort(block, kind="stable")[np.count_nonzero(block < 0) :]
+    rows = np.argsort(block, kind="stable")[tally(block < 0) :]
     labels = ("",) if levels is None else levels.names
     blocks = len(labels) * (len(names) if each_own else 1)
     parts = np.split(rows, np.cumsum(np.bincount(block[rows], minlength=blocks))[:-1])
@@ -304,7 +305,7 @@ def _pools(
                 yield Pool(shown, query, parts[place], place)
 
 
-def _subjects(subjects: Any, names: tuple[str, ...], owner: Integers | None) -> tuple[str, ...]:
+def _subjects(subjects: Any, names: Strings, owner: Integers | None) -> Strings:
     """Return the subject of each query."""
     if subjects is None:
         return names

@@ -18,6 +18,9 @@ from equipoise.core import (
     GroupValue,
     Integers,
     Part,
+    Span,
+    floats,
+    nans,
     no_ends,
     record,
 )
@@ -172,7 +175,7 @@ def systematic_preference(
         value, reason = float(found.largest(own.mean(axis=0)[None], _errors(own))[1][0]), ""
         if isinstance(resampling, Bootstrap):
             times = unit_counts(rng, unit_keys(found.subjects), range(resampling.replicates))
-            boot = weighted_mean(times.astype(np.float64), own)
+            boot = weighted_mean(floats(times), own)
             boot += _of_images(found, ranking, pools, resampling.replicates, rng)
     ends = [_ends(boot, [place], many) for place in range(len(every.groups))]
     return make_estimate(
@@ -264,7 +267,7 @@ def _of_images(
 
     def add(pool: int) -> list[Floats]:
         reached = np.minimum(times[place[pool]].cumsum(axis=0, dtype=np.int64), tops.k)
-        taken = np.diff(reached, axis=0, prepend=0).astype(np.float64)
+        taken = floats(np.diff(reached, axis=0, prepend=0))
         member = codes[items[pool]][:, None] == np.arange(tops.sizes.shape[1])
         return [
             taken.T
@@ -287,7 +290,7 @@ def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:
         return no_ends
     drawn = boot[:, places]
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         quantile = special.stdtrit(subjects - 1, 0.5 + spread_level(level, len(places)) / 2.0)
         wide = quantile * math.sqrt(subjects / (subjects - 1))
         low, high = percentile(drawn, 1.0 - 2.0 * float(special.ndtr(-wide)))
@@ -309,7 +312,7 @@ def _parts(
         shown = np.where(found.compared, values, np.nan)
         return group_rows(groups, sizes, shown, ends[0], ends[1], notes)
 
-    nothing, known = np.full((2, len(groups)), np.nan), len(own) >= FEWEST
+    nothing, known = nans((2, len(groups))), len(own) >= FEWEST
     mean = own.mean(axis=0) if known else nothing[0]
     rows = by_group(mean, np.array([one(level) for one in ends]).T)
     for place in np.flatnonzero(found.compared & known).tolist():

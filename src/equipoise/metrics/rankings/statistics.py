@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy
 from scipy.special import gammaln, xlogy
 
-from equipoise.core import Booleans, Floats, InputError, Integers32, record, unwarned
+from equipoise.core import Booleans, Floats, InputError, Integers32, floats, record, unwarned
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.pools import Tops
 from equipoise.stats.compiled import compiled

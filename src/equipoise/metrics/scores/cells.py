@@ -7,7 +7,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Booleans, Bytes, Floats, Integers, Integers32, Words32, unwarned
+from equipoise.core import (
+    Booleans,
+    Bytes,
+    Floats,
+    Integers,
+    Integers32,
+    Words32,
+    integers,
+    unwarned,
+)
 from equipoise.stats.compiled import compiled
 from equipoise.stats.streams import Seed, stream
 
@@ -385,7 +394,7 @@ RANKED: tuple[Metric, ...] = ("average_precision", "auroc")
 def _all_rows(scores: Floats, labels: Booleans) -> tuple[Integers, int]:
     every = np.arange(len(scores), dtype=np.int32)
     packed, many = pack(scores, labels, np.zeros(len(scores), dtype=np.uint8), every)
-    return (packed >> 2).astype(np.int64), many
+    return integers(packed >> 2), many
 
 
 def ranked_cells(scores: Floats, labels: Booleans) -> tuple[Integers, int, int]:

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import Floats, InputError, record, table_of
+from equipoise.core import Floats, InputError, Strings, nans, record, table_of
 from equipoise.metrics.building import ends_of
 from equipoise.metrics.scores.disparity import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
@@ -47,7 +47,7 @@ class Contrast:
 
 
 Contrasts = Mapping[Key, Contrast]
-_UNKNOWN = Contrast(math.nan, math.nan, math.nan, np.full(1, np.nan))
+_UNKNOWN = Contrast(math.nan, math.nan, math.nan, nans(1))
 
 
 def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, Contrasts]:
@@ -104,7 +104,7 @@ def reason_of(results: ConceptResults, key: Key) -> str:
     return "; ".join(f"{name}: {why}" for name, why in reasons if name in pair and why)
 
 
-def shared_concepts(results: ConceptResults, key: Key) -> tuple[str, ...]:
+def shared_concepts(results: ConceptResults, key: Key) -> Strings:
     """Return the concepts that the mean of a pair of groups is over."""
     names = results.groups.names
     if not {*key[1:]} <= {*names}:

@@ -31,9 +31,15 @@ from equipoise.core import (
     Integers32,
     Labels,
     Part,
+    Span,
+    Strings,
     Words,
+    floats,
+    integers,
+    nans,
     no_ends,
     record,
+    tally,
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
@@ -182,7 +188,7 @@ class Concepts:
     labels: AnyArray
     rows: Integers
     groups: Groups
-    names: tuple[str, ...]
+    names: Strings
     units: Encoded | None
     keys: Words
     excluded: dict[str, int]
@@ -246,7 +252,10 @@ def read_concepts(
     kept = (found.codes >= 0) & ~bare
     if not kept.any():
         raise InputError("groups: no row is left; expected rows with a group and a label")
-    counts = {"missing group": found.n_missing, "no label": int((bare & (found.codes >= 0)).sum())}
+    counts = {
+        "missing group": found.n_missing,
+        "no label": tally(bare & (found.codes >= 0)),
+    }
     rows, owners = np.flatnonzero(kept), units_of(units, n, kept)
     keys = rows.astype(np.uint64)
     if owners is not None:
@@ -255,7 +264,7 @@ def read_concepts(
     return Concepts(values, truth, rows, found.take(rows), names, owners, keys, counts)
 
 
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def _one_of(name: str, value: object, allowed: Strings) -> None:
     if value not in allowed:
         raise InputError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
 
@@ -296,11 +305,11 @@ class ConceptResults:
     """
 
     choices: Choices
-    names: tuple[str, ...]
+    names: Strings
     groups: Groups
     observed: Floats
     positives: Integers
-    reasons: tuple[tuple[str, ...], ...]
+    reasons: tuple[Strings, ...]
     boot: Floats | None
     null: tuple[Floats | None, ...]
     thresholds: Floats
@@ -337,7 +346,7 @@ class ConceptResults:
 
         def with_rest(values: Floats, weights: Floats) -> Floats:
             sums = all_others(np.where(weights > 0, weights * values, 0.0))
-            rest = np.full(values.shape, np.nan)
+            rest = nans(values.shape)
             np.divide(sums, all_others(weights), out=rest, where=weights > 0)
             return np.concatenate([values, rest], axis=-1)
 
@@ -409,7 +418,7 @@ class ConceptResults:
         return np.asarray(~np.isnan(self.observed[:, [g, h]]).any(axis=1))
 
     def _differences(self, values: Floats, concept: int | None) -> Floats:
-        found = np.full((len(values), len(self.pairs)), np.nan)
+        found = nans((len(values), len(self.pairs)))
         for index, (g, h) in enumerate(self.pairs):
             both = self.shared(concept, g, h)
             if both.any():
@@ -421,7 +430,7 @@ _ANOTHER = "another group has too few positives or negatives"
 _ALONE = "no other group to compare with"
 
 
-def reasons_of(groups: Groups, positives: Integers, choices: Choices) -> tuple[str, ...]:
+def reasons_of(groups: Groups, positives: Integers, choices: Choices) -> Strings:
     """Say why each group leaves a concept, "" where it stays."""
     found = [
         _reason(usable, p, n - p, groups.min_size, choices)
@@ -467,7 +476,7 @@ class Measured:
 
     positives: Integers
     threshold: float
-    reasons: dict[Metric, tuple[str, ...]]
+    reasons: dict[Metric, Strings]
     values: dict[Metric, Floats]
     null: dict[Metric, Floats]
 
@@ -557,7 +566,7 @@ class ConceptRun:
             measured[tuning] = 0
         draw = self._draw(positives, tuned, compared)
         many = choices.replicates if times is None else times.shape[1]
-        sums = np.full((8, many, len(groups)), np.nan)
+        sums = nans((8, many, len(groups)))
         for g in compared if times is not None or draw[0] else ():
             rows = self.rows[g]
             packed = pack(scores, labels, measured, rows)
@@ -592,7 +601,7 @@ class ConceptRun:
         if {*self.metrics} <= {*RANKED} or not compared:
             return np.empty(0, dtype=np.int32), quota
         counts = np.stack([self.data.groups.counts - positives, positives], axis=1)
-        share = np.floor(self.choices.validation * counts + 0.5).astype(np.int64)
+        share = integers(np.floor(self.choices.validation * counts + 0.5))
         quota[compared] = share[compared]
         rows = np.empty(quota.sum(), dtype=np.int32)
         choose(self.by_key, self.codes, labels, quota.copy(), rows)
@@ -648,9 +657,9 @@ class ConceptRun:
             # At a threshold, cells 0 and 2 are predicted positive.
             strata = every % 2 if null == "prediction" else np.zeros_like(every)
             if null == "class":
-                strata = (every >= positive).astype(np.int64)
+                strata = integers(every >= positive)
             table = np.bincount(cell * width + only.codes[rows], minlength=size * width)
-            sampler: Sampler = TableSampler(table.reshape(size, width).astype(np.float64))
+            sampler: Sampler = TableSampler(floats(table.reshape(size, width)))
             if units is not None:
                 own = Encoded(units.codes[rows], units.vocabulary)
                 sampler = item_sampler(cell[:, None], None, only.take(rows), own, (size, width))
@@ -659,7 +668,7 @@ class ConceptRun:
                 cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, size)
                 drawn.append([metric_of(one, cases, self.choices.ratio) for one in same])
             for metric, some in zip(same, zip(*drawn, strict=True), strict=True):
-                found[metric] = np.full((self.permutations, len(groups)), np.nan)
+                found[metric] = nans((self.permutations, len(groups)))
                 found[metric][:, compared] = np.concatenate(some).reshape(-1, width)
         return found
 
@@ -687,7 +696,7 @@ def _pairwise_ends(replicates: Floats | None) -> Ends:
     if not known.shape[1]:
         return no_ends
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         each = [folded_ends(column)(spread_level(level, known.shape[1])) for column in known.T]
         return max(low for low, _ in each), max(high for _, high in each)
 
@@ -714,7 +723,7 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
     for (g, h), value, replicates, held in results.compared(concept):
         none, shared = math.isnan(value), results.shared(concept, g, h)
         if concept is None:
-            note = f"mean over {int(shared.sum())} concepts"
+            note = f"mean over {tally(shared)} concepts"
             shown = tuple(_group_value(results, one, shared, note) for one in (g, h))
         else:
             shown = tuple(_in_concept(results, concept, one) for one in (g, h))
@@ -948,7 +957,7 @@ def summarise(results: ConceptResults) -> Estimate:
     missing = np.isnan(results.observed[:, results.groups.usable])
     empty = missing.all(axis=1)
     left_out = {
-        "concepts without two groups": int(empty.sum()),
+        "concepts without two groups": tally(empty),
         "groups left out of a concept": int(missing[~empty].sum()),
     }
     tuned = {} if choices.ranked else {
@@ -981,7 +990,7 @@ def summarise(results: ConceptResults) -> Estimate:
         excluded=excluded_of(results.groups, results.excluded) | left_out,
         unit=results.unit,
         reason="no concept with two groups" if math.isnan(value) else "",
-        ends=_pairwise_ends(results.replicates(None)),
+        ends=no_ends if math.isnan(value) else _pairwise_ends(results.replicates(None)),
     )
 
 

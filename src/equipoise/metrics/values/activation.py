@@ -23,6 +23,8 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    floats,
+    integers,
     no_ends,
     record,
     unwarned,
@@ -85,7 +87,7 @@ class Regions:
         InputError
             When a map is negative or not finite, a box ends before it begins, or lengths differ.
         """
-        cells, edges = (np.asarray(one, dtype=np.float64) for one in (maps, boxes))
+        cells, edges = (floats(one) for one in (maps, boxes))
         if cells.ndim != 3 or 0 in cells.shape[1:]:
             raise InputError(f"maps: shape {cells.shape}; expected (n, rows, columns)")
         bad = ~(np.isfinite(cells) & (cells >= 0.0)).all(axis=(1, 2))
@@ -158,7 +160,7 @@ class Regions:
         found = []
         for edge, size in enumerate((columns, rows, columns, rows)):
             at = self.boxes[:, edge] * size
-            cell = np.minimum(at.astype(np.int64), size - 1)
+            cell = np.minimum(integers(at), size - 1)
             found.append((cell, at - cell))
         return found
 
@@ -419,7 +421,7 @@ def paired_share_difference(
     >>> m.paired_share_difference(0.1 + np.random.default_rng(0).normal(size=40) / 20)
     <paired_share_difference 0.097 [0.084, 0.110]; chance 0.000, p = 0.002, n = 40>
     """
-    apart = np.asarray(differences, np.float64)
+    apart = floats(differences)
     n, known = len(apart), np.isfinite(apart)
     found = Groups.of(np.full(n, "all") if groups is None else groups)
     names = np.arange(n) if units is None else np.asarray(units).astype(str)

@@ -11,8 +11,12 @@ from equipoise.core import (
     InputError,
     Labels,
     Part,
+    Span,
+    Strings,
     encode,
+    floats,
     no_ends,
+    tally,
     unwarned,
 )
 from equipoise.metrics.building import bootstrap_method, ends_of
@@ -104,17 +108,17 @@ def krippendorff_alpha(
         no_chance=_NO_CHANCE,
         params={"labels": int(several.sum())},
         by=_parts(several, names, level_of(resampling)),
-        excluded={"items with one label": int((table.sum(axis=1) == 1).sum())},
+        excluded={"items with one label": tally(table.sum(axis=1) == 1)},
         unit="item",
         reason=reason if np.isnan(value) else "",
-        ends=ends,
+        ends=no_ends if np.isnan(value) else ends,
     )
 
 
 def _weights(items: int, replicates: int, rng: Seed, start: int) -> Floats:
     even = np.full(items, 1.0 / items)
     drawn = stream(rng, "items", start).multinomial(items, even, size=replicates)
-    return drawn.astype(np.float64)
+    return floats(drawn)
 
 
 def _alpha(table: Floats, weights: Floats) -> Floats:
@@ -133,13 +137,13 @@ def _unanimous(table: Floats) -> Ends:
     n = totals.sum()
     expected = (n**2 - (totals**2).sum()) / (n * (n - 1.0))
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         return 1.0 - float(wilson(0, len(table), level)[1]) / expected, 1.0
 
     return ends
 
 
-def _parts(table: Floats, names: tuple[str, ...], level: float) -> list[Part]:
+def _parts(table: Floats, names: Strings, level: float) -> list[Part]:
     """Return, for each label, how often another labeller of the item gives it too."""
     pairs = (table * (table.sum(axis=1, keepdims=True) - 1.0)).sum(axis=0)
     alike = (table * (table - 1.0)).sum(axis=0)

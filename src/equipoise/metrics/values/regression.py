@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from equipoise.core import Estimate, Floats, Part, no_ends
+from equipoise.core import Estimate, Floats, Part, Span, nans, no_ends
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.values.subjects import pairs_of
 
@@ -65,9 +65,9 @@ def bias_regression(
         reason = f"fewer than {_FEWEST} concepts"
     elif np.ptp(x) == 0:
         reason = "all co-occurrences are equal"
-    values, errors, explained = (np.full(2, np.nan),) * 2 + (np.nan,) if reason else _fit(x, y)
+    values, errors, explained = (nans(2),) * 2 + (np.nan,) if reason else _fit(x, y)
 
-    def ends(place: int, level: float) -> tuple[float, float]:
+    def ends(place: int, level: float) -> Span:
         half = stdtrit(n - 2, (1.0 + level) / 2.0) * errors[place]
         return float(values[place] - half), float(values[place] + half)
 

@@ -21,9 +21,15 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    Span,
+    Strings,
     encode,
+    floats,
+    integers,
+    nans,
     no_ends,
     record,
+    tally,
     unwarned,
 )
 from equipoise.core.labels import shape_of, unit_codes
@@ -83,7 +89,7 @@ class Rejections:
     unit: Integers
     cluster: list[str]
     cell: Integers
-    strata: tuple[str, ...]
+    strata: Strings
     resampling: Resampling | None
     seed: Seed
 
@@ -105,7 +111,7 @@ class Rejections:
         for start, size in block_sizes(self.resampling.replicates, max(len(names), cells)):
             times = unit_counts(self.seed, units, range(start, start + size))
             # Products and sums of whole numbers below 2^53 are exact in any order.
-            found.append(times.astype(np.float64) @ rows)
+            found.append(floats(times) @ rows)
         return np.concatenate(found)
 
     @cached_property
@@ -136,7 +142,7 @@ class Rejections:
             # Labels are shuffled further from line to line: every order is as likely again.
             streams = keys(self.seed, "rejections", many=draws)
             add_relabelled(streams, starts, cells[order], values[order], found)
-        return found.astype(np.float64)
+        return floats(found)
 
     def __call__(self, stratum: int | None) -> tuple[Draws, Ends, Iterator[Part]]:
         """Return draws, ends and parts of one stratum or of all (None).
@@ -167,11 +173,11 @@ class Rejections:
             None if self.null is None else numbers(self.null),
             _NULL,
         )
-        ends = _gap_ends(draws, compared, successes, images.astype(np.float64))
-        low = high = np.full(len(images), math.nan)
+        ends = _gap_ends(draws, compared, successes, floats(images))
+        low = high = nans(len(images))
         if draws.boot is not None:
             # The outer of resampled clusters and Wilson's.
-            closed = wilson(successes, images.astype(np.float64), draws.level)
+            closed = wilson(successes, floats(images), draws.level)
             drawn = percentile(draws.boot[:, 1 : len(images) + 1], draws.level)
             low, high = np.fmin(closed[0], drawn[0]), np.fmax(closed[1], drawn[1])
         notes = np.where(images == 0, "no images", np.where(compared, "", too_small(self.groups)))
@@ -204,7 +210,7 @@ class Rejections:
 def _sums(places: Integers, values: Integers, many: int) -> Integers:
     """Add columns of values (n, k) up by place, shape (many, k)."""
     found = [np.bincount(places, weights=column, minlength=many) for column in values.T]
-    return np.stack(found, axis=1).astype(np.int64)
+    return integers(np.stack(found, axis=1))
 
 
 def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Floats) -> Ends:
@@ -214,13 +220,13 @@ def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Float
     are corrected for the number of pairs, and the closed form for independent images, which does
     not shrink to nothing where no image, or every image, is rejected.
     """
-    a, b = np.triu_indices(int(compared.sum()), 1)
+    a, b = np.triu_indices(tally(compared), 1)
     if draws.boot is None or not len(a):
         return no_ends
     shares = draws.boot[:, 1 : len(images) + 1][:, compared]
     apart = shares[:, a] - shares[:, b]
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         wide = percentile(apart, spread_level(level, len(a)))
         narrow = percentile(apart, level)
         low = max(0.0, float(np.max(wide[0])), float(np.max(-wide[1])))
@@ -342,9 +348,12 @@ def rejection_gap(
     own, cells = [names[one] for one in cluster[kept].tolist()], stratum * len(of) + of.codes
     groups = of.take(kept)
     rows = Rejections(
-        groups, values[kept], unit[kept], own, cells[kept].astype(np.int64), labels, resampling, rng
+        groups, values[kept], unit[kept], own, integers(cells[kept]), labels, resampling, rng
     )
-    counts = {"not checked": int(unknown.sum()), "missing group": int((without & ~unknown).sum())}
+    counts = {
+        "not checked": tally(unknown),
+        "missing group": tally(without & ~unknown),
+    }
     draws, ends, _ = rows(None)
     value, held = float(draws.observed[0]), against_chance(draws, 0, "higher")
     method = "none: use Bootstrap()" if resampling else NO_INTERVAL
@@ -371,10 +380,10 @@ def rejection_gap(
 
 def _values(rejected: Any, checks: Any) -> Integers:
     """Return rejections and checks of each image, shape (n, 2)."""
-    counts = np.asarray(rejected, dtype=np.float64)
+    counts = floats(rejected)
     if counts.ndim != 1 or not len(counts):
         raise InputError(f"rejected: shape {counts.shape}; expected one number per image, (n,)")
-    made = np.ones(len(counts)) if checks is None else np.asarray(checks, dtype=np.float64)
+    made = np.ones(len(counts)) if checks is None else floats(checks)
     if made.shape != counts.shape:
         raise InputError(f"checks: shape {made.shape}; expected {counts.shape}, as rejected")
     both = np.where(np.isnan(counts)[:, None], 0.0, np.stack([counts, made], axis=1))
@@ -385,7 +394,7 @@ def _values(rejected: Any, checks: Any) -> Integers:
             f"rejected, row {row + 1}: {both[row, 0]:g} of {both[row, 1]:g}; expected a whole "
             "number from 0 to the checks made, or NaN where there was none"
         )
-    return both.astype(np.int64)
+    return integers(both)
 
 
 _rejected = partial(

@@ -25,9 +25,14 @@ from equipoise.core import (
     Integers,
     Integers32,
     Part,
+    Span,
     Words,
     encode,
+    floats,
+    integers,
+    nans,
     no_ends,
+    numbered,
     record,
     unwarned,
 )
@@ -134,7 +139,7 @@ class Block:
         flat = self.stratum * self.groups + self.codes
         sets = int(self.stratum.max(initial=-1)) + 1
         found = np.bincount(flat, minlength=sets * self.groups).reshape(sets, self.groups)
-        return np.asarray(found, dtype=np.float64)
+        return floats(found)
 
     @cached_property
     def kept(self) -> Integers:
@@ -143,7 +148,7 @@ class Block:
         _, party = scipy.sparse.csgraph.connected_components(np.abs(met) > 0, directed=False)
         sizes = np.bincount(party, weights=self.counts.sum(axis=0))
         kept = np.flatnonzero((party == sizes.argmax()) & (self.counts.sum(axis=0) > 0))
-        return kept.astype(np.int64)
+        return integers(kept)
 
     @cached_property
     def centred(self) -> Floats:
@@ -172,9 +177,9 @@ class Block:
         if units is None:
             return lambda rows: with_squares(self.plain[rows])
         own, alone = units[self.items], np.arange(len(self.items)) + len(units)
-        own = np.unique(np.where(varies(own, self.codes)[own], alone, own), return_inverse=True)[1]
+        own = numbered(np.where(varies(own, self.codes)[own], alone, own))
         sums = np.stack([np.bincount(own, column) for column in self.plain.T], axis=1)[own]
-        many = np.bincount(own)[own, None].astype(np.float64)
+        many = floats(np.bincount(own)[own, None])
         return np.hstack([self.plain, sums**2 / many, sums, many]).__getitem__
 
     def ratios(self, effects: Floats, sums: Floats, counts: Floats) -> Floats:
@@ -265,7 +270,7 @@ class Block:
         return self._placed(_solved(inner, (inside + loose)[..., self.kept]))
 
     def _placed(self, effects: Floats) -> Floats:
-        found = np.full((*effects.shape[:2], self.groups), np.nan)
+        found = nans((*effects.shape[:2], self.groups))
         found[..., self.kept] = np.round(effects, _DECIMALS)
         return found
 
@@ -282,7 +287,7 @@ def drawn_totals(
         groups); and counts, (replicates, groups).
     """
     order = np.argsort(codes, kind="stable")
-    weights = unit_times(keys[order], replicates, rng)[:, 1:].T.astype(np.float64)
+    weights = floats(unit_times(keys[order], replicates, rng)[:, 1:].T)
     numbers, ends = numbers[order], np.bincount(codes, minlength=groups).cumsum().tolist()
     parts = [slice(*pair) for pair in pairwise([0, *ends])]
     sums = np.stack([weights[:, part] @ numbers[part] for part in parts], axis=2)
@@ -317,7 +322,7 @@ def _solved(inner: Floats, sums: Floats) -> Floats:
     """Return effects from (replicates, groups, groups) and (replicates, concepts, groups)."""
     values = np.linalg.eigvalsh(inner)
     met = values[:, 1] > _NOTHING * np.maximum(values[:, -1], 1e-300) if inner.shape[1] > 1 else []
-    found = np.full(sums.shape, np.nan)
+    found = nans(sums.shape)
     known = np.flatnonzero(met)
     if len(known):
         solved = np.linalg.solve(_anchored(inner[known]), sums[known].transpose(0, 2, 1))
@@ -383,7 +388,7 @@ class Exchanged:
         """Return the statistic with groups exchanged between all images: see `Moments`."""
 
         def of_sums(sums: Floats) -> Floats:
-            return self.statistic(sums, sizes[None].astype(np.float64))
+            return self.statistic(sums, floats(sizes[None]))
 
         moments, first = self.moments, len(self.places)
         return np.concatenate(
@@ -453,7 +458,7 @@ def exchanged(
             done.append((places, np.concatenate(parts)))
     if not done:
         return None
-    found = np.full((draws, len(pools.pools), *done[0][1].shape[2:]), np.nan)
+    found = nans((draws, len(pools.pools), *done[0][1].shape[2:]))
     for places, values in done:
         found[:, places] = values
     return found
@@ -544,7 +549,7 @@ class Effects:
         found = cls(pools, blocks, items, sum(out for _, out in made), pooling)
         if member is not None and pools.units is not None:
             rows = items[member[items] >= 0]
-            unit = np.unique(found.keys[rows], return_inverse=True)[1]
+            unit = numbered(found.keys[rows])
             split = np.flatnonzero(varies(member[rows], unit))
             if len(split):
                 raise InputError(
@@ -571,7 +576,7 @@ class Effects:
 
     def _observed(self, measured: Sequence[Exchanged], columns: int) -> Floats:
         """Return statistics with the groups as they are, (pools, columns)."""
-        found = np.full((len(self.pools.pools), columns), np.nan)
+        found = nans((len(self.pools.pools), columns))
         for block, one in zip(self.blocks, measured, strict=True):
             found[one.places] = one(block.codes[None], block.groups)[0]
         return found
@@ -665,7 +670,7 @@ class Effects:
 
     def resampled(self, replicates: int, rng: Seed) -> Floats:
         """Return effects of resampled units, (replicates, pools, groups)."""
-        found = np.full((replicates, *self.pools.sizes.shape), np.nan)
+        found = nans((replicates, *self.pools.sizes.shape))
         starts = np.cumsum([0, *(len(one.items) for one in self.blocks)]).tolist()
         for one, plain, start in zip(self.blocks, self._measured(np.asarray), starts, strict=False):
             if many_independent(one.items, self.pools):
@@ -699,23 +704,23 @@ def _block(
     items = pool.items[chosen]
     member = np.full(len(items), -1) if sets is None else sets[items]
     loose = member < 0
-    stratum = np.unique(member, return_inverse=True)[1]
+    stratum = numbered(member)
     several = varies(stratum, codes[items])
-    first = pools.scores(places[0])[chosen].astype(np.float64)
+    first = floats(pools.scores(places[0])[chosen])
     # By score and group, so that permuted rows give the same draws.
     order = np.lexsort((codes[items], first))
     order = order[several[stratum[order]]]
-    strata = np.unique(stratum[order], return_inverse=True)[1]
+    strata = numbered(stratum[order])
     plain, kept = np.empty((len(order), len(places))), chosen[order]
 
     def centre(column: int) -> None:
-        scores = scale * pools.scores(places[column])[kept].astype(np.float64)
+        scores = scale * floats(pools.scores(places[column])[kept])
         plain[:, column] = scores - scores.sum() / max(len(scores), 1)
 
     each(centre, range(len(places)))
     made = Block(
         np.array(places), items[order], plain, codes[items][order],
-        strata.astype(np.int64), loose[order], len(pools.groups),
+        integers(strata), loose[order], len(pools.groups),
     )  # fmt: skip
     return made, len(items) - len(order)
 
@@ -914,14 +919,14 @@ def normalized_similarity_mad(
     codes, shape = pools.groups.codes, pools.sizes.shape
     blocks = [*_standardised(pools)]
     known = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in blocks)])
-    p, boot, null = np.full(shape, np.nan), np.empty((0, *shape)), None
+    p, boot, null = nans(shape), np.empty((0, *shape)), None
     for one in blocks:
         p[one.places] = one(codes[one.items][None], shape[1])[0]
     compared = (pools.sizes > 0) & pools.groups.usable
-    each, freedom = np.full(len(pools.pools), np.nan), np.zeros(len(pools.pools), dtype=np.int64)
+    each, freedom = nans(len(pools.pools)), np.zeros(len(pools.pools), dtype=np.int64)
     each[known] = deviation(p[known], compared[known])
     if isinstance(resampling, Bootstrap):
-        boot = np.full((resampling.replicates, *shape), np.nan)
+        boot = nans((resampling.replicates, *shape))
         places = [one.items for one in blocks]
         starts = np.cumsum([0, *map(len, places)]).tolist()
         every = all(many_independent(some, pools) for some in places)
@@ -1121,7 +1126,7 @@ def similarity_gap(
     for index, found in enumerate(effects.effects):
         half = _student(boot[:, index], int(effects.freedom[index]), draws.level)
         by_group.append(_values(effects, (found, found - half, found + half), [index]))
-    bands = np.full((1, *pools.sizes.shape), np.nan)
+    bands = nans((1, *pools.sizes.shape))
     if resampling is not None:
         chance = effects.exchanged(_BANDS, rng, "similarity band", np.asarray)
         bands = bands if chance is None else chance
@@ -1290,7 +1295,7 @@ def simultaneous(effects: Floats, boot: Floats, freedom: int) -> Ends:
         # Largest |difference − observed| / error over the pairs, in each replicate.
         largest = np.maximum(largest, ratio.max(axis=1))
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         half = float(np.quantile(largest, level)) * widening(freedom, level) * errors
         apart = np.abs(differences)
         return float(np.maximum(apart - half, 0.0).max()), float((apart + half).max())

@@ -16,8 +16,10 @@ from equipoise.core import (
     InputError,
     Integers,
     Part,
+    floats,
     no_ends,
     ranks,
+    tally,
     unwarned,
 )
 from equipoise.metrics.building import NOTHING, Against, against, known_mean
@@ -158,14 +160,14 @@ def loess(
 
 def pairs_of(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats, int]:
     """Return pairs of finite numbers in order, and how many others there are."""
-    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    first, second = floats(x), floats(y)
     if first.ndim != 1 or first.shape != second.shape:
         raise InputError(f"{first.shape} and {second.shape}: expected as many numbers in both")
     known = np.isfinite(first) & np.isfinite(second)
     first, second = first[known], second[known]
     # In one order, so that neither values nor draws depend on the order given.
     order = np.lexsort((second, first))
-    return first[order], second[order], int((~known).sum())
+    return first[order], second[order], tally(~known)
 
 
 def correlations(first: Floats, second: Floats) -> Floats:
@@ -385,7 +387,7 @@ def alignment(
             drawn, text, weights, finest = _orders(
                 wanted, MOST_PARTITIONS, permutations(n, resampling), resampling, rng, "subjects"
             )
-            null = correlations(order, drawn.astype(np.float64))
+            null = correlations(order, floats(drawn))
             held = against(
                 null, value, "higher", f"{_NULL}; {text}", weights=weights, resolution=finest,
                 scale=1.0,
@@ -436,7 +438,7 @@ def _pairs(
     first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
     if not ranked:
         second = np.sign(second)
-        excluded["no direction in the hypothesis"] = int((second == 0).sum())
+        excluded["no direction in the hypothesis"] = tally(second == 0)
         first, second = first[second != 0], second[second != 0]
     least = 3 if ranked else 1
     if len(first) < least:

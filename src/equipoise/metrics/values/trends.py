@@ -13,12 +13,17 @@ import numpy.typing as npt
 from equipoise.core import (
     AnyArray,
     Estimate,
+    Facts,
     Floats,
     Groups,
     InputError,
     Integers,
+    Strings,
     encode,
+    floats,
+    integers,
     record,
+    tally,
     unwarned,
 )
 from equipoise.metrics.building import (
@@ -85,12 +90,12 @@ class ImageSimilarities:
 class Images:
     """One number per image, sorted by region and group, and its mean in each cell of these."""
 
-    regions: tuple[str, ...]
+    regions: Strings
     groups: Groups
     number: Floats
     region: Integers
     unit: Integers
-    units: tuple[str, ...] | None
+    units: Strings | None
     excluded: Mapping[str, int]
 
     @classmethod
@@ -102,7 +107,7 @@ class Images:
         InputError
             When a word is missing, shapes do not fit, or no image is complete.
         """
-        scores, words = np.asarray(given.scores, dtype=np.float64), [*given.words]
+        scores, words = floats(given.scores), [*given.words]
         if scores.ndim != 2 or scores.shape[1] != len(words):
             raise InputError(f"scores: shape {scores.shape}; expected (images, {len(words)} words)")
         if missing := [word for word in signs if word not in words]:
@@ -118,8 +123,8 @@ class Images:
         (region, regions), (group, names), (unit, units) = coded
         finite, named = np.isfinite(total), (group >= 0) & (region >= 0) & (unit >= 0)
         excluded = {
-            "no finite similarity": int((~finite).sum()),
-            "missing group, region or unit": int((~named).sum()),
+            "no finite similarity": tally(~finite),
+            "missing group, region or unit": tally(~named),
         }
         rows = np.flatnonzero(finite & named)
         if not len(rows):
@@ -127,16 +132,16 @@ class Images:
         rows = rows[np.lexsort((unit[rows], total[rows], group[rows], region[rows]))]
         groups = Groups(("group",), tuple((name,) for name in names), group[rows])
         # Images that are units of their own are numbered in this order, whatever the one given.
-        own = np.arange(len(rows)) if given.units is None else unit[rows].astype(np.int64)
+        own = np.arange(len(rows)) if given.units is None else integers(unit[rows])
         named_units = None if given.units is None else units
-        of_rows = region[rows].astype(np.int64)
+        of_rows = integers(region[rows])
         return cls(regions, groups, total[rows], of_rows, own, named_units, excluded)
 
     def sums(self, group: AnyArray, weight: Floats) -> Floats:
         """Return sums of weights by region and group."""
         cell = self.region * len(self.groups) + group
         found = np.bincount(cell, weight, minlength=len(self.regions) * len(self.groups))
-        return found.reshape(len(self.regions), len(self.groups)).astype(np.float64)
+        return floats(found.reshape(len(self.regions), len(self.groups)))
 
     def means(self, group: AnyArray, weight: Floats) -> Floats:
         """Return means by region and group, NaN where a cell has no image."""
@@ -166,7 +171,7 @@ class Images:
         """Return means with groups exchanged within regions, (permutations, regions, groups)."""
         if resampling is None:
             return None
-        codes, ones = self.groups.codes.astype(np.int64), np.ones(len(self.number))
+        codes, ones = integers(self.groups.codes), np.ones(len(self.number))
         exchange, many = Exchange.of(codes, self.unit, self.region), len(ones) * 20
         rngs = (stream(seed, "permutation", step) for step in range(permutations(many, resampling)))
         return np.stack([self.means(exchange.shuffle(codes, rng), ones) for rng in rngs])
@@ -175,10 +180,10 @@ class Images:
         """How often each image counts: units by a Poisson(1) of their name, images within cells."""
         if self.units:
             times = unit_counts(seed, unit_keys(self.units), range(start, start + size))
-            return times[:, self.unit].astype(np.float64)
+            return floats(times[:, self.unit])
         rng, first = stream(seed, "bootstrap", start), 0
         weights = np.zeros((size, len(self.number)))
-        counts = self.sums(self.groups.codes, np.ones(len(self.number))).astype(np.int64)
+        counts = integers(self.sums(self.groups.codes, np.ones(len(self.number))))
         for n in counts[counts > 0].tolist():
             rows = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
             drawn = np.bincount(rows.ravel(), minlength=size * n)
@@ -315,7 +320,7 @@ def _estimate(
     metric: str,
     images: Images,
     statistic: Callable[[Floats], Floats],
-    params: Mapping[str, Any],
+    params: Facts,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import Estimate, Floats, InputError, Part, record, unwarned
+from equipoise.core import Estimate, Floats, InputError, Part, Span, Strings, record, unwarned
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, LEANING, MetricSpec, make_estimate, register
@@ -114,9 +114,7 @@ def association_score(
         by_group=space.group_values("ab", similar, found, 1),
         shows="mean similarity of the targets to the set",
     )
-    return space.estimate(
-        "association_score", value, [part], held, found=found, pairs=[("a", "b")]
-    )
+    return space.estimate("association_score", value, [part], held, found=found, pairs=[("a", "b")])
 
 
 def differential_association(
@@ -185,9 +183,7 @@ def differential_association(
         for index, (name, one) in enumerate(zip(concepts, single, strict=True), start=1)
     ]
     pairs = [("c1", "c2"), ("m_images", "f_images")]
-    return space.estimate(
-        "differential_association", value, parts, held, found=found, pairs=pairs
-    )
+    return space.estimate("differential_association", value, parts, held, found=found, pairs=pairs)
 
 
 def weat(
@@ -543,13 +539,13 @@ class Scores:
     seed : int
     """
 
-    names: tuple[str, ...]
+    names: Strings
     observed: Floats
     jackknife: Jackknife | None
     freedom: int
     seed: Seed
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the ends of the sum of absolute scores."""
         low, high = (len(self.names) * end for end in self.mean(level))
         return low, high
@@ -727,7 +723,7 @@ def compare_encoders(
     )
 
 
-def _paired_ends(a: Scores, b: Scores, apart: float, level: float) -> tuple[float, float]:
+def _paired_ends(a: Scores, b: Scores, apart: float, level: float) -> Span:
     """Return the ends of the difference of two totals over the same members."""
     if a.jackknife is None or b.jackknife is None:
         return math.nan, math.nan

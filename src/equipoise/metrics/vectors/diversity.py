@@ -25,6 +25,10 @@ from equipoise.core import (
     InputError,
     Integers,
     Part,
+    Span,
+    Strings,
+    floats,
+    nans,
     record,
 )
 from equipoise.metrics.building import NOTHING, Against, against, number
@@ -144,7 +148,7 @@ class UnitSums:
     @property
     def mean(self) -> Floats:
         """Mean unit vector, shape (d,); NaN for an empty set."""
-        return self.total / self.count if self.count else np.full(len(self.total), np.nan)
+        return self.total / self.count if self.count else nans(len(self.total))
 
     @property
     def distance(self) -> float:
@@ -250,7 +254,7 @@ def exchanged(
 
 def _mean_between(sums: Floats, counts: Sequence[int]) -> Floats:
     """Return ISS_cross from sums of unit vectors, shape (permutations, sets, d)."""
-    means, many = sums / np.asarray(counts, dtype=np.float64)[:, None], len(counts)
+    means, many = sums / floats(counts)[:, None], len(counts)
     whole = means.sum(axis=1)
     # Σ_{a<b} m_a·m_b from the sum of all means.
     cosines = np.einsum("rd,rd->r", whole, whole) - np.einsum("rsd,rsd->r", means, means)
@@ -350,7 +354,7 @@ class Spread:
         """Return half the width of the interval."""
         return float(special.stdtrit(self.freedom, (1.0 + level) / 2.0)) * self.error
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the lower and upper end."""
         ends = self.value - self.half(level), self.value + self.half(level)
         low, high = np.clip(ends, self.least, 2.0).tolist()
@@ -383,7 +387,7 @@ class Sets:
         The sets that these are some of, and their places there.
     """
 
-    names: tuple[str, ...]
+    names: Strings
     arrays: Sequence[Table]
     sums: Sequence[UnitSums]
     bare: bool
@@ -543,7 +547,7 @@ def principal_components(sets: Mapping[str, npt.ArrayLike], components: int) -> 
         When `components` does not fit, or sets are not as in `iss_cross`.
     """
     arrays = [np.asarray(embedding_table(one, f"sets[{x!r}]")) for x, one in sets.items()]
-    every = np.concatenate([one.astype(np.float64) for one in arrays])
+    every = np.concatenate([floats(one) for one in arrays])
     directed = (every != 0).any(axis=1)
     rows = every[directed]
     if not 1 <= components <= min(rows.shape):

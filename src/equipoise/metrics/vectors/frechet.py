@@ -8,7 +8,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from equipoise.core import Ends, Estimate, Floats, InputError, Integers, Labels, no_ends
+from equipoise.core import (
+    Ends,
+    Estimate,
+    Floats,
+    InputError,
+    Integers,
+    Labels,
+    floats,
+    nans,
+    no_ends,
+)
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import SPREAD, moved_percentile
 from equipoise.metrics.measure import NO_INTERVAL
@@ -25,7 +35,7 @@ _SUM = 1e-3
 
 def _numbers(table: Any, what: str) -> Floats:
     """Return a table (n, d) of finite numbers, neither of them 0."""
-    rows = np.asarray(embedding_table(table, what), dtype=np.float64)
+    rows = floats(embedding_table(table, what))
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
         raise InputError(f"{what}: row {bad[0] + 1} has numbers that are not finite ({len(bad)})")
@@ -134,7 +144,7 @@ Owners = tuple[Integers, Sequence[str]]
 def _times(owner: Owners, rng: Seed, place: int, many: int) -> Floats:
     """Return how often each unit counts in each resample, shape (many, units)."""
     keys = unit_keys(owner[1])
-    return unit_counts(seed_of(rng) + place, keys, range(many)).astype(np.float64)
+    return floats(unit_counts(seed_of(rng) + place, keys, range(many)))
 
 
 def _spread(
@@ -242,7 +252,7 @@ def _moments(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the weighted mean, and a factor F of the covariance F Fᵀ, shape (d, r)."""
     total = weights.sum()
     if total < 2:
-        nothing = np.full(rows.shape[1], np.nan)
+        nothing = nans(rows.shape[1])
         return nothing, nothing[:, None]
     kept = weights > 0
     rows, weights = rows[kept], weights[kept]

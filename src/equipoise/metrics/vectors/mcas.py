@@ -12,9 +12,12 @@ import numpy.typing as npt
 
 from equipoise.core import (
     Estimate,
+    Facts,
     Floats,
     InputError,
     Part,
+    Span,
+    floats,
     no_ends,
     record,
     unwarned,
@@ -95,7 +98,7 @@ class Components:
     tested: Exchanged | None
     level: float
 
-    def __call__(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> Span:
         """Return the ends of the sum of the four components."""
         return ends_at(self.jackknife, 4)(level)
 
@@ -247,7 +250,7 @@ def _few_texts(space: Space) -> tuple[list[str], list[str]]:
 
 def _space(
     sets: Sequence[Any],
-    further: Mapping[str, Any],
+    further: Facts,
     resample_texts: bool,
     **options: Unpack[Options],
 ) -> Space:
@@ -468,7 +471,7 @@ def estimate_offset(
     >>> m.estimate_offset([0.1, -0.2, 0.15])
     <offset 0.150 [0.100, 0.200]; n = 3>
     """
-    values = np.sort(np.abs(np.asarray(mcas_values, dtype=np.float64)))
+    values = np.sort(np.abs(floats(mcas_values)))
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InputError("mcas_values: expected finite numbers, one per neutral target, (n,)")
     boot = None
@@ -546,7 +549,7 @@ def diffusion_bias(components: Estimate) -> Estimate:
     )
 
 
-def _signed_ends(found: Components, level: float) -> tuple[float, float]:
+def _signed_ends(found: Components, level: float) -> Span:
     """Return the ends of |II| - |TT|, from intervals of II and TT by the MOVER method.
 
     A resampled absolute value lies farther from 0 than the value does, near 0.

@@ -21,9 +21,13 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    Strings,
     encode,
+    integers,
+    nans,
     no_ends,
     record,
+    tally,
     unwarned,
 )
 from equipoise.core.labels import shape_of
@@ -300,7 +304,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
         by=parts,
-        excluded={**counted.excluded, "labels of both groups": int(both.sum())},
+        excluded={**counted.excluded, "labels of both groups": tally(both)},
         unit=counted.unit,
         reason=_UNDEFINED if math.isnan(observed[0]) else "",
         ends=ends_of(boot, 0),
@@ -324,7 +328,7 @@ class LabelCounts:
     unit : str
     """
 
-    labels: tuple[str, ...]
+    labels: Strings
     order: Integers
     groups: Groups
     table: Floats
@@ -372,14 +376,12 @@ class LabelCounts:
         known = (codes >= 0) & (found.codes >= 0) & (unit >= 0)
         if not known.any():
             raise InputError("labels: no row has a label and a group")
-        kept, many = found.take(known), int(known.sum())
+        kept, many = found.take(known), tally(known)
         table = np.zeros((len(names), len(found)))
         np.add.at(table, (codes[known], kept.codes), 1.0)
         sampler: Sampler = TableSampler(table)
         if units is not None:
-            outcome, group, own = (
-                one.astype(np.int64) for one in (codes[known], kept.codes, unit[known])
-            )
+            outcome, group, own = (integers(one) for one in (codes[known], kept.codes, unit[known]))
             rows, ones, keys = np.arange(many), np.ones(many), unit_keys(unit_names)
             sampler = ItemSampler(outcome, rows, ones, group, own, keys, table.shape)
         excluded = {"missing label, group or unit": n - many}
@@ -388,7 +390,7 @@ class LabelCounts:
 
     def part(self, index: int, score: float, side: str) -> Part:
         """Return the score of a label, with its images by group."""
-        counts, nothing = self.table[index], np.full(2, np.nan)
+        counts, nothing = self.table[index], nans(2)
         return number(
             "association_score",
             score,
@@ -445,7 +447,7 @@ def _chosen(tables: Floats) -> tuple[Booleans, Booleans, Booleans]:
     frequent = []
     for group in (0, 1):
         counts = tables[:, :, group]
-        half = np.ceil((counts > 0).sum(axis=1) / 2.0).astype(np.int64)
+        half = integers(np.ceil((counts > 0).sum(axis=1) / 2.0))
         falling = -np.sort(-counts, axis=1)
         edge = np.take_along_axis(falling, np.maximum(half - 1, 0)[:, None], axis=1)
         frequent.append((counts >= edge) & (counts > 0))

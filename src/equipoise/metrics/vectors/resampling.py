@@ -28,9 +28,14 @@ from equipoise.core import (
     Integers,
     Labels,
     Part,
+    Span,
     Words,
+    floats,
+    integers,
     no_ends,
+    numbered,
     record,
+    tally,
 )
 from equipoise.core.types import Json
 from equipoise.metrics.building import NOTHING, STUDENT, Against, against, number
@@ -273,7 +278,7 @@ def _whole(numbers: Floats) -> tuple[Integers, int]:
     """Return numbers as whole ones times a power of two, as fine as sums allow, and its bits."""
     most = float(np.abs(numbers).sum(axis=0).max(initial=0.0))
     bits = math.floor(61 - math.log2(most)) if most > 0 else 0
-    return np.rint(np.ldexp(numbers, bits)).astype(np.int64), bits
+    return integers(np.rint(np.ldexp(numbers, bits))), bits
 
 
 def exchange(
@@ -365,7 +370,7 @@ def _few_sums(
     """
     n, k = values.shape
     if size >= _LARGE:
-        moments = Moments.of(lambda part: values[part].astype(np.float64), n, k)
+        moments = Moments.of(lambda part: floats(values[part]), n, k)
         if moments.normal(size, n):
             draws = null_draws(resampling, _MAX_DRAWN)
             sizes = np.array([size, n - size])
@@ -391,10 +396,10 @@ def _error(first: Numbers, second: Numbers, n: int, m: int, bits: int) -> Floats
     k = first.shape[-1] // 2
     variance = np.zeros(())
     for sums, size in ((first, n), (second, m)):
-        plain = np.ldexp(sums.astype(np.float64), -bits)
+        plain = np.ldexp(floats(sums), -bits)
         squares = plain[..., k:] - plain[..., :k] ** 2 / size
         variance = variance + np.maximum(squares, 0.0) / (size * max(size - 1, 1))
-    every = np.ldexp((first + second)[..., k:].astype(np.float64), -bits)
+    every = np.ldexp(floats((first + second)[..., k:]), -bits)
     return np.sqrt(np.maximum(variance, every * _FLAT + np.finfo(np.float64).tiny))
 
 
@@ -496,8 +501,8 @@ def _exchange_units(
 
     The first is observed, the others with the groups of carriers exchanged.
     """
-    group = (np.arange(len(whole)) >= n).astype(np.int64)
-    unit = np.unique([*units[0], *units[1]], return_inverse=True)[1]
+    group = integers(np.arange(len(whole)) >= n)
+    unit = numbered([*units[0], *units[1]])
     # Rows in another order must give the same draws.
     order = np.lexsort((*whole.T, group, unit))
     whole, group, unit = whole[order], group[order], unit[order]
@@ -506,7 +511,7 @@ def _exchange_units(
     carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
     np.add.at(carried, blocks.carrier, counted)
     k = whole.shape[1]
-    n_own, sums = carried[:, :1].astype(np.float64), np.ldexp(carried[:, 1:].astype(float), -bits)
+    n_own, sums = floats(carried[:, :1]), np.ldexp(carried[:, 1:].astype(float), -bits)
     fixed, fine = _whole(np.concatenate([sums**2, sums * n_own], axis=1))
     carried = np.ascontiguousarray(np.concatenate([carried, fixed, carried[:, :1] ** 2], axis=1))
     members = np.bincount(blocks.pool)
@@ -526,13 +531,11 @@ def _exchange_units(
     for sign, sums, groups in ((1.0, first, 0), (-1.0, second, 1)):
         many, total, squares, crosses, sizes = np.split(sums, np.cumsum([1, k, k, k]), axis=1)
         mean = np.ldexp(total / many, -bits)
-        square, cross = (np.ldexp(one.astype(np.float64), -fine) for one in (squares, crosses))
+        square, cross = (np.ldexp(floats(one), -fine) for one in (squares, crosses))
         around = square - 2.0 * mean * cross + mean**2 * sizes
-        carriers = int((blocks.group == groups).sum())
+        carriers = tally(blocks.group == groups)
         differences += sign * mean
-        variance += (
-            np.maximum(around, 0.0) / many.astype(np.float64) ** 2 * carriers / max(carriers - 1, 1)
-        )
+        variance += np.maximum(around, 0.0) / floats(many) ** 2 * carriers / max(carriers - 1, 1)
     least = _FLAT * fixed[:, :k].sum(axis=0) * math.ldexp(1.0, -fine)
     return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))
 
@@ -591,7 +594,7 @@ def ends_at(found: Jackknife | None, column: int) -> Ends:
     if found is None:
         return no_ends
 
-    def ends(level: float) -> tuple[float, float]:
+    def ends(level: float) -> Span:
         low, high = found.ends(level)
         return float(low[column]), float(high[column])
 

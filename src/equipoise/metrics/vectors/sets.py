@@ -15,7 +15,19 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core import AnyArray, Floats, InputError, Integers, Labels, encode, record
+from equipoise.core import (
+    AnyArray,
+    Facts,
+    Floats,
+    InputError,
+    Integers,
+    Labels,
+    Strings,
+    encode,
+    floats,
+    record,
+    tally,
+)
 from equipoise.core.labels import check_unmasked
 from equipoise.metrics.vector_rows import (
     ChosenRows,
@@ -80,7 +92,7 @@ class PairScores:
         InputError
             When an index lies outside the matrix or is no whole number.
         """
-        matrix, chosen = np.asarray(self.scores, dtype=np.float64), (targets, attributes)
+        matrix, chosen = floats(self.scores), (targets, attributes)
         if min(np.min(one, initial=0) for one in chosen) < 0:
             raise InputError("scores: an index is negative")
         try:
@@ -110,7 +122,7 @@ class Members:
     stored: Table
     rows: Integers
     scale: Floats | None = None
-    units: tuple[str, ...] | None = None
+    units: Strings | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -179,7 +191,7 @@ class Members:
             return total
 
         whole = reduce(np.add, self._over(added))
-        return np.ldexp(whole.astype(np.float64), -bits) / len(self)
+        return np.ldexp(floats(whole), -bits) / len(self)
 
     @cached_property
     def firsts(self) -> Floats:
@@ -285,8 +297,8 @@ def embed(
         expected = len(found[name].stored)
         if len(codes) != expected or (codes < 0).any():
             raise InputError(
-                f"units[{name!r}]: {len(codes)} names, {int((codes < 0).sum())} of them missing; "
-                f"expected {expected}, one per member"
+                f"units[{name!r}]: {len(codes)} names, {tally(codes < 0)} of them "
+                f"missing; expected {expected}, one per member"
             )
         own = tuple(names[code] for code in codes[found[name].rows].tolist())
         found[name] = replace(found[name], units=own)
@@ -315,7 +327,7 @@ def unit_members(embeddings: npt.ArrayLike, name: str = "embeddings") -> Members
     else:
         each(measure, _slices(*array.shape))
     (rows,) = (scale > 0).nonzero()
-    zero = 0 if len(rows) == len(scale) else int((scale == 0).sum())
+    zero = 0 if len(rows) == len(scale) else tally(scale == 0)
     odd = len(scale) - len(rows) - zero
     dropped = {"not a number or infinite": odd, "zero vector": zero}
     if not len(rows):
@@ -376,9 +388,7 @@ def _slices(rows: int, dimension: int) -> Iterator[slice]:
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def _scored(
-    targets: Mapping[str, Any], attributes: Mapping[str, Any], similarity: Similarity
-) -> dict[str, Members]:
+def _scored(targets: Facts, attributes: Facts, similarity: Similarity) -> dict[str, Members]:
     """Rows of scores against all attributes for targets, unit axes for attributes."""
     sizes = {name: len(things) for name, things in {**targets, **attributes}.items()}
     if empty := [name for name, size in sizes.items() if size == 0]:
@@ -387,7 +397,7 @@ def _scored(
     for name, things in targets.items():
         blocks = []
         for other, columns in attributes.items():
-            scores = np.asarray(similarity(things, columns), dtype=np.float64)
+            scores = floats(similarity(things, columns))
             if scores.shape != (sizes[name], sizes[other]) or not np.isfinite(scores).all():
                 raise InputError(
                     f"similarity: scores of {name} and {other} of shape {scores.shape}; expected "
