@@ -74,8 +74,9 @@ class LaterParts:
 
 
 def _table(parts: Parts) -> pa.Table | None:
-    known = parts is None or isinstance(parts, pa.Table)
-    return parts if known else parts_to_table(parts)
+    if parts is None or isinstance(parts, pa.Table):
+        return parts
+    return parts_to_table(parts)
 
 
 @record

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from equipoise.core.arrays import AnyArray, Integers, Integers32
 from equipoise.core.errors import InputError
@@ -36,16 +36,14 @@ class Encoded:
 
 
 Cell: TypeAlias = str | float | None
-Labels: TypeAlias = npt.ArrayLike | Sequence[Cell] | Sequence[Sequence[Cell]] | Encoded
+Labels: TypeAlias = ArrayLike | Sequence[Cell] | Sequence[Sequence[Cell]] | Encoded
 """Labels of rows: a list, an array or a column of a data frame. None and NaN are missing."""
 
 
 def shape_of(labels: Labels) -> tuple[int, ...]:
     """Return the shape of labels in any of their forms."""
     return (
-        labels.codes.shape
-        if isinstance(labels, Encoded)
-        else np.shape(cast("npt.ArrayLike", labels))
+        labels.codes.shape if isinstance(labels, Encoded) else np.shape(cast("ArrayLike", labels))
     )
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+from numpy.typing import ArrayLike, DTypeLike
 
 from equipoise.core import (
     AnyArray,
@@ -665,7 +665,7 @@ class Vectors(ByItem):
         """Whether vectors that a user brought are not all of length 1, which a note tells."""
         return not (self.normalised or self.made)
 
-    def take(self, items: npt.ArrayLike) -> AnyArray:
+    def take(self, items: ArrayLike) -> AnyArray:
         """Return the vectors of some items, shape (m, dimension), in the stored type.
 
         Parameters
@@ -877,7 +877,7 @@ class Matrix(ByItem):
                 )
         check_columns(self.names, names, self.name)
 
-    def _by_item(self, name: str, dtype: npt.DTypeLike) -> AnyArray:
+    def _by_item(self, name: str, dtype: DTypeLike) -> AnyArray:
         """Return a column of rows as one of items, NaN where an item has no row."""
         out: AnyArray = self.read(name)[np.maximum(self.rows, 0)].astype(dtype)
         out[self.rows < 0] = np.nan

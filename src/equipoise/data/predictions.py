@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from numpy.typing import NDArray
 
 from equipoise.core import (
     AnyArray,
@@ -21,6 +21,7 @@ from equipoise.core import (
     Integers32,
     Objects,
     Strings,
+    floats,
     record,
     tally,
 )
@@ -301,7 +302,7 @@ def _probabilities(table: Table, columns: Sequence[str]) -> Floats:
     values[none] = 1 / len(columns)
     check_probabilities(values, columns, table.name)
     values[none] = np.nan
-    return np.asarray(np.clip(values, 0.0, 1.0))
+    return floats(np.clip(values, 0.0, 1.0))
 
 
 def load_predictions(
@@ -489,13 +490,13 @@ class _Join:
         return tuple(name for one in self.rows.attributes.values() for name in one.vocabulary)
 
     @cached_property
-    def _text_states(self) -> npt.NDArray[np.int8]:
+    def _text_states(self) -> NDArray[np.int8]:
         vocabulary = self.outputs.labels.vocabulary if self.outputs.labels else ()
         classes = self.rows.target.vocabulary
         return text_states(self.reading, vocabulary, classes, self.outputs.source, self._levels)
 
     @cached_property
-    def _states(self) -> npt.NDArray[np.int8]:
+    def _states(self) -> NDArray[np.int8]:
         labels, probabilities = self.outputs.labels, self.outputs.values
         if labels is not None:
             answered = np.append(self._text_states, np.int8(MISSING))[labels.codes[:, 0]]

@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from equipoise.core import DataError, InputError, Strings
 from equipoise.data.problems import counted, listed, show
@@ -535,7 +535,7 @@ def text_states(
     classes: Strings,
     file: str,
     levels: Strings = (),
-) -> npt.NDArray[np.int8]:
+) -> NDArray[np.int8]:
     """Return the state of each text of a vocabulary.
 
     With `normalize`, refusals are recognised by patterns, too.

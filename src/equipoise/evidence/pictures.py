@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     AnyArray,
@@ -253,7 +253,7 @@ def pictures_of_table(
     *,
     root: Path,
     name: str,
-    crops: npt.ArrayLike | None = None,
+    crops: ArrayLike | None = None,
     column: str | None = None,
 ) -> Pictures:
     """Return the pictures that a table names.
@@ -295,7 +295,7 @@ def pictures_of_table(
     return sorted_by_id(name, list(ids), Files(where), _boxes(crops, len(ids), name))
 
 
-def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Integers | None:
+def _boxes(crops: ArrayLike | None, n: int, name: str) -> Integers | None:
     if crops is None:
         return None
     boxes = integers(crops)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Facts,
@@ -85,7 +85,7 @@ def _check(what: str, texts: Strings) -> Strings:
     return texts
 
 
-def class_vectors(vectors: npt.ArrayLike, owner: npt.ArrayLike) -> Floats:
+def class_vectors(vectors: ArrayLike, owner: ArrayLike) -> Floats:
     """Return one vector of length 1 for each class.
 
     Every text's vector is brought to length 1, those of a class are averaged, and the mean is
@@ -119,7 +119,7 @@ def class_vectors(vectors: npt.ArrayLike, owner: npt.ArrayLike) -> Floats:
     return units(means, what="class")
 
 
-def units(vectors: npt.ArrayLike, *, what: str, first: int = 0) -> Floats:
+def units(vectors: ArrayLike, *, what: str, first: int = 0) -> Floats:
     """Return vectors at length 1, in float64.
 
     Parameters
@@ -180,8 +180,8 @@ class ZeroShot:
 
 
 def zero_shot(
-    images: npt.ArrayLike,
-    classes: npt.ArrayLike,
+    images: ArrayLike,
+    classes: ArrayLike,
     *,
     scale: float,
     k: int = 1,
@@ -224,8 +224,8 @@ def zero_shot(
 
 
 def concept_scores(
-    images: npt.ArrayLike,
-    concepts: npt.ArrayLike,
+    images: ArrayLike,
+    concepts: ArrayLike,
     *,
     scale: float = 1.0,
     bias: float = 0.0,
@@ -261,7 +261,7 @@ def concept_scores(
     return np.concatenate(found)
 
 
-def _cosines(images: npt.ArrayLike, classes: npt.ArrayLike) -> Iterator[Floats]:
+def _cosines(images: ArrayLike, classes: ArrayLike) -> Iterator[Floats]:
     """Yield cosines of images with classes, a block of images at a time."""
     rows, unit = np.asarray(images), units(classes, what="class")
     if rows.ndim != 2 or rows.shape[1] != unit.shape[1]:
@@ -274,7 +274,7 @@ def _cosines(images: npt.ArrayLike, classes: npt.ArrayLike) -> Iterator[Floats]:
         yield np.round(some @ unit.T, _DIGITS)
 
 
-def best(scores: npt.ArrayLike, k: int) -> Integers:
+def best(scores: ArrayLike, k: int) -> Integers:
     """Return the places of the k highest of each row, equal ones in the order of the columns.
 
     Parameters

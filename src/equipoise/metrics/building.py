@@ -22,6 +22,7 @@ from equipoise.core import (
     Integers,
     Part,
     Span,
+    floats,
     integers,
     nans,
     no_ends,
@@ -384,7 +385,7 @@ def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:
     low = np.fmin.reduce(compared, axis=-1, initial=np.inf)
     known = ~np.isnan(compared)
     if known.all() and shares.shape[-1] >= 2:
-        return np.asarray(high - low)
+        return floats(high - low)
     return np.where(known.sum(axis=-1) >= 2, high - low, np.nan)
 
 

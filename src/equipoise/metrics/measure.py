@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import Booleans, Estimate, Floats, GroupLabels, Labels, no_ends, record, tally
 from equipoise.metrics.counts import Counts, Null, count
@@ -36,7 +36,7 @@ class Drawing(TypedDict, total=False):
 class Rows(Drawing, total=False):
     """Drawing, and `weights` and `units` of the rows, see `equipoise.metrics.counts.count`."""
 
-    weights: npt.ArrayLike | None
+    weights: ArrayLike | None
     units: Labels | None
 
 
@@ -202,7 +202,7 @@ def measured(
     y_pred: Labels,
     groups: GroupLabels,
     *,
-    weights: npt.ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> list[Estimate]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, GroupLabels
 
@@ -35,7 +35,7 @@ def as_score(metric: Callable[..., Estimate], **options: Any) -> Callable[..., f
     """
 
     @wraps(metric, assigned=("__name__", "__qualname__"), updated=())
-    def score(y_true: npt.ArrayLike, y_pred: npt.ArrayLike, groups: GroupLabels) -> float:
+    def score(y_true: ArrayLike, y_pred: ArrayLike, groups: GroupLabels) -> float:
         return float(metric(y_true, y_pred, groups, resampling=None, **options))
 
     return score

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from equipoise.core import AnyArray, Floats, Floats32, Integers, record
 from equipoise.core.files import Mapped
@@ -85,7 +85,7 @@ def widened(rows: AnyArray) -> Floats32:
 
 
 @compiled("void(Array(uint16, 2, 'C', readonly=True), uint32[:, ::1], float32[:, ::1])")
-def widen(halves: npt.NDArray[np.uint16], bits: npt.NDArray[np.uint32], found: Floats32) -> None:
+def widen(halves: NDArray[np.uint16], bits: NDArray[np.uint32], found: Floats32) -> None:
     """Write the numbers that 16 bits each spell; `bits` and `found` are one piece of memory.
 
     The digits are moved to their place, and the power of two is mended by a product, which is

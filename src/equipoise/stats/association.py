@@ -26,7 +26,7 @@ from dataclasses import fields
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import chndtr
 
 from equipoise.core import AnyArray, Floats, InputError, floats, record, unwarned
@@ -72,7 +72,7 @@ class Association:
     spread_signal: Floats
 
     @classmethod
-    def of(cls, tables: npt.ArrayLike) -> Association:
+    def of(cls, tables: ArrayLike) -> Association:
         """Summarise tables of counts.
 
         Parameters
@@ -200,14 +200,14 @@ class Association:
         s = np.sqrt(noncentrality / np.maximum(self.chi2, _NOTHING))
         b = np.maximum(_polynomial(self.bias, s), _LEAST_B * self.df)
         scale = self.variance(noncentrality) / (2.0 * b + 4.0 * noncentrality)
-        return np.asarray(chndtr(x / scale, b / scale, noncentrality / scale))
+        return floats(chndtr(x / scale, b / scale, noncentrality / scale))
 
     def variance(self, noncentrality: Floats) -> Floats:
         """Return the variance of `chi2` at a noncentrality, shape (...)."""
         s = np.sqrt(noncentrality / np.maximum(self.chi2, _NOTHING))
         signal = np.minimum(np.sqrt(noncentrality / self.signal), _MOST_SIGNAL)
         c = np.maximum(_polynomial(self.spread, s), _polynomial(self.spread_signal, signal))
-        return np.asarray(self.null_variance + 4.0 * np.maximum(c, _LEAST_C) * noncentrality)
+        return floats(self.null_variance + 4.0 * np.maximum(c, _LEAST_C) * noncentrality)
 
     def unbiased_variance(self, noncentrality: Floats) -> Floats:
         """Return the variance of `unbiased` at a noncentrality, shape (...)."""
@@ -253,7 +253,7 @@ def _null_variance(n: Floats, r: Floats, c: Floats) -> Floats:
         sides.append((even, uneven))
     (even, uneven), (other_even, other_uneven) = sides
     both = 2.0 * above / (above - 3.0) * (even - uneven) * (other_even - other_uneven)
-    return np.asarray(both + above**2 / (above - 1.0) * uneven * other_uneven)
+    return floats(both + above**2 / (above - 1.0) * uneven * other_uneven)
 
 
 def _inverse(share: Floats) -> Floats:
@@ -262,9 +262,9 @@ def _inverse(share: Floats) -> Floats:
 
 def _odd_moment(share: Floats) -> Floats:
     """Sum what noise adds on average to the third moment of the residuals along one margin."""
-    return np.asarray((_inverse(share) * (1.0 - share) * (1.0 - 2.0 * share)).sum(axis=-1))
+    return floats((_inverse(share) * (1.0 - share) * (1.0 - 2.0 * share)).sum(axis=-1))
 
 
 def _polynomial(coefficients: Floats, s: Floats) -> Floats:
     constant, first, second, third = (coefficients[..., power] for power in range(4))
-    return np.asarray(constant + s * (first + s * (second + s * third)))
+    return floats(constant + s * (first + s * (second + s * third)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy import special
 
 from equipoise.core import Chance, Floats, Harm, InputError, floats
@@ -34,9 +34,7 @@ class PValue:
     method: str
 
 
-def band(
-    null_draws: npt.ArrayLike, *, method: str = "", weights: npt.ArrayLike | None = None
-) -> Chance:
+def band(null_draws: ArrayLike, *, method: str = "", weights: ArrayLike | None = None) -> Chance:
     """Return the chance level: mean and 95 % band of a statistic under its null.
 
     Parameters
@@ -71,7 +69,7 @@ def band(
     return Chance(float((draws * weight).sum()), low, high, method)
 
 
-def mirrored_band(half: npt.ArrayLike, *, method: str = "") -> Chance:
+def mirrored_band(half: ArrayLike, *, method: str = "") -> Chance:
     """Return the chance level where the other half of the draws is minus the ones given.
 
     As where two sets of equal size exchange members: the mean is 0.
@@ -101,11 +99,11 @@ def mirrored_band(half: npt.ArrayLike, *, method: str = "") -> Chance:
 
 
 def p_value(
-    null_draws: npt.ArrayLike,
+    null_draws: ArrayLike,
     observed: float,
     harm: Harm = "higher",
     *,
-    weights: npt.ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     resolution: float = 0.0,
     scale: float | None = None,
 ) -> PValue:
@@ -167,7 +165,7 @@ def p_value(
 
 
 def mirrored_p_value(
-    half: npt.ArrayLike, observed: float, harm: Harm = "higher", *, scale: float
+    half: ArrayLike, observed: float, harm: Harm = "higher", *, scale: float
 ) -> PValue:
     """Return the p-value where all rearrangements are those given, and minus each of them.
 
@@ -187,7 +185,7 @@ def mirrored_p_value(
     return PValue(min(1.0, len(least) * extreme / (2 * len(draws))), "exact")
 
 
-def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:
+def tail(null_draws: ArrayLike, observed: float) -> PValue:
     """Return an approximate right-tail p-value, finer than the number of draws allows.
 
     The larger of two: a Pearson type III (shifted gamma) distribution matched to the mean,
@@ -249,9 +247,7 @@ def _pareto(excess: float, shape: float) -> float:
     return 0.0 if ends else float(special.inv_boxcox(-excess, -shape))
 
 
-def _draws(
-    null_draws: npt.ArrayLike, weights: npt.ArrayLike | None
-) -> tuple[Floats, Floats | None]:
+def _draws(null_draws: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats | None]:
     """Return the draws that are numbers, and their weights; None where all are 1."""
     draws = floats(null_draws)
     if draws.ndim != 1:
@@ -274,7 +270,7 @@ _AT_ONCE = 1 << 20
 
 
 def sign_flips(
-    differences: npt.ArrayLike,
+    differences: ArrayLike,
     *,
     permutations: int = 100_000,
     seed: Seed = 0,
@@ -317,7 +313,7 @@ def sign_flips(
     return p_value(np.concatenate(drawn), float(array.sum()), "either", scale=scale)
 
 
-def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
+def benjamini_hochberg(p: ArrayLike) -> Floats:
     """Return q-values that control the false discovery rate.
 
     Among the tests with q <= α at most the share α is false on average, when tests are
@@ -345,7 +341,7 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     return _adjusted(p, _stepped_up)
 
 
-def holm(p: npt.ArrayLike) -> Floats:
+def holm(p: ArrayLike) -> Floats:
     """Return adjusted p-values that control the chance of even one false discovery.
 
     Parameters
@@ -384,7 +380,7 @@ def _stepped_down(values: Floats) -> Floats:
     return values
 
 
-def _adjusted(p: npt.ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
+def _adjusted(p: ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
     """Adjust the p-values that are no NaN."""
     values = np.array(p, dtype=np.float64)
     if values.ndim != 1:

@@ -328,7 +328,7 @@ def _profiles(unit: Integers, stratum: Integers) -> Integers:
     for index, members in enumerate(names[key] for key in sorted(names)):
         if len(members) >= _FEWEST_ALIKE:
             profile[members] = many + index
-    return np.asarray(profile[unit])
+    return integers(profile[unit])
 
 
 def varies(places: AnyArray, values: AnyArray) -> Booleans:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy import special
 
 from equipoise.core import (
@@ -38,7 +38,7 @@ def check_level(level: float) -> None:
 def normal(level: float) -> Floats:
     """Return the two-sided normal critical value, 1.96 at level 0.95."""
     check_level(level)
-    return np.asarray(-special.ndtri((1.0 - level) / 2.0))
+    return floats(-special.ndtri((1.0 - level) / 2.0))
 
 
 @cache
@@ -62,7 +62,7 @@ def divide(successes: AnyArray, totals: AnyArray) -> Floats:
     """Divide, NaN where the total is 0."""
     known = totals > 0
     if known.all():
-        return np.asarray(successes / totals)
+        return floats(successes / totals)
     with unwarned():
         return np.where(known, successes / totals, np.nan)
 
@@ -79,7 +79,7 @@ _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 _PAIRS = 1_000_000
 
 
-def wilson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
     """Score interval of a proportion.
 
     Parameters
@@ -107,7 +107,7 @@ def wilson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> P
     return found.low, found.high
 
 
-def clopper_pearson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+def clopper_pearson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
     """Exact interval of a proportion; see `wilson` for parameters, results and errors.
 
     References
@@ -120,7 +120,7 @@ def clopper_pearson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0
     return 1.0 - _exact_high(trials - s, trials, above), _exact_high(s, trials, above)
 
 
-def scored(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Scored:
+def scored(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Scored:
     """Return proportions with Wilson intervals; see `wilson` for parameters and errors.
 
     `scored(s1, n1).minus(scored(s2, n2))` has the hybrid score interval of a difference, method 10
@@ -129,7 +129,7 @@ def scored(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> S
     return _scored(*_counts(successes, n), normal(level))
 
 
-def simultaneous_gap(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+def simultaneous_gap(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
     """Interval of the largest minus the smallest of several proportions, max p - min p.
 
     The low end is the largest low end of all pairwise Newcombe intervals at the critical value
@@ -192,11 +192,11 @@ def largest_gap(wide: Scored, narrow: Scored) -> Pair:
 
 
 def simultaneous_shortfall(
-    successes: npt.ArrayLike,
-    n: npt.ArrayLike,
+    successes: ArrayLike,
+    n: ArrayLike,
     level: float = 0.95,
     *,
-    design: npt.ArrayLike = 1.0,
+    design: ArrayLike = 1.0,
 ) -> Pair:
     """Interval of how far the worst group falls short of the whole: overall - min p.
 
@@ -248,7 +248,7 @@ def simultaneous_shortfall(
     return where(groups >= 2, low, high)
 
 
-def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+def simultaneous_minimum(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
     """Interval of the smallest of several proportions, min p.
 
     The smallest observed rate is biased downward, more so with more groups. The high end is the
@@ -365,7 +365,7 @@ def _exact_high(s: Floats, n: Floats, above: Floats) -> Floats:
     return np.where(n > 0, np.where(n > s, high, 1.0), np.nan)
 
 
-def _counts(successes: npt.ArrayLike, n: npt.ArrayLike) -> Pair:
+def _counts(successes: ArrayLike, n: ArrayLike) -> Pair:
     s, trials = np.broadcast_arrays(floats(successes), floats(n))
     # Sums of soft counts may exceed their total by rounding.
     slack = 1e-9 * np.maximum(trials, 1.0)
@@ -390,7 +390,7 @@ class ClosedForm:
         return float(low), float(high)
 
 
-def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> Pair:
+def percentile(replicates: ArrayLike, level: float = 0.95) -> Pair:
     """Percentile interval of bootstrap replicates.
 
     Parameters
@@ -419,7 +419,7 @@ def percentile(replicates: npt.ArrayLike, level: float = 0.95) -> Pair:
     return low, order_statistic(values, last * (1.0 + level) / 2.0, outer=1)
 
 
-def mean_t(values: npt.ArrayLike, level: float = 0.95) -> Pair:
+def mean_t(values: ArrayLike, level: float = 0.95) -> Pair:
     """Student's t interval of a mean along axis 0; NaN values ignored, NaN ends below two.
 
     Parameters
@@ -445,9 +445,7 @@ def mean_t(values: npt.ArrayLike, level: float = 0.95) -> Pair:
     return where(n >= 2, mean - half, mean + half)
 
 
-def jackknife_t(
-    value: npt.ArrayLike, left_out: Sequence[npt.ArrayLike], level: float = 0.95
-) -> Pair:
+def jackknife_t(value: ArrayLike, left_out: Sequence[ArrayLike], level: float = 0.95) -> Pair:
     """Student's t interval of smooth statistics, with the variance of the jackknife.
 
     Parameters
@@ -488,8 +486,8 @@ def jackknife_t(
 
 
 def fisher_z(
-    r: npt.ArrayLike,
-    n: npt.ArrayLike,
+    r: ArrayLike,
+    n: ArrayLike,
     level: float = 0.95,
     *,
     kind: Literal["pearson", "spearman"] = "pearson",

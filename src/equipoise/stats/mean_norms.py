@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from equipoise.core import Booleans, Floats, Span, record
+from equipoise.core import Booleans, Floats, Span, floats, record
 
 Norm = Literal["range", "deviations"]
 # How intervals are made, in words.
@@ -164,15 +164,15 @@ class MeanNorm:
             known = np.flatnonzero(self._met[:, concept])
             drawn[:, concept] = drawn[np.resize(known, len(drawn)), concept]
         apart = _without_mean(np.where(np.isnan(self.effects), np.nan, drawn))
-        return np.asarray((apart - apart.mean(axis=0)) * math.sqrt(1.0 + 1.0 / self.freedom))
+        return floats((apart - apart.mean(axis=0)) * math.sqrt(1.0 + 1.0 / self.freedom))
 
     def _contrast(self, choosing: Floats, of: Floats) -> Floats:
         """Return the norm of effects, by the groups or signs that others choose."""
         if self.norm == "deviations":
-            return np.asarray((np.sign(choosing) * of).sum(axis=-1))
+            return floats((np.sign(choosing) * of).sum(axis=-1))
         ends = (choosing.argmax(axis=-1), choosing.argmin(axis=-1))
         first, last = (np.take_along_axis(of, end[..., None], axis=-1)[..., 0] for end in ends)
-        return np.asarray(first - last)
+        return floats(first - last)
 
     @cached_property
     def _chosen(self) -> Crossed:
@@ -199,7 +199,7 @@ class MeanNorm:
     def _main(self) -> Floats:
         """A direction of large noise that effects may lie in."""
         along = (self._moved * self._centred).sum(axis=(1, 2))
-        return np.asarray((self._moved * along[:, None, None]).sum(axis=0))
+        return floats((self._moved * along[:, None, None]).sum(axis=0))
 
     @cached_property
     def _contrasts(self) -> list[Crossed]:
@@ -247,7 +247,7 @@ def _from_all(effects: Floats) -> Floats:
     """Return effects less their mean over concepts, unless there is one only."""
     if effects.shape[1] == 1:
         return np.zeros_like(effects)
-    return np.asarray(effects - effects.mean(axis=1, keepdims=True))
+    return floats(effects - effects.mean(axis=1, keepdims=True))
 
 
 def _noncentrality(x: float, df: float, z: float) -> float:

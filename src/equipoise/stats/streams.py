@@ -13,7 +13,7 @@ from operator import index
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from equipoise.core import Bytes, Floats, Integers, Words
@@ -70,7 +70,7 @@ def place_keys(places: Integers) -> Words:
     return unit_keys([f"\x00{place}" for place in places.tolist()])
 
 
-def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> Words:
+def unit_keys(names: Sequence[str] | NDArray[np.str_]) -> Words:
     """Return a 64-bit key per unit name, shape (units,), stable over runs and machines."""
     texts = (name.encode(errors="surrogatepass") for name in names)
     digests = (blake2b(text, digest_size=8).digest() for text in texts)
@@ -175,7 +175,7 @@ def _philox(unit: Any, first: Any, key: Any, lanes: Any, numbers: Any) -> None:
         numbers[lane] = high | np.uint64(c1[lane] >> np.uint32(6))
 
 
-Labels = Bytes | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+Labels = Bytes | NDArray[np.uint16] | NDArray[np.uint32]
 
 
 def keys(seed: Seed, *names: str | int, many: int) -> Words:

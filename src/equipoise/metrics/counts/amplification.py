@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Booleans,
@@ -70,7 +70,7 @@ class Cooccurrence:
     @classmethod
     def of(
         cls,
-        labels: npt.ArrayLike,
+        labels: ArrayLike,
         groups: GroupLabels,
         *,
         names: Sequence[str] | None = None,
@@ -102,7 +102,7 @@ class Cooccurrence:
     @classmethod
     def published(
         cls,
-        shares: npt.ArrayLike,
+        shares: ArrayLike,
         *,
         names: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
@@ -182,7 +182,7 @@ def _shares(marks: Booleans, codes: Integers32, groups: int, weights: Floats) ->
     member = codes[:, None] == np.arange(groups)
     counts = np.stack([floats(marks.T) @ (row[:, None] * member) for row in weights])
     with unwarned():
-        return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
+        return floats(counts / counts.sum(axis=-1, keepdims=True))
 
 
 def cooccurrence_amplification(
@@ -252,12 +252,12 @@ def cooccurrence_amplification(
 
 
 def directional_amplification(
-    attributes: npt.ArrayLike,
-    tasks: npt.ArrayLike,
-    predicted: npt.ArrayLike,
+    attributes: ArrayLike,
+    tasks: ArrayLike,
+    predicted: ArrayLike,
     *,
     direction: Direction = "attribute_to_task",
-    training: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    training: tuple[ArrayLike, ArrayLike] | None = None,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
     units: Labels | None = None,
     **drawing: Unpack[Drawing],
@@ -323,7 +323,7 @@ def directional_amplification(
         with unwarned():
             shift = signs * sums / (weights @ condition)[:, :, None]
         flat = shift if onward else shift.swapaxes(1, 2)
-        return np.asarray(flat.reshape(len(weights), -1))
+        return floats(flat.reshape(len(weights), -1))
 
     resampling = drawing.get("resampling", DEFAULT)
     draws, boot = _Images.of(len(has), units, drawing.get("rng", 0)), None
@@ -407,7 +407,7 @@ class _Images:
         return np.concatenate(found)
 
 
-def _marks(values: npt.ArrayLike, what: str) -> Booleans:
+def _marks(values: ArrayLike, what: str) -> Booleans:
     marks = np.asarray(values)
     if marks.ndim != 2 or not np.isin(marks, (0, 1)).all():
         raise InputError(f"{what}: shape {marks.shape}; expected true or false, (images, labels)")

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Literal, TypeAlias, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.core import (
     Booleans,
@@ -78,12 +78,12 @@ class _Rows:
     @classmethod
     def of(
         cls,
-        outcome: npt.ArrayLike,
+        outcome: ArrayLike,
         groups: GroupLabels,
-        cause: npt.ArrayLike | Labels,
+        cause: ArrayLike | Labels,
         group: str,
         bins: int | None,
-        weights: npt.ArrayLike | None,
+        weights: ArrayLike | None,
     ) -> _Rows:
         """Check rows, and leave out incomplete ones."""
         known = Groups.of(groups)
@@ -163,7 +163,7 @@ def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
     return (groups.names[first], rest[0] if len(rest) == 1 else OTHERS), integers(side)
 
 
-def _numbers(values: npt.ArrayLike | Labels) -> Floats | None:
+def _numbers(values: ArrayLike | Labels) -> Floats | None:
     """Return numbers or booleans, NaN where missing; None of anything else."""
     array = np.asarray(values)
     if array.dtype.kind == "O":
@@ -175,7 +175,7 @@ def _numbers(values: npt.ArrayLike | Labels) -> Floats | None:
     return floats(array)
 
 
-def _strata(cause: npt.ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
+def _strata(cause: ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
     """Return the stratum of each row, -1 where missing: numbers fall into bins of equal size."""
     array = np.asarray(cause)
     numbers = None if array.dtype.kind == "b" or _boolean(array) else _numbers(array)
@@ -214,7 +214,7 @@ def _levels(outcome: Floats) -> Integers:
     return np.searchsorted(np.union1d(starts, widths), outcome, side="right") - 1
 
 
-def _boolean(array: npt.NDArray[np.generic]) -> bool:
+def _boolean(array: NDArray[np.generic]) -> bool:
     return array.dtype.kind == "O" and {type(one) for one in array.tolist()} <= {bool, type(None)}
 
 
@@ -345,9 +345,9 @@ class _Explained(Measure):
 
 
 def explained_disparity(
-    outcome: npt.ArrayLike,
+    outcome: ArrayLike,
     groups: GroupLabels,
-    cause: npt.ArrayLike | Labels,
+    cause: ArrayLike | Labels,
     *,
     how: How = "reweight",
     first: str = "",
@@ -433,14 +433,14 @@ def explained_disparity(
 
 
 def rank_causes(
-    outcome: npt.ArrayLike,
+    outcome: ArrayLike,
     groups: GroupLabels,
-    causes: Mapping[str, npt.ArrayLike | Labels],
+    causes: Mapping[str, ArrayLike | Labels],
     *,
     how: Mapping[str, How] | None = None,
     first: str = "",
     bins: int | None = None,
-    weights: Mapping[str, npt.ArrayLike] | None = None,
+    weights: Mapping[str, ArrayLike] | None = None,
     units: Labels | None = None,
     **drawing: Unpack[Drawing],
 ) -> pa.Table:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from scipy import special
 
 from equipoise.core import (
@@ -13,6 +13,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Labels,
+    floats,
     integers,
     record,
     unwarned,
@@ -110,7 +111,7 @@ class AgainstRest:
 
 def all_others(counts: Floats) -> Floats:
     """Return the sums over all other groups, (..., groups)."""
-    return np.asarray(counts.sum(axis=-1, keepdims=True) - counts)
+    return floats(counts.sum(axis=-1, keepdims=True) - counts)
 
 
 def rate_comparisons(
@@ -119,7 +120,7 @@ def rate_comparisons(
     groups: GroupLabels,
     *,
     reference: str | None = None,
-    weights: npt.ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     units: Labels | None = None,
     level: float = 0.95,
 ) -> pa.Table:

@@ -26,8 +26,8 @@ from itertools import pairwise
 from typing import Any, Literal, Unpack, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.core import (
@@ -1018,7 +1018,7 @@ class TableOptions(Drawing, total=False):
     bias_corrected: bool
 
 
-def cramers_v(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def cramers_v(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
 
     Parameters
@@ -1062,7 +1062,7 @@ def cramers_v(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate
     return _of_table(table, "cramers_v", **options)
 
 
-def phi(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def phi(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     """Phi = sqrt(χ² / n) of a table of counts.
 
     Parameters
@@ -1094,7 +1094,7 @@ def phi(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     return _of_table(table, "phi", **options)
 
 
-def tschuprows_t(table: npt.ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def tschuprows_t(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
 
     Parameters

@@ -261,7 +261,7 @@ class _Paired:
     @cached_property
     def rates(self) -> Floats:
         """Accuracy of each model."""
-        return np.asarray(self.right.sum(axis=1) / self.most)
+        return floats(self.right.sum(axis=1) / self.most)
 
     def swaps(self, resampling: Resampling, rng: Seed) -> tuple[Floats, Floats | None, str]:
         """Return differences in accuracy when each image may swap the two models.

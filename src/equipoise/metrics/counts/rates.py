@@ -24,6 +24,7 @@ from equipoise.core import (
     InputError,
     Labels,
     Span,
+    floats,
     record,
     tally,
 )
@@ -171,13 +172,13 @@ class Rate:
     def totals(self, cells: Cells) -> Floats:
         """Return the rows behind the rate, (r, classes, groups)."""
         pairs = self.counts(cells)
-        return np.asarray(sum(some if self.predictions else totals for some, totals in pairs))
+        return floats(sum(some if self.predictions else totals for some, totals in pairs))
 
     def fewest(self, counts: Counts) -> Floats:
         """Return the smaller of the observed denominators, (classes, groups)."""
         cells = Cells.of(counts, counts.observed)
         every = [self.totals(cells), *(totals for _, totals in self.counts(cells))]
-        return np.asarray(reduce(np.minimum, every)[0])
+        return floats(reduce(np.minimum, every)[0])
 
     def large(self, counts: Counts) -> Booleans:
         """Whether observed denominators have the minimum size, as rounded where it is shown.
@@ -234,7 +235,7 @@ def _large(counts: Counts, _: Floats, rate: Rate) -> Booleans:
 def _parts_of(name: str) -> Floats:
     """Return how often the cells of `BASES` count in a cell."""
     if name in BASES:
-        return np.asarray(np.eye(len(BASES))[BASES.index(name)])
+        return floats(np.eye(len(BASES))[BASES.index(name)])
     if name == "right":
         return _parts_of("both") + _parts_of("neither")
     whole, part = _RESTS[name]
@@ -276,7 +277,7 @@ _SAME_GAPS = {
 
 def largest(values: Floats) -> Floats:
     """Largest of the last axis, NaN left out; NaN when there is no other."""
-    return np.asarray(np.fmax.reduce(values, axis=-1, initial=np.nan))
+    return floats(np.fmax.reduce(values, axis=-1, initial=np.nan))
 
 
 def too_few(value: float, base: str) -> str:

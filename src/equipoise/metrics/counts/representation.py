@@ -235,7 +235,7 @@ def _counts(weights: Floats, total: int) -> Integers:
     found = integers(np.floor(exact))
     order = np.argsort(found - exact, kind="stable")
     found[order[: total - int(found.sum())]] += 1
-    return np.asarray(found)
+    return integers(found)
 
 
 _spec = partial(

@@ -6,7 +6,7 @@ import heapq
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy import special
 
 from equipoise.core import (
@@ -107,11 +107,11 @@ class SampledCells:
     @classmethod
     def of(
         cls,
-        outcome: npt.ArrayLike,
+        outcome: ArrayLike,
         strata: Labels,
         groups: GroupLabels | None = None,
         *,
-        condition: npt.ArrayLike | None = None,
+        condition: ArrayLike | None = None,
     ) -> SampledCells:
         """Count cells; see `labelled_share_gap` for parameters and errors."""
         stratum, names = encode(strata, what="strata")
@@ -142,7 +142,7 @@ class SampledCells:
     def shares(self) -> Floats:
         """Shares of outcomes in each cell, with half a label added per outcome, (cells, 3)."""
         added = self.counts + np.where([self.conditional, True, True], 0.5, 0.0)
-        return np.asarray(added / added.sum(axis=1, keepdims=True))
+        return floats(added / added.sum(axis=1, keepdims=True))
 
     def share(self, chosen: Booleans, resampling: Resampling | None, rng: Seed) -> SampledShare:
         """Return the share in the cells that are chosen, a mask of shape (cells,)."""
@@ -220,7 +220,7 @@ class SampledCells:
         return _greedy(weight**2 * variance, self.labelled, integers(self.sizes), size)
 
 
-def _binary(values: npt.ArrayLike, what: str, n: int) -> Floats:
+def _binary(values: ArrayLike, what: str, n: int) -> Floats:
     try:
         numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -262,10 +262,10 @@ def _greedy(gain: Floats, labelled: Integers, sizes: Integers, size: int) -> Int
 
 
 def labelled_share(
-    outcome: npt.ArrayLike,
+    outcome: ArrayLike,
     strata: Labels,
     *,
-    condition: npt.ArrayLike | None = None,
+    condition: ArrayLike | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
@@ -320,11 +320,11 @@ def labelled_share(
 
 
 def labelled_share_gap(
-    outcome: npt.ArrayLike,
+    outcome: ArrayLike,
     strata: Labels,
     groups: GroupLabels,
     *,
-    condition: npt.ArrayLike | None = None,
+    condition: ArrayLike | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:

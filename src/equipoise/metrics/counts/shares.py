@@ -130,18 +130,18 @@ class Inequality:
     @cached_property
     def _total(self) -> Floats:
         """What the shares of all classes sum to before they are divided by it, (sets,)."""
-        return np.asarray(self.said @ self.back.sum(axis=0))
+        return floats(self.said @ self.back.sum(axis=0))
 
     @cached_property
     def _shares(self) -> Floats:
-        return np.asarray(self.said @ self.back.T / self._total[:, None])
+        return floats(self.said @ self.back.T / self._total[:, None])
 
     @cached_property
     def _images(self) -> Floats:
         """What one image of an outcome says of p_k - 1/K, shape (sets, classes, outcomes)."""
         shares, total = self._shares[:, :, None], self._total[:, None, None]
         turned = self.back - shares * self.back.sum(axis=0)
-        return np.asarray(turned / total + shares - 1.0 / len(self.back))
+        return floats(turned / total + shares - 1.0 / len(self.back))
 
     @cached_property
     def _likely(self) -> Floats:
@@ -238,7 +238,7 @@ class Inequality:
         """Return covariances of what one image says of classes, (sets, classes, classes)."""
         images = self._images[self._several]
         centred = images - np.einsum("mkj,mj->mk", images, said)[:, :, None]
-        return np.asarray(np.einsum("mkj,mlj,mj->mkl", centred, centred, said))
+        return floats(np.einsum("mkj,mlj,mj->mkl", centred, centred, said))
 
     @cached_property
     def _squares(self) -> Floats:
@@ -246,7 +246,7 @@ class Inequality:
         some = self._several
         apart, n = self._shares[some] - 1.0 / len(self.back), self.n[some, None]
         noise = np.einsum("mkk->mk", self._variance(self.said[some]))
-        return np.asarray(apart**2 - noise / (n - 1.0))
+        return floats(apart**2 - noise / (n - 1.0))
 
     def _roots(self, level: float) -> float:
         """Return the high end: sqrt(x) <= (x / c + c) / 2 whatever c, best near the root."""
@@ -371,7 +371,7 @@ class Confusion:
     @property
     def labelled(self) -> Integers:
         """Labelled images of each class."""
-        return np.asarray(self.counts.sum(axis=1))
+        return integers(self.counts.sum(axis=1))
 
     @property
     def key(self) -> tuple[Strings, Strings, bytes]:
@@ -481,14 +481,14 @@ class Shares:
     def _every(self) -> Floats:
         """Shares of all true classes, shape (classes of the confusion,)."""
         share = self.said / self.said.sum()
-        return np.asarray(likeliest(share[None], self.confusion.rates[None])[0])
+        return floats(likeliest(share[None], self.confusion.rates[None])[0])
 
     @cached_property
     def observed(self) -> Floats:
         """Shares among the classes, shape (classes,)."""
         if self.reason:
             return nans(len(self.classes))
-        return np.asarray(self._of_classes(self._every[None])[0])
+        return floats(self._of_classes(self._every[None])[0])
 
     @cached_property
     def boot(self) -> Floats | None:
@@ -583,13 +583,13 @@ def inequality(sets: Sequence[Shares]) -> Inequality | None:
 
 
 def _normalised(values: Floats) -> Floats:
-    return np.asarray(values / values.sum(axis=-1, keepdims=True))
+    return floats(values / values.sum(axis=-1, keepdims=True))
 
 
 def _whole(shares: Floats) -> Floats:
     """Return shares that sum to 1 in floating point, as multinomial draws want."""
     clipped = np.clip(shares, 0.0, 1.0)
-    return np.asarray(clipped / math.fsum(clipped.tolist()))
+    return floats(clipped / math.fsum(clipped.tolist()))
 
 
 def inverted(said: Floats, rates: Floats) -> Floats:
@@ -608,11 +608,11 @@ def inverted(said: Floats, rates: Floats) -> Floats:
     ndarray, shape (r, classes)
         They sum to 1 where there are as many outcomes as classes.
     """
-    return np.asarray(np.einsum("rkj,rj->rk", _back(rates), said))
+    return floats(np.einsum("rkj,rj->rk", _back(rates), said))
 
 
 def _back(rates: Floats) -> Floats:
-    return np.asarray(np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR))
+    return floats(np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR))
 
 
 def likeliest(said: Floats, rates: Floats) -> Floats:
@@ -658,7 +658,7 @@ def _maximised(start: Floats, said: Floats, rates: Floats) -> Floats:
         if not len(moving):
             break
     found[found < 1e-7] = 0.0
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    return floats(found / found.sum(axis=1, keepdims=True))
 
 
 def _step(shares: Floats, said: Floats, rates: Floats) -> Floats:
@@ -671,12 +671,12 @@ def _step(shares: Floats, said: Floats, rates: Floats) -> Floats:
 
 def _fit(shares: Floats, said: Floats, rates: Floats) -> Floats:
     expected = np.maximum(np.einsum("rk,rkj->rj", shares, rates), 1e-300)
-    return np.asarray((said * np.log(expected)).sum(axis=1))
+    return floats((said * np.log(expected)).sum(axis=1))
 
 
 def mad(shares: Floats) -> Floats:
     """Return the sum over classes of |share - mean share|, shape (r,)."""
-    return np.asarray(np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1))
+    return floats(np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1))
 
 
 def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
@@ -1004,7 +1004,7 @@ def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:
             f"outside: {outside!r}; expected 'uniform', or a share or count of each class, at "
             "least 0 and not all 0"
         )
-    return np.asarray(numbers / numbers.sum())
+    return floats(numbers / numbers.sum())
 
 
 _OUTSIDE = "true shares are the outside shares"

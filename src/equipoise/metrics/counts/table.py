@@ -17,7 +17,7 @@ from threading import get_ident
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from equipoise.core import (
@@ -46,7 +46,7 @@ from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import place_keys, unit_keys
 from equipoise.stats.threads import each, stretches, threads
 
-Whole = npt.NDArray[np.integer[Any]] | Booleans
+Whole = NDArray[np.integer[Any]] | Booleans
 
 NOTHING = "no row has a true class, a prediction and a group; expected at least one"
 
@@ -237,7 +237,7 @@ def _add(
     second: Integers,
     third: Integers,
     ranges: Integers,
-    row_of: npt.NDArray[np.uint16],
+    row_of: NDArray[np.uint16],
     keys: Integers,
     table: Integers32,
 ) -> int:
@@ -706,7 +706,7 @@ def count(
     y_pred: Labels,
     groups: GroupLabels,
     *,
-    weights: npt.ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     units: Labels | None = None,
 ) -> Counts:
     """Count rows by true class, predicted label and group.
@@ -900,4 +900,4 @@ def design_effects(
 
 def _sum(known: Booleans, values: Floats) -> Floats:
     """Sum what is known over groups."""
-    return np.asarray(np.where(known, values, 0.0).sum(axis=-1, keepdims=True))
+    return floats(np.where(known, values, 0.0).sum(axis=-1, keepdims=True))

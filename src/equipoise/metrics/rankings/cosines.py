@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.core import (
     AnyArray,
@@ -32,7 +32,7 @@ _FIRST = 8192
 _CROWD = 0.25
 
 
-Hits = tuple[npt.NDArray[np.int16], Integers, Floats32]
+Hits = tuple[NDArray[np.int16], Integers, Floats32]
 """Scores that reach their query's bar: query, place of the item, score."""
 
 
@@ -258,12 +258,12 @@ class CosineScores:
         return kernel_rows(taken(self.items, rows))
 
 
-Scores: TypeAlias = npt.ArrayLike | CosineScores
+Scores: TypeAlias = ArrayLike | CosineScores
 """Scores of every item for every query, (queries, n) or (n,), or what computes them."""
 
 
 def cosine_scores(
-    items: npt.ArrayLike, queries: npt.ArrayLike, *, names: Sequence[str] | None = None
+    items: ArrayLike, queries: ArrayLike, *, names: Sequence[str] | None = None
 ) -> CosineScores:
     """Score items by their cosine to queries, to be given to retrieval metrics as `scores`.
 

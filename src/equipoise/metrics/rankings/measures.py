@@ -177,7 +177,7 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
     shaped = weights.reshape(*weights.shape, *(1,) * (values.ndim - 1))
     with unwarned():
         sums = np.where(shaped > 0, shaped * values, 0.0).sum(axis=1)
-        return np.asarray(sums / shaped.sum(axis=1))
+        return floats(sums / shaped.sum(axis=1))
 
 
 def mean_ends(tops: Tops, draws: Draws) -> Ends:

@@ -20,6 +20,7 @@ from equipoise.core import (
     Strings,
     Words,
     encode,
+    floats,
     integers,
     record,
     tally,
@@ -491,7 +492,7 @@ def desired_shares(desired: Desired, tops: Tops) -> Floats:
     if desired not in ("pool", "uniform"):
         raise InputError(f"desired={desired!r}: expected 'pool', 'uniform' or shares by group")
     mass = sizes if desired == "pool" else sizes > 0
-    return np.asarray(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1))
+    return floats(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1))
 
 
 def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:

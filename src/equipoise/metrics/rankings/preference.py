@@ -80,7 +80,7 @@ class Preferences:
     @cached_property
     def expected(self) -> Floats:
         """Share of each group in each pool, shape (p, groups)."""
-        return np.asarray(self.tops.sizes / self.tops.sizes.sum(axis=1, keepdims=True))
+        return floats(self.tops.sizes / self.tops.sizes.sum(axis=1, keepdims=True))
 
     @cached_property
     def compared(self) -> Booleans:
@@ -90,7 +90,7 @@ class Preferences:
     @cached_property
     def weights(self) -> Floats:
         """What each pool counts in the mean over its subject, shape (p,)."""
-        return np.asarray(1.0 / np.bincount(self.owner)[self.owner])
+        return floats(1.0 / np.bincount(self.owner)[self.owner])
 
     def by_subject(self, shares: Floats) -> Floats:
         """Return preferences of subjects, (draws, p, groups) to (draws, subjects, groups)."""
@@ -196,12 +196,12 @@ def systematic_preference(
 
 def _errors(own: Floats) -> Floats:
     """Return standard errors of means if preferences of subjects are turned round, (groups,)."""
-    return np.asarray(np.sqrt((own**2).sum(axis=0)) / len(own))
+    return floats(np.sqrt((own**2).sum(axis=0)) / len(own))
 
 
 def _strength(own: Floats) -> Floats:
     """Return the mean over subjects of half the sum of absolute preferences."""
-    return np.asarray(np.abs(own).sum(axis=-1).mean(axis=-1) / 2.0)
+    return floats(np.abs(own).sum(axis=-1).mean(axis=-1) / 2.0)
 
 
 def _tests(
@@ -278,7 +278,7 @@ def _of_images(
         ]
 
     (moved,) = added(add, range(len(items)))
-    return np.asarray(moved - moved.mean(axis=0))
+    return floats(moved - moved.mean(axis=0))
 
 
 def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:

@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
 from equipoise.core import Booleans, Floats, InputError, Integers32, floats, record, unwarned
@@ -64,7 +64,7 @@ class Drawn:
         sums = np.zeros((len(codes), codes.shape[1] + 1, self.groups))
         np.cumsum(member, axis=1, dtype=np.float64, out=sums[:, 1:])
         part = ((np.arange(1, len(begin) + 1) - begin) / np.maximum(end - begin, 1))[:, None]
-        return np.asarray(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
+        return floats(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
 
 
 Statistic = Callable[[Drawn], Floats]
@@ -116,7 +116,7 @@ def deviation(values: Floats, compared: Booleans) -> Floats:
     many = np.maximum(compared.sum(axis=-1), 1)
     mean = np.where(compared, values, 0.0).sum(axis=-1) / many
     apart = np.where(compared, np.abs(values - mean[..., None]), 0.0)
-    return np.asarray(apart.sum(axis=-1))
+    return floats(apart.sum(axis=-1))
 
 
 def contrast(shares: Floats, first: int, second: int) -> Floats:
@@ -138,7 +138,7 @@ def divergence(desired: Floats) -> Statistic:
         codes = np.ascontiguousarray(drawn.codes[..., :k])
         growth, logs, wanted = _logarithms(k, desired)
         divergences(codes, wanted, growth, logs, weights, found)
-        return np.asarray(found / weights.sum())
+        return floats(found / weights.sum())
 
     return statistic
 
@@ -157,7 +157,7 @@ def discounted_shares(drawn: Drawn) -> Floats:
 
 def discounts(k: int) -> Floats:
     """Return what NDKL weighs each of the prefixes 1..k with."""
-    return np.asarray(1.0 / np.log2(np.arange(2.0, k + 2)))
+    return floats(1.0 / np.log2(np.arange(2.0, k + 2)))
 
 
 def discounted(kl: Floats) -> Floats:
@@ -400,15 +400,13 @@ def _distinct(values: Floats) -> Floats:
     ordered = np.sort(values)
     apart = np.append(True, np.diff(ordered) > 1e-12 * np.abs(ordered[1:]))
     # The largest of a run, so that counts at its ends lie below it.
-    return np.asarray(ordered[np.append(np.flatnonzero(apart)[1:] - 1, len(ordered) - 1)])
+    return floats(ordered[np.append(np.flatnonzero(apart)[1:] - 1, len(ordered) - 1)])
 
 
 Direction = Literal["images", "texts"]
 
 
-def recall_hits(
-    scores: Scores, relevant: npt.ArrayLike, *, k: int, to: Direction = "images"
-) -> Floats:
+def recall_hits(scores: Scores, relevant: ArrayLike, *, k: int, to: Direction = "images") -> Floats:
     """Return whether each query finds something relevant among its k best, shape (queries,).
 
     Parameters

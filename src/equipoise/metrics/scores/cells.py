@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from equipoise.core import (
     Booleans,
@@ -14,6 +14,7 @@ from equipoise.core import (
     Integers,
     Integers32,
     Words32,
+    floats,
     integers,
     unwarned,
 )
@@ -314,7 +315,7 @@ def _step(counts: Any, weight: Any, hits: Any, mistakes: Any, found: Any) -> Non
         found[1, replicate] += true * (found[3, replicate] - mistakes[replicate] + equal / 2.0)
 
 
-Packed = npt.NDArray[np.uint32]
+Packed = NDArray[np.uint32]
 
 
 def weighted_sums(
@@ -457,7 +458,7 @@ def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
     precision, won, positives, negatives = sums[:4]
     with unwarned():
         if metric == "auroc":
-            return np.asarray(won / (positives * negatives))
+            return floats(won / (positives * negatives))
         if metric == "average_precision":
             # Negatives that are not there cannot be weighed.
             known = (positives > 0) & ((negatives > 0) | (ratio is None))
@@ -504,11 +505,11 @@ def _at_threshold(metric: Metric, outcomes: Floats, ratio: float | None) -> Floa
     tp, fn, fp, tn = outcomes
     with unwarned():
         if metric == "true_positive_rate":
-            return np.asarray(tp / (tp + fn))
+            return floats(tp / (tp + fn))
         if metric == "false_positive_rate":
-            return np.asarray(fp / (fp + tn))
+            return floats(fp / (fp + tn))
         weighted = fp if ratio is None else fp * (ratio * (tp + fn) / (fp + tn))
         if metric == "precision":
-            return np.asarray(tp / (tp + weighted))
+            return floats(tp / (tp + weighted))
         # Without positives a group has no F1, though the quotient would be 0.
         return np.where(tp + fn > 0, 2.0 * tp / (2.0 * tp + weighted + fn), np.nan)

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     AnyArray,
@@ -215,8 +215,8 @@ class Concepts:
 
 
 def read_concepts(
-    scores: npt.ArrayLike,
-    labels: npt.ArrayLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
     groups: GroupLabels,
     *,
     concepts: Sequence[str] | None = None,
@@ -789,8 +789,8 @@ HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `lo
 
 
 def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all with defaults
-    scores: npt.ArrayLike,
-    labels: npt.ArrayLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
     groups: GroupLabels,
     *,
     metric: Metric = "average_precision",
@@ -891,8 +891,8 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
 
 
 def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
-    scores: npt.ArrayLike,
-    labels: npt.ArrayLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
     groups: GroupLabels,
     metrics: Sequence[Metric],
     choices: Choices | None = None,
@@ -995,12 +995,12 @@ def summarise(results: ConceptResults) -> Estimate:
 
 
 def concept_hit_rate(
-    scores: npt.ArrayLike,
-    labels: npt.ArrayLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
     groups: GroupLabels,
     *,
     k: int = 5,
-    others: Iterable[npt.ArrayLike] = (),
+    others: Iterable[ArrayLike] = (),
     units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     AnyArray,
@@ -79,7 +79,7 @@ class Regions:
     dropped: dict[str, int]
 
     @classmethod
-    def of(cls, maps: npt.ArrayLike, boxes: npt.ArrayLike) -> Regions:
+    def of(cls, maps: ArrayLike, boxes: ArrayLike) -> Regions:
         """Check maps and boxes, and cut boxes at the edge of the map.
 
         Raises
@@ -128,7 +128,7 @@ class Regions:
     @property
     def areas(self) -> Floats:
         """Share of the image inside each box; shape (n,)."""
-        return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).prod(axis=1))
+        return floats((self.boxes[:, 2:] - self.boxes[:, :2]).prod(axis=1))
 
     def exchanged(self, owners: Integers) -> Floats:
         """Return shares with the maps of other images, (n,).
@@ -177,8 +177,8 @@ def _read(maps: Any, boxes: Any, groups: Any, units: Any) -> tuple[Regions, Grou
 
 
 def activation_share(
-    maps: npt.ArrayLike,
-    boxes: npt.ArrayLike,
+    maps: ArrayLike,
+    boxes: ArrayLike,
     groups: GroupLabels | None = None,
     *,
     units: Labels | None = None,
@@ -299,8 +299,8 @@ def _drawn(
 
 
 def activation_share_gap(
-    maps: npt.ArrayLike,
-    boxes: npt.ArrayLike,
+    maps: ArrayLike,
+    boxes: ArrayLike,
     groups: GroupLabels,
     *,
     beyond_area: bool = False,
@@ -375,7 +375,7 @@ def activation_share_gap(
 
 
 def paired_share_difference(
-    differences: npt.ArrayLike,
+    differences: ArrayLike,
     groups: GroupLabels | None = None,
     *,
     units: Labels | None = None,

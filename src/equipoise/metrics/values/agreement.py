@@ -129,7 +129,7 @@ def _alpha(table: Floats, weights: Floats) -> Floats:
     n = totals.sum(axis=1)
     expected = (n**2 - (totals**2).sum(axis=1)) / (n - 1.0)
     with unwarned():
-        return np.asarray(1.0 - (weights @ disagreeing) / np.where(expected > 0, expected, np.nan))
+        return floats(1.0 - (weights @ disagreeing) / np.where(expected > 0, expected, np.nan))
 
 
 def _unanimous(table: Floats) -> Ends:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 from equipoise.core import Estimate, Floats, Part, Span, nans, no_ends
@@ -14,9 +14,7 @@ _METHOD = "Student's t with standard errors that allow for unequal variances (HC
 _FEWEST = 4
 
 
-def bias_regression(
-    bias: npt.ArrayLike, cooccurrence: npt.ArrayLike, *, level: float = 0.95
-) -> Estimate:
+def bias_regression(bias: ArrayLike, cooccurrence: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Slope of a model's bias per concept on co-occurrence in its training data.
 
     Parameters

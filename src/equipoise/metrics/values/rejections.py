@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     AnyArray,
@@ -271,10 +271,10 @@ def _against_rest(
 
 
 def rejection_gap(
-    rejected: npt.ArrayLike,
+    rejected: ArrayLike,
     groups: GroupLabels,
     *,
-    checks: npt.ArrayLike | None = None,
+    checks: ArrayLike | None = None,
     sets: Labels | None = None,
     clusters: Labels | None = None,
     strata: Labels | None = None,

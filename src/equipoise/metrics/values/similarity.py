@@ -308,14 +308,14 @@ def laplacian(counts: Floats) -> Floats:
     """Return diag(c) − c cᵀ / n of each row of counts, shape (rows, groups, groups)."""
     total = np.maximum(counts.sum(axis=1), 1e-300)[:, None, None]
     alone = counts[:, :, None] * np.eye(counts.shape[1])
-    return np.asarray(alone - counts[:, :, None] * counts[:, None, :] / total)
+    return floats(alone - counts[:, :, None] * counts[:, None, :] / total)
 
 
 def _anchored(inner: Floats) -> Floats:
     """Fix the constant that effects leave open, without changing their differences."""
     many = inner.shape[1]
     scale = np.trace(inner, axis1=1, axis2=2) / many
-    return np.asarray(inner + np.maximum(scale, 1e-300)[:, None, None] / many)
+    return floats(inner + np.maximum(scale, 1e-300)[:, None, None] / many)
 
 
 def _solved(inner: Floats, sums: Floats) -> Floats:
@@ -1034,7 +1034,7 @@ def _resampled(
         mean = sums.sum(axis=2) / total
         spread = np.sqrt(squares / total - mean**2)
         found = (sums / counts[:, None] - mean[..., None]) / spread[..., None]
-    return np.asarray(np.round(found, _DECIMALS))
+    return floats(np.round(found, _DECIMALS))
 
 
 def similarity_gap(
@@ -1165,9 +1165,9 @@ def _student(drawn: Floats, freedom: int, level: float) -> Floats:
     """Return half the width of Student's intervals from replicates (replicates, groups)."""
     drawn = drawn[~np.isnan(drawn).all(axis=1)]
     if freedom < 1 or len(drawn) < 2:
-        return np.asarray(math.nan)
+        return floats(math.nan)
     normal = float(special.ndtri((1.0 + level) / 2.0))
-    return np.asarray(normal * widening(freedom, level) * drawn.std(axis=0))
+    return floats(normal * widening(freedom, level) * drawn.std(axis=0))
 
 
 def _against_rest(

@@ -7,7 +7,7 @@ from itertools import permutations as orderings
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from equipoise.core import (
@@ -36,7 +36,7 @@ from equipoise.stats.resampling import Resampling, null_draws
 from equipoise.stats.streams import Seed, stream
 
 
-def correlation(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+def correlation(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Correlation of a metric with an outside series, such as salaries or an index of nations.
 
     Parameters
@@ -97,9 +97,7 @@ def correlation(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> E
     )
 
 
-def loess(
-    x: npt.ArrayLike, y: npt.ArrayLike, *, span: float = 2.0 / 3.0
-) -> Callable[[npt.ArrayLike], Floats]:
+def loess(x: ArrayLike, y: ArrayLike, *, span: float = 2.0 / 3.0) -> Callable[[ArrayLike], Floats]:
     """Smooth y over x by local linear regression, of degree 1, without robustness steps.
 
     Parameters
@@ -158,7 +156,7 @@ def loess(
     return lambda points: np.array([fit(point) for point in np.atleast_1d(points)])
 
 
-def pairs_of(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats, int]:
+def pairs_of(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, int]:
     """Return pairs of finite numbers in order, and how many others there are."""
     first, second = floats(x), floats(y)
     if first.ndim != 1 or first.shape != second.shape:
@@ -177,7 +175,7 @@ def correlations(first: Floats, second: Floats) -> Floats:
     norms = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     with unwarned():
         found = (a * b).sum(axis=1) / norms
-    return np.asarray(np.clip(found, -1.0, 1.0))
+    return floats(np.clip(found, -1.0, 1.0))
 
 
 def _part(kind: Literal["pearson", "spearman"], x: Floats, y: Floats, level: float) -> Part:
@@ -318,8 +316,8 @@ FEW_SUBJECTS = 20
 
 
 def alignment(
-    preferences: npt.ArrayLike | Mapping[str, float],
-    hypothesis: npt.ArrayLike | Mapping[str, float],
+    preferences: ArrayLike | Mapping[str, float],
+    hypothesis: ArrayLike | Mapping[str, float],
     *,
     statistic: Literal["mean", "rank"] = "mean",
     resampling: Resampling | None = DEFAULT,

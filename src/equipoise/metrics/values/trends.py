@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     AnyArray,
@@ -79,7 +79,7 @@ class ImageSimilarities:
     ['clever', 'kind', 'lazy', 'rude']
     """
 
-    scores: npt.ArrayLike
+    scores: ArrayLike
     words: Sequence[str]
     groups: Any
     regions: Any = None

@@ -8,7 +8,7 @@ from itertools import combinations, product
 from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, Floats, InputError, Part, Span, Strings, record, unwarned
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
@@ -42,9 +42,9 @@ _SKEWED = 0.75
 
 
 def association_score(
-    targets: npt.ArrayLike,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    targets: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     fixed: Collection[str] = (),
     **options: Unpack[Options],
@@ -118,10 +118,10 @@ def association_score(
 
 
 def differential_association(
-    c1: npt.ArrayLike,
-    c2: npt.ArrayLike,
-    m_images: npt.ArrayLike,
-    f_images: npt.ArrayLike,
+    c1: ArrayLike,
+    c2: ArrayLike,
+    m_images: ArrayLike,
+    f_images: ArrayLike,
     *,
     fixed: Collection[str] = ("c1", "c2"),
     **options: Unpack[Options],
@@ -187,10 +187,10 @@ def differential_association(
 
 
 def weat(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
@@ -272,9 +272,9 @@ def weat(
 
 
 def sc_weat(
-    w: npt.ArrayLike,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    w: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
@@ -562,9 +562,9 @@ class Scores:
 
 
 def total_absolute_association(
-    targets: Mapping[str, npt.ArrayLike],
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    targets: Mapping[str, ArrayLike],
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     fixed: Collection[str] = (),
     **options: Unpack[Options],

@@ -10,8 +10,8 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from equipoise.core import (
@@ -42,7 +42,7 @@ from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed, keys, shuffle
 from equipoise.stats.threads import each
 
-Labels = npt.NDArray[np.uint16]
+Labels = NDArray[np.uint16]
 
 # Numbers that a thread takes at a time, and of those the ones that are normalised, and converted
 # where need be, together: these stay in the cache. Fixed, for sums to have one order.
@@ -258,7 +258,7 @@ def _mean_between(sums: Floats, counts: Sequence[int]) -> Floats:
     whole = means.sum(axis=1)
     # Σ_{a<b} m_a·m_b from the sum of all means.
     cosines = np.einsum("rd,rd->r", whole, whole) - np.einsum("rsd,rsd->r", means, means)
-    return np.asarray(1.0 - cosines / 2.0 / (many * (many - 1) / 2.0))
+    return floats(1.0 - cosines / 2.0 / (many * (many - 1) / 2.0))
 
 
 def _moments(sets: Sequence[Table], sums: Sequence[UnitSums]) -> Moments:
@@ -447,7 +447,7 @@ class Sets:
     @cached_property
     def cosines(self) -> Floats:
         """Mean cosine of each pair of sets, shape (sets, sets), self-pairs included."""
-        return np.asarray(np.einsum("id,jd->ij", self.means, self.means))
+        return floats(np.einsum("id,jd->ij", self.means, self.means))
 
     @cached_property
     def scatters(self) -> list[Floats]:
@@ -533,10 +533,10 @@ class Sets:
         )
 
 
-Given = Sets | Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+Given = Sets | Sequence[ArrayLike] | Mapping[str, ArrayLike]
 
 
-def principal_components(sets: Mapping[str, npt.ArrayLike], components: int) -> dict[str, AnyArray]:
+def principal_components(sets: Mapping[str, ArrayLike], components: int) -> dict[str, AnyArray]:
     """Project sets on the principal components of all their rows together.
 
     Rows of zeros, which have no direction, stay rows of zeros.
@@ -563,7 +563,7 @@ def principal_components(sets: Mapping[str, npt.ArrayLike], components: int) -> 
 
 
 def iss_intra(
-    embeddings: npt.ArrayLike | Sets,
+    embeddings: ArrayLike | Sets,
     *,
     include_self: bool = False,
     resampling: Resampling | None = DEFAULT,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from equipoise.core import (
@@ -43,8 +43,8 @@ def _numbers(table: Any, what: str) -> Floats:
 
 
 def frechet_distance(
-    features: npt.ArrayLike,
-    reference: npt.ArrayLike,
+    features: ArrayLike,
+    reference: ArrayLike,
     *,
     units: Labels | None = None,
     resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
@@ -166,7 +166,7 @@ def _spread(
 
 
 def inception_score(
-    probabilities: npt.ArrayLike,
+    probabilities: ArrayLike,
     *,
     units: Labels | None = None,
     resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen

@@ -8,7 +8,7 @@ from operator import or_
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Estimate,
@@ -123,12 +123,12 @@ class Components:
 
 
 def mcas(
-    target_images: npt.ArrayLike,
-    target_texts: npt.ArrayLike,
-    a_images: npt.ArrayLike,
-    a_texts: npt.ArrayLike,
-    b_images: npt.ArrayLike,
-    b_texts: npt.ArrayLike,
+    target_images: ArrayLike,
+    target_texts: ArrayLike,
+    a_images: ArrayLike,
+    a_texts: ArrayLike,
+    b_images: ArrayLike,
+    b_texts: ArrayLike,
     *,
     resample_texts: bool = False,
     **options: Unpack[Options],
@@ -300,14 +300,14 @@ def _joined(seed: Seed, images: Exchanged, texts: Exchanged) -> Exchanged:
 
 
 def xmcas(  # noqa: PLR0913 - one keyword for each choice
-    target_images: npt.ArrayLike,
-    target_texts: npt.ArrayLike,
-    a_images: npt.ArrayLike,
-    a_texts: npt.ArrayLike,
-    b_images: npt.ArrayLike,
-    b_texts: npt.ArrayLike,
-    c_images: npt.ArrayLike | Mapping[str, npt.ArrayLike],
-    c_texts: npt.ArrayLike | Mapping[str, npt.ArrayLike],
+    target_images: ArrayLike,
+    target_texts: ArrayLike,
+    a_images: ArrayLike,
+    a_texts: ArrayLike,
+    b_images: ArrayLike,
+    b_texts: ArrayLike,
+    c_images: ArrayLike | Mapping[str, ArrayLike],
+    c_texts: ArrayLike | Mapping[str, ArrayLike],
     *,
     offset: float = 0.0,
     resample_texts: bool = False,
@@ -432,7 +432,7 @@ def _geometry(numbers: Floats, *, offset: float) -> Floats:
 
 
 def estimate_offset(
-    mcas_values: npt.ArrayLike, *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
+    mcas_values: ArrayLike, *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
 ) -> Estimate:
     """Offset k of `xmcas`: the mean |MCAS| of targets that are declared neutral.
 
@@ -628,12 +628,12 @@ def _components_of(estimate: Estimate) -> Components:
 
 
 def _signed(drawn: Floats) -> Floats:
-    return np.asarray(np.abs(drawn[..., 0]) - np.abs(drawn[..., 3]))
+    return floats(np.abs(drawn[..., 0]) - np.abs(drawn[..., 3]))
 
 
 def _quotient(drawn: Floats) -> Floats:
     with unwarned():
-        return np.asarray((drawn[..., 1] + drawn[..., 2]) / (2.0 * drawn[..., 3]))
+        return floats((drawn[..., 1] + drawn[..., 2]) / (2.0 * drawn[..., 3]))
 
 
 _mcas = partial(

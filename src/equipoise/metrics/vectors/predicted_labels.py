@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Booleans,
@@ -23,6 +23,7 @@ from equipoise.core import (
     Part,
     Strings,
     encode,
+    floats,
     integers,
     nans,
     no_ends,
@@ -191,9 +192,9 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     labels: Labels,
     groups: GroupLabels,
     vocabulary: Sequence[str],
-    embeddings: npt.ArrayLike,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    embeddings: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     first: str | None = None,
     alternative: Alternative = "two-sided",
@@ -284,7 +285,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
 
     def effects(tables: Floats) -> Floats:
-        return np.asarray(sign * _effects(tables, scores, ddof)[:, None])
+        return floats(sign * _effects(tables, scores, ddof)[:, None])
 
     observed, boot, held = counted.measure(effects, HARM[alternative], resampling, rng)
     compared = "cosine" if similarity is None else "scores of pairs"
@@ -436,7 +437,7 @@ def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:
         squares = (either * (scores - centre[:, None]) ** 2).sum(axis=1)
         deviation = np.sqrt(squares / np.maximum(n - ddof, 0))
         flat = ~(deviation > 1e-12 * np.abs(scores).max())
-        return np.asarray((means[0] - means[1]) / np.where(flat, np.nan, deviation))
+        return floats((means[0] - means[1]) / np.where(flat, np.nan, deviation))
 
 
 def _chosen(tables: Floats) -> tuple[Booleans, Booleans, Booleans]:

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Chance,
@@ -586,7 +586,7 @@ class Jackknife:
             # A bootstrap of n members has (n - 1) / n of the variance of their mean.
             covariance += ((len(one) - 1.0) / len(one)) ** 2 * np.einsum("nj,nk->jk", apart, apart)
         normal = stream(seed, "jackknife").standard_normal((many, len(values)))
-        return np.asarray(values + np.einsum("rj,kj->rk", normal, lower_root(covariance)))
+        return floats(values + np.einsum("rj,kj->rk", normal, lower_root(covariance)))
 
 
 def ends_at(found: Jackknife | None, column: int) -> Ends:
@@ -632,8 +632,8 @@ class Space:
     @classmethod
     def of(
         cls,
-        targets: Mapping[str, npt.ArrayLike],
-        attributes: Mapping[str, npt.ArrayLike],
+        targets: Mapping[str, ArrayLike],
+        attributes: Mapping[str, ArrayLike],
         fixed: Collection[str],
         *,
         similarity: Similarity | None = None,

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache, reduce
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike
 
 from equipoise.core import (
     AnyArray,
@@ -41,7 +41,7 @@ from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
 
 Result = TypeVar("Result")
-Similarity = Callable[[Any, Any], npt.ArrayLike]
+Similarity = Callable[[Any, Any], ArrayLike]
 
 # Numbers of unit vectors that are computed together, and the most of them that are kept.
 _AT_ONCE, _KEPT = 1 << 18, 1 << 22
@@ -80,7 +80,7 @@ class PairScores:
     <association_score −0.110 [−0.580, 0.360]; chance 0.000, p = 0.7, n = 10 in 3 groups>
     """
 
-    scores: npt.ArrayLike
+    scores: ArrayLike
 
     def __call__(
         self, targets: Sequence[int] | Integers, attributes: Sequence[int] | Integers
@@ -138,7 +138,7 @@ class Members:
         """Number of rows as given, and of their numbers."""
         return len(self.stored), self.dimension
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         """Return all vectors."""
         return self.vectors.astype(dtype or np.float64, copy=copy is not False)
 
@@ -257,8 +257,8 @@ def plain_members(vectors: Floats) -> Members:
 
 
 def embed(
-    targets: Mapping[str, npt.ArrayLike],
-    attributes: Mapping[str, npt.ArrayLike],
+    targets: Mapping[str, ArrayLike],
+    attributes: Mapping[str, ArrayLike],
     *,
     similarity: Similarity | None = None,
     units: Mapping[str, Labels] | None = None,
@@ -305,7 +305,7 @@ def embed(
     return found
 
 
-def unit_members(embeddings: npt.ArrayLike, name: str = "embeddings") -> Members:
+def unit_members(embeddings: ArrayLike, name: str = "embeddings") -> Members:
     """Return the rows of an array that have a direction as unit vectors.
 
     Raises
@@ -335,7 +335,7 @@ def unit_members(embeddings: npt.ArrayLike, name: str = "embeddings") -> Members
     return Members(array, rows, scale[rows], dropped=dropped)
 
 
-def embedding_table(embeddings: npt.ArrayLike, name: str = "embeddings") -> Table:
+def embedding_table(embeddings: ArrayLike, name: str = "embeddings") -> Table:
     """Return embeddings as they are, of shape (n, d) with n and d of at least 1.
 
     Raises
