@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.cli.mitigation_world import SAID, retrieval_set, zero_shot_set
 from equipoise.mitigate import MatchedPrompts, PromptEnsemble, cross_fit
-from equipoise.mitigate.measuring import Test, measure
+from equipoise.mitigate.measuring import Test
 from equipoise.planted.scenes.embed import load_clip
 from equipoise.planted.scenes.sets import render_balanced
 from mitigate.scenes import LEARNED, TEXTS, WITHHELD, sets, test_data
@@ -39,7 +39,7 @@ def test_every_subject_is_withheld_once_and_every_recipe_told(clip):
 def test_accuracy_and_recall_are_asked_of_some_and_found_among_all(clip):
     scenes = render_balanced(1, seed=1)
     test = Test(test_data().images, TEXTS, (zero_shot_set(scenes),), (retrieval_set(scenes),))
-    found = measure(clip, test, only=WITHHELD[:1]).utility
+    found = test.measure(clip, only=WITHHELD[:1]).utility
     assert len(found["accuracy", "scenes"]) == 12
     assert np.mean([*found["accuracy", "scenes"].values()]) > 0.8
     for direction in ("text", "image"):

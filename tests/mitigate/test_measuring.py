@@ -13,7 +13,6 @@ from equipoise.mitigate.measuring import (
     Test,
     ZeroShotSet,
     embed_images,
-    measure,
     text_vectors,
 )
 
@@ -53,7 +52,7 @@ RETRIEVAL = RetrievalSet("r", IMAGE_ROWS, SUBJECT)
 def _peak(test):
     tracemalloc.start()
     try:
-        measure(MODEL, test)
+        test.measure(MODEL)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -106,6 +105,6 @@ def test_an_image_has_every_caption_that_is_listed_for_it():
     )
     captions = np.array(["a", "b", "c", "d", "e"], dtype=object)
     pairs = RetrievalSet("r", range(3), captions, image=np.array([0, 0, 1, 1, 2]))
-    hits = measure(model, Test(NONE, TEXTS, retrieval=(pairs,))).utility
+    hits = Test(NONE, TEXTS, retrieval=(pairs,)).measure(model).utility
     assert hits["text_recall_at_1", "r"] == {"0": 1.0, "1": 0.0, "2": 0.0}
     assert hits["image_recall_at_1", "r"] == {"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.0, "e": 0.0}

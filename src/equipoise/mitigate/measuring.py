@@ -169,8 +169,31 @@ class Test:
         only: Collection[str] | None = None,
         progress: Progress | None = None,
     ) -> Measured:
-        """Return `measure` of a model."""
-        return measure(model, self, only=only, progress=progress)
+        """Measure one model.
+
+        Parameters
+        ----------
+        model : DualEncoder
+        only : collection of str, optional
+            Subjects to measure; the classes and the images they are to be found among stay all.
+        progress : callable, optional
+
+        Returns
+        -------
+        Measured
+        """
+        utility: Numbers = {}
+        for images in self.zero_shot:
+            rows = _rows(images.label, only)
+            some = Lookup([(images.images, row) for row in rows.tolist()])
+            classes = np.array([*images.prompts], dtype=object)
+            scores = _cosines(model, some, queries_of(model, [*images.prompts.values()]), progress)
+            right = classes[scores.argmax(axis=1)] == images.label[rows]
+            utility[ACCURACY, images.name] = _named(rows, right.astype(np.float64))
+        for pairs in self.retrieval:
+            utility |= _recalls(model, pairs, only, progress)
+        sets = self.images if only is None else self.images.of(only)
+        return Measured(_bias(model, sets, self.texts, progress), utility)
 
 
 @dataclass(frozen=True)
@@ -197,41 +220,6 @@ class Measured:
             {key: {**one.get(key, {}), **two.get(key, {})} for key in {**one, **two}}
             for one, two in zip(vars(self).values(), vars(other).values(), strict=True)
         ))  # fmt: skip
-
-
-def measure(
-    model: DualEncoder,
-    test: Test,
-    *,
-    only: Collection[str] | None = None,
-    progress: Progress | None = None,
-) -> Measured:
-    """Measure one model.
-
-    Parameters
-    ----------
-    model : DualEncoder
-    test : Test
-    only : collection of str, optional
-        Subjects to measure. The classes and the images among which they are to be found stay all.
-    progress : callable, optional
-
-    Returns
-    -------
-    Measured
-    """
-    utility: Numbers = {}
-    for images in test.zero_shot:
-        rows = _rows(images.label, only)
-        some = Lookup([(images.images, row) for row in rows.tolist()])
-        classes = np.array([*images.prompts], dtype=object)
-        scores = _cosines(model, some, queries_of(model, [*images.prompts.values()]), progress)
-        right = classes[scores.argmax(axis=1)] == images.label[rows]
-        utility[ACCURACY, images.name] = _named(rows, right.astype(np.float64))
-    for pairs in test.retrieval:
-        utility |= _recalls(model, pairs, only, progress)
-    sets = test.images if only is None else test.images.of(only)
-    return Measured(_bias(model, sets, test.texts, progress), utility)
 
 
 def _bias(
