@@ -125,6 +125,7 @@ class LearnedPrompt(TrainedRecipe):
     last_steps: PositiveInt = 8
     guidance: Guidance = 1.0
     looks: PositiveInt = 8
+    patience: PositiveInt = 8
 
     def _inputs(self, training: Training) -> dict[str, Any]:
         teacher = training.teacher

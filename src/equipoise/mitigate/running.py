@@ -206,9 +206,10 @@ def run(
     """
     check_images(loaded.test, progress)
     own, out = config.generation, base / config.output
-    model, floor = _opened(config, base, makes_images=own is not None), None
-    if config.floor is not None:
-        floor = _opened(_naming(config, config.floor), base, makes_images=own is not None)
+    model, floor = (
+        name and _opened(config, name, base, makes_images=own is not None)
+        for name in (config.model, config.floor)
+    )
     out.mkdir(parents=True, exist_ok=True)
     subjects = "".join(f"{subject}\n" for subject in loaded.split.withheld)
     (out / WITHHELD).write_text(subjects, encoding="utf-8")
@@ -216,7 +217,7 @@ def run(
     if own is not None:
         sampling = Sampling(own.steps, own.guidance, own.negative_prompt)
         names = own.probe, own.teacher or own.probe
-        probe, teacher = (_opened(_naming(config, name), base) for name in names)
+        probe, teacher = (_opened(config, name, base) for name in names)
         images, texts = test.images, test.texts
         test = GeneratedTest(
             images, texts, probe, sampling, own.images, out / IMAGES, config.seed, teacher
@@ -226,11 +227,9 @@ def run(
     return _assessed(model, floor, config.recipes, [job], test, config.seed, progress)
 
 
-def _naming(config: Config, name: str) -> Config:
-    return config.model_copy(update={"model": name, "revision": None})
-
-
-def _opened(config: Config, base: Path, *, makes_images: bool = False) -> Any:
+def _opened(config: Config, asked: str, base: Path, *, makes_images: bool = False) -> Any:
+    if asked != config.model:
+        config = config.model_copy(update={"model": asked, "revision": None})
     options, name = config.options(ExtractionConfig()), config.located(base)
     if makes_images:
         return options.load_generator(name)
