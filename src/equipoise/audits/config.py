@@ -40,6 +40,7 @@ from equipoise.audits.config_fields import (
     Text,
     among,
     class_map,
+    columns_of,
     given_keys,
     located,
     one_state_each,
@@ -52,6 +53,7 @@ from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
 from equipoise.data import (
+    Coded,
     ItemSource,
     LabelSource,
     Normalization,
@@ -59,6 +61,7 @@ from equipoise.data import (
     Reading,
     read_table,
 )
+from equipoise.data.resolver import NO_CLASS
 from equipoise.metrics.spec import SPECS
 from equipoise.report import GateRule
 from equipoise.stats import Bootstrap, Resampling
@@ -320,13 +323,12 @@ class LabelledImagesConfig(CsvConfig):
     @property
     def attributes(self) -> tuple[str, ...]:
         """Every column that a group is made of, each once."""
-        return tuple(dict.fromkeys(name for group in self.groups for name in group))
+        return columns_of(self.groups)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the images, each once."""
-        named = (self.target, *self.attributes, self.unit)
-        return tuple(dict.fromkeys(name for name in named if name is not None))
+        return columns_of([], self.target, *self.attributes, self.unit)
 
     @property
     def pictures(self) -> PicturesConfig:
@@ -415,6 +417,34 @@ class NormalizeConfig(Section):
             pairs = zip(*(filled[name].to_list() for name in _WORKSHEET), strict=True)
             synonyms = {text: name for text, name in pairs if text and name}
         return Normalization(**{**self.model_dump(), "synonyms": synonyms})
+
+
+class FrequentOptions(Section):
+    """Which labels or answers are compared by themselves.
+
+    Attributes
+    ----------
+    least : int
+        Rarer ones, all groups together, are pooled.
+    most : int
+        Most of them, the most frequent first.
+    """
+
+    least: PositiveInt = 10
+    most: Annotated[int, Field(ge=1, le=1000)] = 50
+
+    def frequent(self, label: Coded) -> list[str]:
+        """Return the labels that are compared by themselves, the most frequent first."""
+        many, names = label.counts, label.vocabulary
+        order = sorted(range(len(many)), key=lambda code: (-many[code], names[code]))
+        named = [code for code in order if many[code] >= self.least and names[code] not in NO_CLASS]
+        return [names[code] for code in named[: self.most]]
+
+
+class AssociationOptions(Section):
+    """Options of Cramér's V of groups by labels: the smallest expected count kept, 0 for all."""
+
+    min_expected: NonNegativeFloat = 5.0
 
 
 def check_row_numbers(data: LabelledImagesConfig, models: Mapping[str, LabelModelConfig]) -> None:

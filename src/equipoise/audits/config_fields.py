@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -184,6 +184,12 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
 """A share of neither nothing nor all."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def columns_of(groups: Iterable[Sequence[str]], *others: str | None) -> tuple[str, ...]:
+    """Return the columns that groups are made of, and others that are named, each once."""
+    named = (name for group in groups for name in group)
+    return tuple(dict.fromkeys(filter(None, (*named, *others))))
 
 
 def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
@@ -632,6 +638,22 @@ class RunConfig(LoadConfig):
     def options(self, every: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
         return replace(super().options(every), backend=self.backend or every.backend)
+
+
+class EmbeddingsConfig(RunConfig, ArrayConfig):
+    """A model's embeddings of the images, or how to run it.
+
+    A model that is run is a dual encoder, or a classifier, whose last layer's input is taken.
+
+    Attributes
+    ----------
+    file : path, array or data frame, optional
+        .npy, .npz, .safetensors, .parquet or .csv.
+    """
+
+    file: Annotated[Any, PlainSerializer(as_text)] = None
+    of_files = ("file",)
+    needed = ("file",)
 
 
 class TextsConfig(ItemsConfig):

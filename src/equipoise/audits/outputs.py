@@ -18,7 +18,7 @@ from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
 from equipoise.counterfactuals import Generated, generate, plan
 from equipoise.counterfactuals.parts import Request
-from equipoise.data import load_items
+from equipoise.data import Items, load_items
 from equipoise.data.labels import Coded, Content, Outputs
 from equipoise.evidence import (
     Extraction,
@@ -104,6 +104,12 @@ class Models:
         if name not in self.sets:
             self.sets[name] = known(section, self.base, columns=columns, place=place)
         return self.sets[name]
+
+    def read_items(self, section: PicturesConfig, columns: Sequence[str]) -> tuple[Known, Items]:
+        """Read the images under their rules, with columns of their table, once."""
+        images = self.read_images(section, columns)
+        source = images.source(self.base, columns)
+        return images, self.once("images", lambda: load_items(source, what="images"))
 
     def once(self, name: str, read: Callable[[], T]) -> T:
         """Return a table of a name: what a dry run has read, an audit doesn't read again."""

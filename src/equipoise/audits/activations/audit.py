@@ -28,7 +28,7 @@ from equipoise.core import (
     record,
     table_of,
 )
-from equipoise.data import ArraySource, Vectors, load_items, load_vectors
+from equipoise.data import ArraySource, Vectors, load_vectors
 from equipoise.data.labels import Items, Outputs
 from equipoise.evidence.extraction import Extraction, Settings, extracted
 from equipoise.evidence.store import key_of
@@ -86,9 +86,7 @@ class Activations(Audit["Config", ActivationData, Design]):
             target.
         """
         data = config.data
-        known = models.read_images(data.images, data.columns)
-        table = known.source(models.base, data.columns)
-        images = models.once("images", lambda: load_items(table, what="images"))
+        known, images = models.read_items(data.images, data.columns)
         boxes = {name: boxes_of(images, region) for name, region in data.regions.items()}
         inputs, every, asked = dict(images.inputs), {}, {}
         counts: Fields = {"images": images.counts, "models": {}}

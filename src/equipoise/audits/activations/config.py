@@ -19,6 +19,7 @@ from equipoise.audits.config_fields import (
     Share,
     Some,
     among,
+    columns_of,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.core import MIN_SIZE, Strings
@@ -87,9 +88,8 @@ class DataConfig(Section):
     @property
     def columns(self) -> Strings:
         """Columns of the table that are needed."""
-        named = [name for group in self.groups for name in group]
         boxes = [name for region in self.regions.values() for name in region.columns]
-        return tuple(dict.fromkeys([*named, *boxes, *filter(None, (self.target, self.unit))]))
+        return columns_of(self.groups, *boxes, self.target, self.unit)
 
 
 class ModelConfig(RunConfig):

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, PositiveInt
 
 from equipoise.audits.config import (
+    AssociationOptions,
     AuditConfig,
+    FrequentOptions,
     LabelledImagesConfig,
     LabelModelConfig,
     NormalizeConfig,
@@ -25,8 +27,6 @@ from equipoise.audits.config_fields import (
     Switch,
     among,
 )
-from equipoise.data import Coded
-from equipoise.data.resolver import NO_CLASS
 
 
 class DataConfig(LabelledImagesConfig):
@@ -88,34 +88,6 @@ class FigureConfig(OutsideConfig):
     groups: Group | None = None
 
 
-class AnswersOptions(Section):
-    """Options of the comparison answer by answer.
-
-    Attributes
-    ----------
-    least : int
-        Answers given less often, all groups together, are pooled.
-    most : int
-        Most answers compared by themselves, the most frequent first.
-    """
-
-    least: PositiveInt = 10
-    most: Annotated[int, Field(ge=1, le=1000)] = 50
-
-    def frequent(self, label: Coded) -> list[str]:
-        """Return the answers that are compared by themselves, the most frequent first."""
-        many, names = label.counts, label.vocabulary
-        order = sorted(range(len(many)), key=lambda code: (-many[code], names[code]))
-        named = [code for code in order if many[code] >= self.least and names[code] not in NO_CLASS]
-        return [names[code] for code in named[: self.most]]
-
-
-class DistributionOptions(Section):
-    """Options of Cramér's V of groups by answers: the smallest expected count kept, 0 for all."""
-
-    min_expected: NonNegativeFloat = 5.0
-
-
 class ConcentrationOptions(Section):
     """Options of the label concentration: how many of a group's most frequent answers."""
 
@@ -126,8 +98,8 @@ class MetricsConfig(Section):
     """Options per metric; `false` switches one off."""
 
     unanswered_rate: Plain = ON
-    answer_gap: Switch[AnswersOptions] = AnswersOptions()
-    cramers_v: Switch[DistributionOptions] = DistributionOptions()
+    answer_gap: Switch[FrequentOptions] = FrequentOptions()
+    cramers_v: Switch[AssociationOptions] = AssociationOptions()
     label_concentration: Switch[ConcentrationOptions] = ConcentrationOptions()
     accuracy: Plain = ON
 
@@ -154,6 +126,6 @@ class Config(AuditConfig):
             among(f"figures.{name}.groups", wanted, self.group_names)
 
     @property
-    def answers(self) -> AnswersOptions:
+    def answers(self) -> FrequentOptions:
         """Which answers are compared by themselves."""
-        return self.metrics.answer_gap or AnswersOptions()
+        return self.metrics.answer_gap or FrequentOptions()

@@ -28,6 +28,7 @@ from equipoise.audits.config_fields import (
     among,
     as_text,
     class_map,
+    columns_of,
     ids_at,
     located,
 )
@@ -339,10 +340,10 @@ class Config(AuditConfig):
             moved = version.choices.columns
             names += [moved.get(name, name) for group in self.data.groups for name in group]
             names += version.choices.where
-        return tuple(dict.fromkeys(filter(None, [*names, self.data.images.unit])))
+        return columns_of([names], self.data.images.unit)
 
     def _check(self) -> None:
-        attributes = [*dict.fromkeys(name for group in self.data.groups for name in group)]
+        attributes = columns_of(self.data.groups)
         sections = (self.data.labels, *self.models.values())
         maps = [*dict.fromkeys(name for section in sections for name in section.maps)]
         places = {"choices": self.choices, **{f"versions.{k}": v for k, v in self.versions.items()}}

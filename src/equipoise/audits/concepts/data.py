@@ -32,7 +32,6 @@ from equipoise.data import (
     Coded,
     Items,
     Matrix,
-    load_items,
     load_matrix,
     read_table,
     synset_text,
@@ -154,9 +153,7 @@ def load(config: Config, models: Models) -> ConceptData:
         the file, column and row.
     """
     section = config.data.images
-    known = models.read_images(section, config.columns)
-    source = known.source(models.base, config.columns)
-    images = models.once("images", lambda: load_items(source, what="images"))
+    known, images = models.read_items(section, config.columns)
     labels = _open_labels(config, known, images, models)
     named = {"concepts": config.concepts}
     named |= {f"models.{name}.map or maps": one.mapped for name, one in config.models.items()}

@@ -13,9 +13,9 @@ import polars as pl
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, numbers_of, rows_of, tables_of
-from equipoise.audits.config import resampling_of
-from equipoise.audits.config_fields import located
-from equipoise.audits.dataset.config import DATA_SET, Config, LabelOptions
+from equipoise.audits.config import FrequentOptions, resampling_of
+from equipoise.audits.config_fields import columns_of, located
+from equipoise.audits.dataset.config import DATA_SET, Config
 from equipoise.audits.engines.labels import OTHER, widest_part, with_folds
 from equipoise.audits.findings import (
     Place,
@@ -141,10 +141,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
     def load(self, config: Config, models: Models) -> DatasetData:
         """Read the images with their labels and files, the reference, and embeddings."""
         section, base = config.data, models.base
-        images = models.read_images(section.images, section.columns)
-        items = models.once(
-            "images", lambda: load_items(images.source(base, section.columns), what="images")
-        )
+        images, items = models.read_items(section.images, section.columns)
         reference, inputs = _reference(config, models)
         vectors: dict[str, Vectors] = {}
         for name, run in config.models.items():
@@ -254,25 +251,25 @@ class Dataset(Audit[Config, DatasetData, Design]):
         if not data.labels and not data.marks:
             yield "No labels are compared. Name their columns under `data.labels`."
         for name, column in data.labels.items():
-            if pooled := len(column.vocabulary) - len(_options(config).of(column)):
+            if pooled := len(column.vocabulary) - len(_options(config).frequent(column)):
                 yield f"{name}: {pooled} labels of few images are pooled."
         for each in data.models:
             yield f"{each}: distances show nothing that the embedding doesn't encode."
 
 
-def _options(config: Config) -> LabelOptions:
-    return config.metrics.label_gap or LabelOptions()
+def _options(config: Config) -> FrequentOptions:
+    return config.metrics.label_gap or FrequentOptions()
 
 
 def _frequent(config: Config, data: DatasetData) -> dict[str, Sequence[str]]:
     """Return the labels that are compared by themselves, by column."""
     found: dict[str, Sequence[str]] = {
-        n: _options(config).of(one) for n, one in data.labels.items()
+        n: _options(config).frequent(one) for n, one in data.labels.items()
     }
     return found | ({"labels": [*data.marks]} if data.marks else {})
 
 
-def _marks(images: Known, items: Items, options: LabelOptions) -> dict[str, Booleans]:
+def _marks(images: Known, items: Items, options: FrequentOptions) -> dict[str, Booleans]:
     """Return the images that have each frequent label of a data set, the most frequent first."""
     if images.labels is None:
         return {}
@@ -333,7 +330,7 @@ def _reference(
         return {}, {}
     if reference.shares is not None:
         return {**reference.shares}, {}
-    columns = tuple(dict.fromkeys(name for group in choices for name in group))
+    columns = columns_of(choices)
     if reference.images is not None:
         place = "reference.images"
         images = models.read_images(reference.images, columns, name="reference", place=place)
@@ -435,7 +432,11 @@ def _column(
     design: Design, column: Coded, config: Config, place: Place, resampling: Resampling | None
 ) -> Found:
     """Compare how often groups have each label of a column."""
-    kept, metrics, seed = {*_options(config).of(column)}, config.metrics, config.resampling.seed
+    kept, metrics, seed = (
+        {*_options(config).frequent(column)},
+        config.metrics,
+        config.resampling.seed,
+    )
     pooled = column.relabel([one if one in kept else OTHER for one in column.vocabulary])
     groups, units = design.groups, design.units
     counts = count(pooled, pooled, groups, units=units)

@@ -1,21 +1,20 @@
 """The configuration of an audit of a data set."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PlainSerializer, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
-from equipoise.audits.config import AuditConfig
+from equipoise.audits.config import AssociationOptions, AuditConfig, FrequentOptions
 from equipoise.audits.config_fields import (
     ON,
-    ArrayConfig,
     CsvConfig,
+    EmbeddingsConfig,
     Group,
     Label,
     Name,
     Names,
     Plain,
-    RunConfig,
     Section,
     Share,
     Some,
@@ -23,13 +22,12 @@ from equipoise.audits.config_fields import (
     Table,
     Text,
     among,
-    as_text,
+    columns_of,
     given_keys,
     only_one,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.core import MIN_SIZE
-from equipoise.data import Coded
 
 
 class DataConfig(Section):
@@ -61,8 +59,7 @@ class DataConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that are needed."""
-        attributes = [name for group in self.groups for name in group]
-        return tuple(dict.fromkeys(filter(None, [*attributes, *self.labels, self.unit])))
+        return columns_of(self.groups, *self.labels, self.unit)
 
 
 class ReferenceConfig(CsvConfig):
@@ -90,46 +87,6 @@ class ReferenceConfig(CsvConfig):
             raise ValueError("'count' goes with 'table': the column of shares or counts of groups")
 
 
-class ModelConfig(RunConfig, ArrayConfig):
-    """A model's embeddings of the images, or how to run it.
-
-    Attributes
-    ----------
-    file : path, array or data frame, optional
-        .npy, .npz, .safetensors, .parquet or .csv.
-    """
-
-    file: Annotated[Any, PlainSerializer(as_text)] = None
-    of_files = ("file",)
-    needed = ("file",)
-
-
-class LabelOptions(Section):
-    """Which labels are compared.
-
-    Attributes
-    ----------
-    least : int
-        Labels of fewer images are pooled.
-    most : int
-        Most labels compared by themselves, the most frequent first.
-    """
-
-    least: PositiveInt = 10
-    most: Annotated[int, Field(ge=1, le=1000)] = 50
-
-    def of(self, column: Coded) -> list[str]:
-        """Return the labels that are compared by themselves, the most frequent first."""
-        many = sorted(column.sizes().items(), key=lambda one: (-one[1], one[0]))
-        return [name for name, n in many[: self.most] if n >= self.least]
-
-
-class AssociationOptions(Section):
-    """Options of Cramér's V of groups by labels: the smallest expected count kept, 0 for all."""
-
-    min_expected: NonNegativeFloat = 5.0
-
-
 class DefectOptions(Section):
     """Which images count as defective.
 
@@ -150,7 +107,7 @@ class MetricsConfig(Section):
     """Options per metric; `false` switches one off."""
 
     representation: Plain = ON
-    label_gap: Switch[LabelOptions] = LabelOptions()
+    label_gap: Switch[FrequentOptions] = FrequentOptions()
     cramers_v: Switch[AssociationOptions] = AssociationOptions()
     missing_rate: Plain = ON
     image_defect_rate: Switch[DefectOptions] = DefectOptions()
@@ -163,7 +120,7 @@ class Config(AuditConfig):
     audit: Literal["dataset"]
     data: DataConfig
     reference: ReferenceConfig | None = None
-    models: Mapping[Text, ModelConfig] = {}
+    models: Mapping[Text, EmbeddingsConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 
     @property

@@ -1,22 +1,22 @@
 """The configuration of an audit of the diversity of image sets."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PlainSerializer, PositiveInt
+from pydantic import Field, PositiveInt
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
     ArrayConfig,
+    EmbeddingsConfig,
     Group,
     Models,
     Name,
-    RunConfig,
     Section,
     Share,
     Some,
     among,
-    as_text,
+    columns_of,
 )
 from equipoise.audits.config_images import PicturesConfig
 
@@ -50,8 +50,7 @@ class DataConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that are needed."""
-        named = [name for group in self.sets for name in group]
-        return tuple(dict.fromkeys(filter(None, [*named, self.within])))
+        return columns_of(self.sets, self.within)
 
     def _check(self) -> None:
         for group in self.sets:
@@ -71,22 +70,6 @@ class ReferenceConfig(Section):
 
     images: PicturesConfig
     models: Mapping[Name, ArrayConfig] = {}
-
-
-class ModelConfig(RunConfig, ArrayConfig):
-    """One model: how to run it, or the embeddings that it gave.
-
-    A model that is run is a dual encoder, or a classifier, whose last layer's input is taken.
-
-    Attributes
-    ----------
-    file : path, array or data frame, optional
-        .npy, .npz, .safetensors, .parquet or .csv.
-    """
-
-    file: Annotated[Any, PlainSerializer(as_text)] = None
-    of_files = ("file",)
-    needed = ("file",)
 
 
 class MetricsConfig(Section):
@@ -109,7 +92,7 @@ class Config(AuditConfig):
 
     audit: Literal["diversity"]
     data: DataConfig
-    models: Models[ModelConfig]
+    models: Models[EmbeddingsConfig]
     references: Mapping[Name, ReferenceConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 

@@ -32,6 +32,7 @@ from equipoise.audits.config_fields import (
     Templates,
     Text,
     among,
+    columns_of,
     distinct,
     one_state_each,
     only_one,
@@ -195,8 +196,7 @@ class ImagesConfig(ImageTable):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that are needed beside the id."""
-        columns = (self.prompt, self.path, self.state, self.seed, self.guidance)
-        return tuple(dict.fromkeys(filter(None, columns)))
+        return columns_of([], self.prompt, self.path, self.state, self.seed, self.guidance)
 
 
 class GeneratorConfig(GeneratorSection):
@@ -309,7 +309,7 @@ class LabelledConfig(ImageTable):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that are needed beside the id."""
-        return tuple(dict.fromkeys(filter(None, (self.label, self.said, self.path))))
+        return columns_of([], self.label, self.said, self.path)
 
 
 class OutsideSharesConfig(CsvConfig):

@@ -23,6 +23,7 @@ from equipoise.audits.config_fields import (
     Table,
     TextsConfig,
     among,
+    columns_of,
     distinct,
     located,
 )
@@ -114,8 +115,7 @@ class DataConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that are needed."""
-        named = [name for group in self.groups for name in group]
-        return tuple(dict.fromkeys([*named, *filter(None, (self.subject, self.sets, self.unit))]))
+        return columns_of(self.groups, self.subject, self.sets, self.unit)
 
 
 class QueriesConfig(TextsConfig):

@@ -274,8 +274,7 @@ def read_items(config: QueryAudit, models: Models) -> Items:
         When it can't be read, or a set has images of several units.
     """
     data = config.data
-    source = models.read_images(data.images, data.columns).source(models.base, data.columns)
-    images = models.once("images", lambda: load_items(source, what="images"))
+    _, images = models.read_items(data.images, data.columns)
     sets, unit = data.sets, data.unit
     if sets is None or unit is None:
         return images
