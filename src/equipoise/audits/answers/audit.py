@@ -24,12 +24,12 @@ from equipoise.audits.engines.labels import (
     LabelDesign,
     compared,
     groups_of,
+    label_gaps,
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
     right_or_wrong,
     state_gaps,
-    widest_part,
     with_folds,
 )
 from equipoise.audits.engines.unresolved import with_unresolved, worksheet_of
@@ -69,7 +69,6 @@ from equipoise.data.resolver import NO_CLASS
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
-from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import measure
 from equipoise.metrics.values.subjects import correlation
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
@@ -485,28 +484,12 @@ def _gaps(
     one: AnswersDesign, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Yield how often each answer is given to each group, all answers together first."""
-    counts, frequent = one.pooled, {*one.frequent}
-    parity = DemographicParity()
-    estimate = measure(counts, [parity], resampling, one.config.resampling.seed)[0]
-    own = [part for part in estimate.parts if part.subject in frequent]
-    if not own:
-        return
-    widest = widest_part(own)
-    yield whole(
-        estimate,
-        place,
-        Family.COMPOSITE,
-        metric="answer_gap",
-        by_group=widest.by_group,
-        about=shortened(widest.subject),
-        shows="share of answers",
-    )
-    for draft in parts(estimate, place, metric="answer_gap"):
-        finding = draft.finding
-        about = direction("share of answers", shortened(finding.subject), finding.by_group)
-        named = draft.changed(direction=about)
-        why = "" if finding.subject in frequent else "many different answers together"
-        yield without_verdict(named, why) if why else named
+    frequent, seed = {*one.frequent}, one.config.resampling.seed
+    for draft in label_gaps(
+        one.pooled, frequent, "answer_gap", place, resampling, seed, shows="share of answers"
+    ):
+        alone = draft.finding.subject in ("", *frequent)
+        yield draft if alone else without_verdict(draft, "many different answers together")
 
 
 def _unanswered(

@@ -14,11 +14,11 @@ import pyarrow as pa
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import Row, numbers_of, placed
+from equipoise.audits.columns import Row, placed
 from equipoise.audits.concepts.config import BASELINE, Config, Version
 from equipoise.audits.concepts.data import ConceptData, Scores, load
 from equipoise.audits.config import resampling_of as usual_resampling
-from equipoise.audits.config_fields import RowsConfig
+from equipoise.audits.config_fields import where_of
 from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import (
     Place,
@@ -62,7 +62,6 @@ from equipoise.stats import Bootstrap, Resampling, minimum_difference
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.data import Items
 
 Key = tuple[object, ...]
 
@@ -464,8 +463,10 @@ def _cut(
         "no row of labels": data.labels.without,
         _UNSCORED: data.models[model].without,
         **{
-            f"{column} out of the range asked for": ~_inside(data.images, column, bounds)
-            for column, bounds in version.choices.where.items()
+            f"{column} out of the range asked for": ~one.keeps(
+                pl.Series(column, data.images.columns[column].tolist(), pl.String), data.images.name
+            ).to_numpy()
+            for column, one in where_of(version.choices.where).items()
         },
         _NO_GROUP: groups.codes < 0,
     }
@@ -479,20 +480,6 @@ def _cut(
         replace(groups, codes=codes),
         {reason: count for reason, count in counts.items() if count},
     )
-
-
-def _inside(images: Items, column: str, bounds: RowsConfig) -> Booleans:
-    """Return the images whose cell is inside the bounds; a missing cell is not."""
-    inside: Booleans = np.ones(len(images), dtype=np.bool_)
-    if bounds.values:
-        coded = images.coded[column]
-        inside = np.array([*(text in bounds.values for text in coded.vocabulary), False])[
-            coded.codes
-        ]
-    for bound, compare in ((bounds.min, np.greater_equal), (bounds.max, np.less_equal)):
-        if bound is not None:
-            inside &= compare(numbers_of(images, column), bound)
-    return inside
 
 
 def _positives(data: ConceptData, design: Design) -> Integers:

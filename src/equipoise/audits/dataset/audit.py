@@ -16,11 +16,10 @@ from equipoise.audits.columns import ImageData, numbers_of, rows_of, tables_of
 from equipoise.audits.config import FrequentOptions, resampling_of
 from equipoise.audits.config_fields import columns_of, located
 from equipoise.audits.dataset.config import DATA_SET, Config
-from equipoise.audits.engines.labels import OTHER, widest_part, with_folds
+from equipoise.audits.engines.labels import OTHER, label_gaps, with_folds
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
-    direction,
     more_alike,
     parts,
     whole,
@@ -39,7 +38,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.types import FileFacts
-from equipoise.core.wording import percent, shortened
+from equipoise.core.wording import percent
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
 from equipoise.data.problems import listed
 from equipoise.data.tables import ROW_NUMBER
@@ -47,7 +46,7 @@ from equipoise.evidence import picture_facts
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.comparisons import AgainstRest
 from equipoise.metrics.counts.effect_sizes import EffectSizes
-from equipoise.metrics.counts.rates import SELECTION_RATE, Cells, DemographicParity
+from equipoise.metrics.counts.rates import SELECTION_RATE, Cells
 from equipoise.metrics.counts.representation import representation
 from equipoise.metrics.measure import measure
 from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
@@ -432,15 +431,10 @@ def _column(
     design: Design, column: Coded, config: Config, place: Place, resampling: Resampling | None
 ) -> Found:
     """Compare how often groups have each label of a column."""
-    kept, metrics, seed = (
-        {*_options(config).frequent(column)},
-        config.metrics,
-        config.resampling.seed,
-    )
+    kept, metrics = {*_options(config).frequent(column)}, config.metrics
+    seed, groups, units = config.resampling.seed, design.groups, design.units
     pooled = column.relabel([one if one in kept else OTHER for one in column.vocabulary])
-    groups, units = design.groups, design.units
     counts = count(pooled, pooled, groups, units=units)
-    estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
     drafts = []
     if metrics.cramers_v is not None:
         least = metrics.cramers_v.min_expected
@@ -452,26 +446,14 @@ def _column(
         )
         found = measure(every, [effect], resampling, seed)[0]
         drafts.append(whole(found, place, Family.COMPOSITE, metric="cramers_v"))
-    own = [part for part in estimate.parts if part.subject in kept]
-    if own:
-        widest = widest_part(own)
-        gap = whole(
-            estimate, place, Family.COMPOSITE, metric="label_gap", by_group=widest.by_group,
-            about=shortened(widest.subject),
-        )  # fmt: skip
+    if every_gap := label_gaps(counts, kept, "label_gap", place, resampling, seed):
+        gap, *leaves = every_gap
         drafts = [one.changed(direction=gap.finding.direction) for one in drafts]
-        leaves = (one for one in parts(estimate, place, metric="label_gap")
-                  if one.finding.subject in kept)  # fmt: skip
         classes = counts.classes if OTHER not in counts.classes else ()
-        named = (one.changed(direction=_direction(one)) for one in leaves)
-        gaps = [*with_folds([gap, *named], classes=classes, determined=False)]
+        own = [gap, *(one for one in leaves if one.finding.subject in kept)]
+        gaps = [*with_folds(own, classes=classes, determined=False)]
         drafts += [*gaps, *against_rest(gaps, counts)]
     return drafts, [*_rows(counts, [one for one in counts.classes if one in kept], place)]
-
-
-def _direction(draft: UncorrectedFinding) -> str:
-    one = draft.finding
-    return direction(one.metric, shortened(one.subject), one.by_group)
 
 
 def _rows(counts: Counts, labels: Sequence[str], place: Place) -> Iterator[Row]:
@@ -509,13 +491,8 @@ def _share(
     metric, subject = names
     column = Coded(np.where(marked, 0, 1).astype(np.int32), (subject, OTHER))
     counts = count(column, column, design.groups, units=design.units)
-    estimate = measure(counts, [DemographicParity()], resampling, config.resampling.seed)[0]
-    found = [
-        draft.changed(direction=_direction(draft))
-        for draft in parts(estimate, place, metric=metric)
-        if draft.finding.subject == subject
-    ]
-    return found, counts
+    gaps = label_gaps(counts, [subject], metric, place, resampling, config.resampling.seed)
+    return [one for one in gaps if one.finding.subject == subject], counts
 
 
 def _rates(

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.config import LabelledImagesConfig
-from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.findings import (
+    Place,
+    UncorrectedFinding,
+    direction,
+    parts,
+    whole,
+    without_verdict,
+)
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.core import (
     Booleans,
@@ -24,6 +31,7 @@ from equipoise.core import (
     Part,
     record,
 )
+from equipoise.core.wording import shortened
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.data.resolver import AMBIGUOUS, NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count
@@ -380,6 +388,32 @@ def state_gaps(
         for draft in parts(estimate, place, metric=metric)
         if draft.finding.subject == state
     ]
+
+
+def label_gaps(
+    counts: Counts,
+    kept: Collection[str],
+    metric: str,
+    place: Place,
+    resampling: Resampling | None,
+    seed: int,
+    *,
+    shows: str = "",
+) -> list[UncorrectedFinding]:
+    """Return the largest gap in the share of labels that are kept, then the gap of every label."""
+    estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
+    own = [part for part in estimate.parts if part.subject in kept]
+    if not own:
+        return []
+    widest = widest_part(own)
+    gap = whole(
+        estimate, place, Family.COMPOSITE, metric=metric, by_group=widest.by_group,
+        about=shortened(widest.subject), shows=shows,
+    )  # fmt: skip
+    leaves = parts(estimate, place, metric=metric)
+    ends = ((one.finding.subject, one.finding.by_group) for one in leaves)
+    words = (direction(shows or metric, shortened(name), groups) for name, groups in ends)
+    return [gap, *(one.changed(direction=text) for one, text in zip(leaves, words, strict=True))]
 
 
 def right_or_wrong(
