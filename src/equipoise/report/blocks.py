@@ -502,6 +502,19 @@ def scope(groups: str, version: str) -> str:
     return name if version == "default" else f"{name} ({version})"
 
 
+PLACE = ("model", "groups", "version")
+
+
+def where(row: Row) -> str:
+    """Return the model, groups and version of a row."""
+    return f"{row['model']}, {scope(row['groups'], row['version'])}"
+
+
+def by_place(table: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """Split rows by model, groups and version, under the name of each."""
+    return [(where(own[0]), own) for own in panels(table, *PLACE).values()]
+
+
 def scope_of(row: Any) -> str:
     """Return the name of the panel of a row or finding."""
     return scope(value_of(row, "groups"), value_of(row, "version"))

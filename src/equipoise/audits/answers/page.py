@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from equipoise.core import AuditResult, Strings
+from equipoise.core import AuditResult
 from equipoise.report.blocks import (
+    PLACE,
     Chart,
     Fold,
     Page,
@@ -13,12 +14,13 @@ from equipoise.report.blocks import (
     Section,
     Table,
     TableSection,
+    by_place,
     distinct,
     has,
     panels,
     rows,
-    scope,
     scope_of,
+    where,
 )
 from equipoise.report.plots import COLORS, Axis, intervals, labelled_points, scatter
 from equipoise.report.text import count, listed, number
@@ -58,7 +60,7 @@ def answers(result: AuditResult) -> Section | None:
         return None
     charts: list[Chart] = []
     every: list[Row] = []
-    for (model, groups, version), panel in panels(table, "model", "groups", "version").items():
+    for name, panel in by_place(table):
         by_answer = panels(panel, "answer").values()
         ordered = sorted(by_answer, key=_apart, reverse=True)
         every += [row for own in ordered for row in own]
@@ -66,7 +68,6 @@ def answers(result: AuditResult) -> Section | None:
         if len(series) <= MOST_GROUPS:
             shown = [row for own in ordered[:MOST_ANSWERS] for row in own]
             marks = labelled_points(shown, "answer", series="group", value="share", percent=True)
-            name = f"{model}, {scope(groups, version)}"
             label = f"Share of each group's answers: {name}"
             axis = Axis("share of the group's answers", percent=True)
             charts.append(intervals(marks, label, axis, title=name, series=series))
@@ -100,16 +101,13 @@ def figures(result: AuditResult) -> Section | None:
         "rises with the figure follows the world as it is, or overdoes it. It doesn't make the "
         "answers right."
     )
-    charts = [
-        _figure_chart(key, panel)
-        for key, panel in panels(table, "model", "groups", "version", "figure").items()
-    ]
+    charts = [_figure_chart(panel) for panel in panels(table, *PLACE, "figure").values()]
     return Section.of("figures", "Answers against outside figures", text, charts[:MOST_PANELS])
 
 
-def _figure_chart(key: Strings, panel: Sequence[Row]) -> Chart:
-    model, groups, version, figure = key
-    name = f"{figure}: {model}, {scope(groups, version)}"
+def _figure_chart(panel: Sequence[Row]) -> Chart:
+    figure = panel[0]["figure"]
+    name = f"{figure}: {where(panel[0])}"
     marks = [
         {"x": row["outside"], "y": row["lean"],
          "tip": f"{row['answer']}: {figure} {number(row['outside'])}, lean {number(row['lean'])}"}

@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 
 from equipoise.audits.engines.associations.charts import (
-    PLACE,
-    by_place,
     parts_of_mcas,
     section_of,
     tabled,
     target_scores,
-    where,
     xmcas_table,
 )
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
+    PLACE,
     Chart,
     Page,
     Pairs,
@@ -21,12 +19,14 @@ from equipoise.report.blocks import (
     Section,
     Table,
     TableSection,
+    by_place,
     distinct,
     has,
     panels,
     points,
     rows,
     scope,
+    where,
 )
 from equipoise.report.plots import Axis, bars, heat_map, scatter
 from equipoise.report.text import count, interval, number, percent, title

@@ -15,6 +15,7 @@ from equipoise.report.blocks import (
     Table,
     TableSection,
     Words,
+    by_place,
     distinct,
     has,
     image_count,
@@ -98,10 +99,9 @@ def accuracy_and_effect(result: AuditResult) -> Section | None:
 
 
 def _scatters(classes: Sequence[Row]) -> Iterator[Chart]:
-    for (groups, version, model), own in panels(classes, "groups", "version", "model").items():
+    for title, own in by_place(classes):
         if len(own) < 3:
             continue
-        title = f"{model}, {scope(groups, version)}"
         marks = [
             {"x": row["accuracy"], "y": row["effect_size"], "step": row["equalized_odds"],
              "tip": f"{row['class']}: effect size {number(row['effect_size'])}, accuracy "

@@ -11,13 +11,13 @@ from equipoise.report.blocks import (
     Row,
     Section,
     Table,
+    by_place,
     distinct,
     has,
     image_count,
     panels,
     points,
     rows,
-    scope,
     scope_of,
 )
 from equipoise.report.plots import Axis, intervals
@@ -46,8 +46,8 @@ def effects(result: AuditResult) -> Section | None:
     if not every:
         return None
     charts: list[Chart] = []
-    for (model, groups, version), panel in panels(every, "model", "groups", "version").items():
-        name, own = f"{model}, {scope(groups, version)}", panels(panel, "concept")
+    for name, panel in by_place(every):
+        own = panels(panel, "concept")
         shown = (row for concept in _by_gap(panel)[:MOST_CONCEPTS] for row in own[concept,])
         if len(distinct(panel, "group")) <= MOST_GROUPS:
             charts.append(_dots([row for row in shown if has(row["effect"])], name))

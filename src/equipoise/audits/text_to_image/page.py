@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from equipoise.audits.engines.associations.charts import (
     MOST_TARGETS,
-    by_place,
     parts_of_mcas,
     section_of,
     sides,
     tabled,
     target_scores,
-    where,
     xmcas_table,
 )
 from equipoise.audits.text_to_image.designs import OWN
@@ -24,11 +22,13 @@ from equipoise.report.blocks import (
     Section,
     Table,
     Words,
+    by_place,
     distinct,
     has,
     panels,
     points,
     rows,
+    where,
 )
 from equipoise.report.plots import COLORS, Axis, curves, intervals, scatter
 from equipoise.report.text import count, interval, number, percent, title

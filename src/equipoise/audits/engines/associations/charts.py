@@ -7,6 +7,7 @@ from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import (
+    PLACE,
     Badge,
     Block,
     Chart,
@@ -15,19 +16,19 @@ from equipoise.report.blocks import (
     Section,
     Table,
     Value,
+    by_place,
     distinct,
     has,
     panels,
     points,
     rows,
-    scope,
     title_of,
+    where,
 )
 from equipoise.report.plots import Axis, bars, intervals
 from equipoise.report.text import interval, number, title
 
 MOST_TARGETS, MOST_PANELS = 40, 24
-PLACE = ("model", "groups", "version")
 COMPARED = {"Compared": lambda row: "" if row["version"] == "default" else row["version"]}
 """The column of a row's version, "" for the only one."""
 
@@ -46,16 +47,6 @@ def sides(groups: str) -> str:
     """Return which set is on which side of 0, for two sets that are compared."""
     first, separator, second = groups.partition(" against ")
     return f"← closer to {second} · closer to {first} →" if separator else ""
-
-
-def where(row: Row) -> str:
-    """Return the model, groups and version of a row."""
-    return f"{row['model']}, {scope(row['groups'], row['version'])}"
-
-
-def by_place(table: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """Split rows by model, groups and version, under the name of each."""
-    return [(where(own[0]), own) for own in panels(table, *PLACE).values()]
 
 
 def tabled(chart: Chart, columns: Mapping[str, Value], found: Iterable[Any], source: str) -> Chart:

@@ -13,6 +13,7 @@ from equipoise.report.blocks import (
     Section,
     Table,
     TableSection,
+    by_place,
     distinct,
     has,
     panels,
@@ -77,10 +78,8 @@ def queries(result: AuditResult) -> Section | None:
     """Return shares of the first K by query, and the spread over queries."""
     shares = [f for f in result.findings if f.metric == "max_skew" and f.by_group and has(f.value)]
     charts = [
-        _share_map(panel, f"{model}, {scope(groups, version)}")
-        for (model, groups, version), panel in panels(
-            map(vars, shares), "model", "groups", "version"
-        ).items()
+        _share_map(panel, name)
+        for name, panel in by_place(map(vars, shares))
         if len(panel[0]["by_group"]) <= MOST_GROUPS
     ]
     text = (
