@@ -1,7 +1,5 @@
 """Finished runs: read with the page of their kind, and compared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike

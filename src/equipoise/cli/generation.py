@@ -1,7 +1,5 @@
 """The configuration of `equipoise counterfactuals`: what is asked for, of which model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

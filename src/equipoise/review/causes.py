@@ -1,7 +1,5 @@
 """Why groups differ: candidate causes of a finding, from data, pictures, labels and embeddings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

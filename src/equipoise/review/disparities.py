@@ -1,7 +1,5 @@
 """The disparity of a finding: groups and the outcome of each image."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

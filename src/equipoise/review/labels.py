@@ -1,7 +1,5 @@
 """Labels of people as they live in a run: read, merged, written, exported."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b

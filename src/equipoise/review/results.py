@@ -1,7 +1,5 @@
 """What labels say: agreement, disagreements, shares by group, thresholds of filters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The images of a run as small pictures that a page carries with it."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from pathlib import Path

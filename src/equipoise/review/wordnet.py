@@ -1,7 +1,5 @@
 """Meanings of classes and concepts from WordNet's files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

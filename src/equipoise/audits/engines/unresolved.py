@@ -6,8 +6,6 @@ disparity where the groups are as alike as possible, a difference too small to m
 as different as possible.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Scores of binary targets: thresholds, curves over them, and where verdicts hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The audit of similarity: how similar concepts are to images of each group, all else equal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A published study: what its file holds, the files it writes, and the tables of its report."""
 
-from __future__ import annotations
-
 import json
 import math
 import textwrap

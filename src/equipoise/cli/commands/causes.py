@@ -1,7 +1,5 @@
 """`equipoise causes`: rank what may explain a finding."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TypedDict, Unpack
 

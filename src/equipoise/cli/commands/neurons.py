@@ -1,7 +1,5 @@
 """The command `neurons`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
