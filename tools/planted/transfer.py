@@ -2,7 +2,7 @@
 
 Run as ``python -m tools.planted.transfer --out DIR``; needs the extra ``train``. It trains a CLIP
 in a world whose subjects share one favourite hue and frame, and fine-tunes it and the shipped one,
-in four folds, by combinations of what captions name, how many sets there are, and how long.
+in folds, by what captions name, how long, by how many sets, and of how many subjects.
 """
 
 import argparse
@@ -32,8 +32,14 @@ LINE = (
     "  {measure} {about}: {before:.3f} to {after:.3f}, {share:.2f} of the way to the null model "
     "[{share_low:.2f}, {share_high:.2f}]"
 )
-SETS, EPOCHS = (4, 16), (4, 16)
-"""Counterfactual sets of a subject, and passes over four of them: both take as many steps."""
+CELLS = (
+    # Sets of a subject, passes over them, share of subjects that a loss is watched on, folds.
+    (4, 4, 0.2, 4),
+    (4, 16, 0.0, 4),
+    (4, 16, 0.0, 2),
+    (16, 4, 0.0, 4),
+)
+"""The first two are run in both worlds; the others vary one thing of the second."""
 
 
 def shared_world(seed: int) -> World:
@@ -49,9 +55,10 @@ def train_shared(folder: Path, seed: int) -> None:
 
 
 def measured(
-    models: Path, captions: Any, sets: int, epochs: int, *, validation: float, seed: int
+    models: Path, captions: Any, cell: tuple[int, int, float, int], seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Fine-tune in four folds, and yield what became of the subjects that were withheld."""
+    """Fine-tune in folds, and yield what became of the subjects that were withheld."""
+    sets, epochs, validation, count = cell
     base, floor = (load_clip(name, weights=models) for name in CLIPS)
     texts = {subject: subject_texts(subject) for subject in SUBJECTS}
     balanced, apart = render_balanced(1, seed=100 * seed + 1), 100 * seed
@@ -62,8 +69,9 @@ def measured(
     recipe = Contrastive(epochs=epochs, learning_rate=1e-4, captions=captions)
     images = image_sets(render_sets(sets, seed=apart + 11), seed=apart + 11)
     found = running.cross_fit(
-        base, (recipe,), texts, images, test, floor=floor, validation=validation, seed=seed
-    )
+        base, (recipe,), texts, images, test,
+        floor=floor, validation=validation, count=count, seed=seed,
+    )  # fmt: skip
     for row in found.rows:
         if row.role == "bias" or row.measure == "accuracy":
             yield {
@@ -85,21 +93,19 @@ def main() -> None:
         train_shared(folder, seed)
     path = folder / FILE
     done = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    steps = [*zip(SETS, (max(EPOCHS), max(EPOCHS) * SETS[0] // SETS[1]), strict=True)]
-    cells = product(("own", "shared"), ("given", "neutral"), [(SETS[0], EPOCHS[0]), *steps])
-    for world, captions, (sets, epochs) in cells:
-        for validation in (0.2, 0.0) if epochs == EPOCHS[0] else (0.0,):
-            cell = f"{world}, {captions} captions, {sets} sets, {epochs} epochs, " + (
-                "early stop" if validation else "no early stop"
-            )
-            if cell not in done:
-                models = WEIGHTS if world == "own" else folder
-                rows = measured(models, captions, sets, epochs, validation=validation, seed=seed)
-                done[cell] = [*rows]
-                path.write_text(json.dumps(done, indent=1), encoding="utf-8")
-            print(cell)  # noqa: T201 - a report
-            for row in done[cell]:
-                print(LINE.format(**row))  # noqa: T201
+    plan = [*product(("own", "shared"), ("given", "neutral"), CELLS[:2])]
+    plan += [*product(("own",), ("neutral",), CELLS[2:])]
+    for world, captions, cell in plan:
+        sets, epochs, validation, count = cell
+        stop = "early stop" if validation else "no early stop"
+        name = f"{world}, {captions} captions, {sets} sets, {epochs} epochs, {stop}, {count} folds"
+        if name not in done:
+            models = WEIGHTS if world == "own" else folder
+            done[name] = [*measured(models, captions, cell, seed)]
+            path.write_text(json.dumps(done, indent=1), encoding="utf-8")
+        print(name)  # noqa: T201 - a report
+        for row in done[name]:
+            print(LINE.format(**row))  # noqa: T201
 
 
 if __name__ == "__main__":

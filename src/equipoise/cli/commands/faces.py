@@ -55,10 +55,10 @@ def faces_command(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Find the largest face of each image of FOLDER, and write a table that audits read.
+    """Find faces in FOLDER and write a table of crops.
 
-    The table has image_id (the path inside FOLDER), face (yes, no, unreadable), faces, and the
-    corners of the largest face: left, top, right, bottom.
+    Audits read the table. It has image_id (the path inside FOLDER), face (yes, no, unreadable),
+    faces, and the corners of the largest face: left, top, right, bottom.
     """
     from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import known
