@@ -119,7 +119,7 @@ class LearnedPrompt(TrainedRecipe):
     loss: Literal["shares", "mcas"] = "shares"
     steps: PositiveInt = 80
     batch: PositiveInt = 24
-    learning_rate: PositiveFloat = 0.08
+    learning_rate: PositiveFloat = 0.05
     fit_weight: Annotated[float, Field(ge=0, strict=False)] = 3.0
     sampling_steps: PositiveInt = 8
     last_steps: PositiveInt = 8
