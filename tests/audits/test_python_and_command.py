@@ -213,6 +213,9 @@ OTHERS = {
         "alignment", "correlation", "favourite_gap", "score_summary", "offset", "xmcas", "trend",
         "gender_difference", "predicted_label_weat",
     ),
+    "compares people within images, in tests of activations": (
+        "paired_share_difference", "occlusion_difference",
+    ),
     "states of rows, which demographic_parity counts": (
         "unanswered_rate", "right_rate", "wrong_rate", "unknown_rate", "refused_rate", "empty_rate",
         "missing_rate", "image_defect_rate",

@@ -10,8 +10,7 @@ import torch
 import transformers
 from PIL import Image
 
-from equipoise.mitigate import Contrastive
-from equipoise.mitigate import recipe as recipes
+from equipoise.mitigate import Contrastive, trained
 from equipoise.mitigate.trainable import trainable
 from equipoise.mitigate.trained import contrastive_loss
 from equipoise.models import load_model
@@ -113,7 +112,7 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
         copies.append(trainable(*given))
         return copies[-1]
 
-    monkeypatch.setattr(recipes, "trainable", kept)
+    monkeypatch.setattr(trained, "trainable", kept)
     made = TRAINED.fit(base, training(watched=False), tmp_path / "made", seed=2)
     family = kind.partition("_sigmoid")[0]
     prefix = "hf" if kind == "siglip" else "open_clip"
