@@ -46,9 +46,10 @@ def _statement(kind: str, panel: Sequence[Row]) -> str:
             f" As many random ones of the same layers change it by {number(row['random'])} "
             f"{interval(row['random_low'], row['random_high'])}, p\u00a0{p_value(row['p_value'])}."
         )
-    if lost:
-        points = f"{100 * lost[row['units']]:+.1f}".replace("-", "−")
-        text += f" Accuracy changes by {points} points."
+    for price in panel:
+        if price["units"] == row["units"] and price["measure"] in _PRICES:
+            points = f"{100 * price['difference']:+.1f}".replace("-", "−")
+            text += f" {price['measure'].replace('_', ' ').capitalize()}: {points} points."
     return text
 
 
