@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -18,9 +18,6 @@ from equipoise.models.balanced import embedding_generator
 from equipoise.models.generators import ImageGenerator, Sampling
 from equipoise.models.wrapped import Draws, Said, Wrapping
 from equipoise.stats.streams import stream
-
-if TYPE_CHECKING:
-    pass
 
 
 class BalancedPrompts(WrappedRecipe):

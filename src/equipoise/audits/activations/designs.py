@@ -130,7 +130,7 @@ class Design:
         """Whether two groups or more have enough images with a share."""
         return bool(self.groups.usable.sum() >= 2)
 
-    def seconds(self, draws: int) -> float:  # noqa: ARG002 - the form of `Design`
+    def seconds(self, draws: int) -> float:  # noqa: ARG002 - designs of all kinds take it
         """About how long it takes to measure."""
         return _SECONDS_PER_DESIGN + self.draws * len(self.rows) * _SECONDS_PER_IMAGE
 

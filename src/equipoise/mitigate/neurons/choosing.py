@@ -249,7 +249,7 @@ def choose_units(
     kept = [pair for pair in found.ranked() if alpha is None or best[pair[0]] <= alpha][:units]
     if not kept:
         raise InputError(
-            f"no unit responds to a group with q at most {alpha}; there is nothing to change"
+            f"no component responds to a group with q at most {alpha}; there is nothing to change"
         )
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}; expected one of {', '.join(MODES)}")
