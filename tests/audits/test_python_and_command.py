@@ -28,7 +28,15 @@ BOXES = {"left": 0, "top": 0, "right": 2, "bottom": 3}
 ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND}
                     | {name: [str(end)] * N for name, end in BOXES.items()})  # fmt: skip
 LISTS = np.repeat(["men", "women", "x", "y"], 3)
-RANKINGS = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k")
+RANKINGS = (
+    "max_skew",
+    "min_skew",
+    "skew_at_k",
+    "ndkl",
+    "retrieval_mad",
+    "retrieval_entropy",
+    "bias_at_k",
+)
 CONCEPTS = ("average_precision", "auroc", "true_positive_rate", "precision", "f1")
 
 

@@ -133,7 +133,9 @@ CASES = {
     "iss_intra": {"embeddings": cloud(20)},
     "iss_cross": {"sets": {"one": cloud(20), "two": cloud(15)}},
     "iss_difference": {"sets": {"one": cloud(20), "two": cloud(15)}},
-    **dict.fromkeys(("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad"), TOP),
+    **dict.fromkeys(
+        ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "retrieval_entropy"), TOP
+    ),
     "bias_at_k": {**TOP, "first": "a", "second": "b"},
     "systematic_preference": {**TOP, "queries": RNG.choice([*"pqrstuvw"], N)},
     "normalized_similarity_mad": RANKED,

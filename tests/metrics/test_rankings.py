@@ -20,6 +20,7 @@ from equipoise.metrics import (
     normalized_similarity_mad,
     query_distribution,
     retrieval_curves,
+    retrieval_entropy,
     retrieval_mad,
     retrieval_measures,
     skew_at_k,
@@ -31,7 +32,8 @@ from goldens import Golden, cases
 
 TABLE_1 = Golden("chen_dou_table_1.json")
 FEW = Bootstrap(replicates=50, permutations=50, resolution=0.05)
-ALL = {one.__name__: one for one in (max_skew, min_skew, skew_at_k, ndkl, bias_at_k, retrieval_mad)}
+MEASURED = (max_skew, min_skew, skew_at_k, ndkl, bias_at_k, retrieval_mad, retrieval_entropy)
+ALL = {one.__name__: one for one in MEASURED}
 
 
 def parts(estimate, metric=None):
@@ -94,6 +96,10 @@ def test_agrees_with_plain_loops(seed, many, k, ties, target):
     counts = plain.expected_counts(scores, groups, k, many)
     assert retrieval_mad(scores, groups, k=k, resampling=None).value == pytest.approx(
         plain.mad([c / k for c in counts]), abs=1e-12
+    )
+    shares = [c / k for c in counts if c]
+    assert retrieval_entropy(scores, groups, k=k, resampling=None).value == pytest.approx(
+        -sum(p * math.log(p) for p in shares) / math.log(many), abs=1e-12
     )
     a, b = counts[:2]
     bias = bias_at_k(scores, groups, k=k, first="0", second="1", resampling=None)
@@ -313,7 +319,7 @@ def test_one_query_gets_the_exact_band_and_p():
     assert math.isnan(found.interval().low)
 
 
-@pytest.mark.parametrize("metric", [max_skew, min_skew, ndkl, retrieval_mad])
+@pytest.mark.parametrize("metric", [max_skew, min_skew, ndkl, retrieval_mad, retrieval_entropy])
 def test_permutations_agree_with_all_orders(metric):
     scores, groups = np.array([6.0, 5, 4, 3, 2, 1]), np.array([0, 0, 0, 1, 1, 2])
     drawn = metric(scores, groups, k=3, resampling=Permutation(replicates=20_000))
@@ -321,7 +327,7 @@ def test_permutations_agree_with_all_orders(metric):
         metric(scores, groups[list(order)], k=3, resampling=None).value
         for order in permutations(range(6))
     ])  # fmt: skip
-    sign = -1 if metric is min_skew else 1
+    sign = -1 if metric in (min_skew, retrieval_entropy) else 1
     extreme = sign * every >= sign * drawn.value - 1e-12
     assert drawn.p_value == pytest.approx(extreme.mean(), abs=0.012)
     if np.isfinite(every).all():
@@ -345,7 +351,7 @@ def test_sets_lower_the_chance_level_that_pool_order_overstates():
     assert alone.chance.mean == pytest.approx(pool_order, abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", [max_skew, ndkl, retrieval_mad])
+@pytest.mark.parametrize("metric", [max_skew, ndkl, retrieval_mad, retrieval_entropy])
 def test_p_values_are_valid_within_sets(metric):
     resampling = Permutation(replicates=99, resolution=0.1)
     worlds = [counterfactual(seed, 4, 8, 0.8, groups=4) for seed in range(200)]

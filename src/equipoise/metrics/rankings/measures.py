@@ -62,6 +62,7 @@ from equipoise.metrics.rankings.statistics import (
     discounted,
     discounted_shares,
     divergence,
+    entropy,
     extreme_skew,
     group_skew,
     max_skew_distribution,
@@ -678,7 +679,46 @@ def retrieval_mad(
     return found["retrieval_mad"]
 
 
-RankingMeasure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
+def retrieval_entropy(
+    scores: Scores, groups: GroupLabels, *, k: int = 100, **options: Unpack[RankingOptions]
+) -> Estimate:
+    """Entropy of the groups' shares of the K best, divided by that of equal shares.
+
+    Parameters
+    ----------
+    scores, groups, k, options
+        See `max_skew`; equal shares are what is desired.
+
+    Returns
+    -------
+    Estimate
+        Mean over queries, in [0, 1], lower is worse; 1: all groups of the pool have equal shares.
+
+    Raises
+    ------
+    InputError
+        As `max_skew`.
+
+    References
+    ----------
+    Chen & Dou 2022, the edition with figures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> scores = np.linspace(1, 0, 40)
+    >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
+    >>> m.retrieval_entropy(scores, groups, k=16).value
+    0.543564443199596
+    """
+    found = retrieval_measures(scores, groups, k=k, measures=["retrieval_entropy"], **options)
+    return found["retrieval_entropy"]
+
+
+RankingMeasure = Literal[
+    "max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "retrieval_entropy", "bias_at_k"
+]
 MEASURES: tuple[RankingMeasure, ...] = (
     "max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad",
 )  # fmt: skip
@@ -708,7 +748,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         How many of the best items count, in all measures but NDKL.
     measures : sequence of str
         Names of the functions: "max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad",
-        "bias_at_k" (which needs two groups, or `first` and `second`).
+        "retrieval_entropy", "bias_at_k" (which needs two groups, or `first` and `second`).
     prefixes : int, optional
         The k of `ndkl`, such as the square of k; default: k.
     first, second : str, optional
@@ -744,6 +784,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         "skew_at_k": lambda: _skew_of(tops, desired),
         "ndkl": lambda: _ndkl(ranking.tops(last, whole=True), desired),
         "retrieval_mad": lambda: Measure("retrieval_mad", tops, share_deviation(tops), "higher"),
+        "retrieval_entropy": lambda: Measure("retrieval_entropy", tops, entropy(tops), "lower"),
         "bias_at_k": lambda: _bias(tops, desired, first, second),
     }
     names = tuple(dict.fromkeys(measures))
@@ -1117,5 +1158,21 @@ register(
             "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table "
             "1"
         ),
+    ),
+    _ranked(
+        name="retrieval_entropy",
+        neutral=None,
+        title="Entropy of retrieval shares",
+        range="[0, 1]",
+        harm="lower",
+        definition=(
+            "−Σ p_j ln p_j / ln N, with p_j the share of group j in the top K, over the N groups "
+            "of the pool; mean over queries."
+        ),
+        threshold=0.03,
+        threshold_reason="60 : 40 against 50 : 50",
+        direction="Lower: groups are shown less equally; 0: one group alone is shown.",
+        chance="below 1, and far below for unequal pools: it compares with equal shares",
+        reference="Chen & Dou 2022, the edition with figures",
     ),
 )

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, xlogy
+from scipy.special import entr, gammaln, xlogy
 
 from equipoise.core import Booleans, Floats, InputError, Integers32, floats, record, unwarned
 from equipoise.metrics.rankings.cosines import Scores
@@ -109,6 +109,13 @@ def share_deviation(tops: Tops) -> Statistic:
     compared = (tops.sizes > 0) & tops.pools.groups.usable
     several = compared.sum(axis=1) > 1
     return lambda drawn: np.where(several, deviation(drawn.shares, compared), np.nan)
+
+
+def entropy(tops: Tops) -> Statistic:
+    """Return the entropy of the shares of groups in the pool, divided by that of equal shares."""
+    compared = (tops.sizes > 0) & tops.pools.groups.usable
+    largest = np.log(np.where((many := compared.sum(axis=1)) > 1, many, np.nan))
+    return lambda drawn: entr(np.where(compared, drawn.shares, 0.0)).sum(axis=-1) / largest
 
 
 def deviation(values: Floats, compared: Booleans) -> Floats:

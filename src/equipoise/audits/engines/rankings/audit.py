@@ -407,7 +407,8 @@ def _repeats(finding: UncorrectedFinding, design: RankingDesign) -> bool:
     if metric == "skew_at_k":
         return "bias_at_k" in measured or subject != compared[0]
     # The mean of Bias@K over queries has a sign, which that of MaxSkew@K has not.
-    return metric in ("min_skew", "retrieval_mad") or (metric == "bias_at_k" and bool(subject))
+    shares = ("min_skew", "retrieval_mad", "retrieval_entropy")
+    return metric in shares or (metric == "bias_at_k" and bool(subject))
 
 
 def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
