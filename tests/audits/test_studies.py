@@ -21,6 +21,7 @@ from equipoise.data import lexicon
 from equipoise.data.formats.reading import read_class_mapping
 from equipoise.mitigate import running as mitigation
 from equipoise.mitigate.config import Config as Mitigation
+from equipoise.mitigate.neurons.config import Config as Neurons
 from equipoise.report import read, render
 from equipoise.report.blocks import Number, Table
 
@@ -148,6 +149,9 @@ def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
     if "faces" in values:
         assert load_as(world(name) / file, AugmentConfig).study == name
         return
+    if "concepts" in values:
+        assert load_as(world(name) / file, Neurons).study == name
+        return
     if "audit" not in values:
         told = mitigation.plan(load_as(world(name) / file, Mitigation), base=world(name))
         assert told["withheld"] > 1
@@ -192,6 +196,14 @@ def tables_of(root, file, tiny):
     values = yaml.safe_load((root / file).read_text(encoding="utf-8"))
     if "faces" in values:
         return shown(read(root / "augmented"))
+    if "concepts" in values:
+        few = {"counts": [1, 2], "random": 9, "replicates": 100, "alpha": 1, "shown": 0}
+        few |= {"model": tiny(values["model"]), "device": "cpu"}
+        (root / file).write_text(yaml.safe_dump(values | few), encoding="utf-8")
+        assert command(["neurons", str(root / file)]) == 0
+        swept = read(root / "neurons" / "report").tables["neurons_sweep"].to_pylist()
+        assert {row["kind"] for row in swept} == {"units", "texts"}
+        return []
     if "model" in next(iter(values.get("models", {"": {}}).values())):
         values["models"] |= {} if (root / "trained").is_dir() else further_models(values)
     sections = [values.get(key, {}) for key in ("models", "generators", "filters")]

@@ -48,7 +48,7 @@ from equipoise.audits.config_fields import (
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import names, schema
-from equipoise.audits.studies import STUDIES
+from equipoise.audits.studies import StudyName
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
@@ -212,7 +212,7 @@ class AuditConfig(Section):
     """Section whose keys name the models."""
 
     audit: str
-    study: Name | None = None
+    study: StudyName | None = None
     extraction: ExtractionConfig = ExtractionConfig()
     resampling: ResamplingConfig = ResamplingConfig()
     testing: TestingConfig = TestingConfig()
@@ -224,7 +224,6 @@ class AuditConfig(Section):
         return f"{self.models_key}.{name}.model"
 
     def _check(self) -> None:
-        among("study", self.study, STUDIES)
         count, alpha = self.resampling.permutations, self.testing.alpha
         if count is not None and 1 / (1 + count) > alpha:
             raise ValueError(

@@ -22,7 +22,7 @@ from equipoise.audits.config_fields import (
     distinct,
     where_of,
 )
-from equipoise.audits.studies import STUDIES
+from equipoise.audits.studies import StudyName
 from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Progress, record
 from equipoise.core.types import FileFacts
 from equipoise.evidence import new_run
@@ -64,7 +64,7 @@ class NetworksConfig(Section):
     seed : int
     """
 
-    study: Name | None = None
+    study: StudyName | None = None
     networks: Annotated[Mapping[Name, Name], Field(min_length=1), BeforeValidator(_named)] = Field(
         default_factory=lambda: {"cnn": "cnn", "vit": "vit"}
     )
@@ -73,7 +73,6 @@ class NetworksConfig(Section):
     seed: NonNegativeInt = 0
 
     def _check(self) -> None:
-        among("study", self.study, STUDIES)
         among("schedules", self.schedules, self.networks)
 
     def need_timm(self, why: str) -> None:

@@ -14,11 +14,10 @@ from equipoise.audits.config_fields import (
     Name,
     Section,
     Table,
-    among,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.rankings.config import Prefixes
-from equipoise.audits.studies import STUDIES
+from equipoise.audits.studies import StudyName
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.prompting import BalancedPrompts, LearnedPrompt
@@ -142,7 +141,7 @@ class Config(LoadConfig):
     seed : int
     """
 
-    study: Name | None = None
+    study: StudyName | None = None
     model: Name
     generation: GenerationConfig | None = None
     floor: Name | None = None
@@ -166,7 +165,6 @@ class Config(LoadConfig):
         return {name: recipe.model_copy(update={"name": name}) for name, recipe in recipes.items()}
 
     def _check(self) -> None:
-        among("study", self.study, STUDIES)
         if self.generation and (self.zero_shot or self.retrieval):
             raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
         for name, recipe in self.recipes.items():

@@ -1,6 +1,7 @@
 """Published studies: each is a file of this folder, with its configuration and its tables."""
 
 from importlib.resources import files
+from typing import Literal
 
 STUDIES = tuple(
     sorted(
@@ -10,3 +11,4 @@ STUDIES = tuple(
     )
 )
 """Names of the studies: of the files of this folder."""
+StudyName = Literal[STUDIES]  # type: ignore[valid-type]

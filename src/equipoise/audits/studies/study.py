@@ -194,8 +194,12 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
 
 def _command(values: Mapping[str, object]) -> tuple[str, str]:
     """Return the command that runs a configuration, and its page in docs."""
-    others = {"trainings": ("train", "training"), "faces": ("augment", "augmentation"),
-              "recipes": ("mitigate", "mitigation")}  # fmt: skip
+    others = {
+        "trainings": ("train", "training"),
+        "faces": ("augment", "augmentation"),
+        "recipes": ("mitigate", "mitigation"),
+        "concepts": ("neurons", "neurons"),
+    }
     kind = values.get("audit")
     page = "config" if kind == "predictions" else f"audits/{kind}"
     return next((others[key] for key in others if key in values), ("audit", page))

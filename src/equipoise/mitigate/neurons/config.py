@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Some, Table
+from equipoise.audits.studies import StudyName
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.config import ImagesConfig
 from equipoise.mitigate.recipe import Names
@@ -31,6 +32,7 @@ class GroupedTexts(Section):
     text: Name = "text"
     group: Name
     within: Name | None = None
+    layers: Names | None = None
 
 
 class Dictionary(Section):
@@ -45,6 +47,8 @@ class Config(LoadConfig):
 
     Attributes
     ----------
+    study : str, optional
+        Published study that this is part of.
     model : str
         As `load_model` takes it; it runs on torch.
     images : GroupedImages
@@ -74,6 +78,7 @@ class Config(LoadConfig):
     seed : int
     """
 
+    study: StudyName | None = None
     model: Name
     images: GroupedImages
     concepts: Annotated[dict[Name, Names], Field(min_length=2)]

@@ -107,7 +107,8 @@ def _find(kind: Kind, config: Config, base: Path, model: Any, half: _Half) -> Fo
     given = (model, half.items, half.columns["group"])
     if kind == "heads":
         return find_heads(*given, config.concepts, within=half.within)
-    layers: Sequence[str | Site] | None = config.layers if kind == "units" else None
+    named = {"units": config.layers, "texts": config.texts.layers if config.texts else None}
+    layers: Sequence[str | Site] | None = named.get(kind)
     if kind == "features" and config.dictionary is not None:
         layers = [read_dictionary(base / config.dictionary.file, config.dictionary.layer)]
     return find_units(*given, layers=layers, within=half.within, text=config.text)
