@@ -1,4 +1,4 @@
-"""Training of dual encoders of open_clip and of SigLIP, for real: tiny ones of each."""
+"""Training of dual encoders, for real: tiny ones of each library and of authors' own files."""
 
 import json
 from pathlib import Path
@@ -9,13 +9,15 @@ import pytest
 import torch
 import transformers
 from PIL import Image
+from safetensors.torch import save_file
 
+from author_checkpoints import weights
 from equipoise.mitigate import Contrastive, trained
 from equipoise.mitigate.trainable import trainable
 from equipoise.mitigate.trained import contrastive_loss
 from equipoise.models import load_model
 from mitigate.tiny import SUBJECTS, sets, training
-from model_checkpoints import OPEN_CLIP, siglip
+from model_checkpoints import OPEN_CLIP, flava, siglip
 from model_checkpoints import open_clip as open_clip_folder
 
 WEIGHTS = "open_clip_model.safetensors"
@@ -127,6 +129,29 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
     np.testing.assert_allclose(again.embed_texts(captions), expected[1], rtol=1e-4, atol=1e-6)
     assert np.abs(again.embed_texts(captions) - base.embed_texts(captions)).max() > 1e-3
     assert again.info.key == made.info.key != base.info.key
+
+
+@pytest.mark.parametrize("kind", ["flava", "alip", "slip"])
+def test_models_of_howard_et_al_train_and_come_back(kind, tmp_path):
+    if kind == "flava":
+        (tmp_path / "base").mkdir()
+        name = f"hf:{flava(tmp_path / 'base')}"
+    else:
+        save_file({key: one.contiguous() for key, one in weights(kind).items()}, tmp_path / "base")
+        name = f"{kind}:{(tmp_path / 'base').rename(tmp_path / 'base.safetensors')}"
+    base = load_model(name, device="cpu", dtype="float32")
+    made = TRAINED.fit(base, training(watched=False), tmp_path / "made", seed=2)
+    assert made.info.name == f"{name.partition(':')[0]}:{tmp_path / 'made'}"
+    again = load_model(made.info.name, device="cpu", dtype="float32")
+    images, captions = batch()
+    for one in ("embed_images", "embed_texts"):
+        given = images if one == "embed_images" else captions
+        vectors = getattr(made, one)(given)
+        np.testing.assert_allclose(getattr(again, one)(given), vectors, rtol=1e-4, atol=1e-6)
+        assert np.abs(vectors - getattr(base, one)(given)).max() > 1e-3
+    whole = trainable(base)
+    assert ours(trainable(again), images, captions) < ours(whole, images, captions)
+    assert made.info.preprocessing == base.info.preprocessing
 
 
 def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(named, tmp_path):

@@ -64,7 +64,7 @@ class Trainable:
     @property
     def prefix(self) -> str:
         """Prefix of the name that loads a folder that `save` wrote."""
-        return "hf" if isinstance(self.encoder, HfDualEncoder) else "open_clip"
+        return self.encoder.info.name.partition(":")[0]
 
     def images(self, images: Images) -> "Tensor":
         """Return a tensor of vectors of images, (n, dimension) in float32, not normalised."""
@@ -180,7 +180,7 @@ def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
     Parameters
     ----------
     encoder : DualEncoder
-        Of ``hf:`` or ``open_clip:``.
+        Of ``hf:``, ``open_clip:``, ``slip:``, ``laclip:`` or ``alip:``.
     computes : str
         "float32"; "bfloat16" or "float16" for autocast; "auto": bfloat16 on a GPU, else float32.
 
@@ -207,6 +207,8 @@ def _write_settings(info: ModelInfo, folder: Path) -> None:
     prefix, _, target = info.name.partition(":")
     hub = target.removeprefix("hf-hub:")
     source = Path(target).expanduser()
+    if source.is_file():  # as the prefixes of authors name it: all is in the weights
+        return
     if not source.is_dir() and prefix == "open_clip" and hub == target:
         settings = {
             "model_cfg": open_clip().get_model_config(str(info.preprocessing["architecture"])),

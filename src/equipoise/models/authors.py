@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from equipoise.core import ModelError
 from equipoise.core.types import Json
 from equipoise.models.hub import LibraryWeights, checked, without_revision
-from equipoise.models.open_clip import OpenClipEncoder, encoder
+from equipoise.models.open_clip import WEIGHTS, OpenClipEncoder, encoder
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import open_clip, place, timm
 from equipoise.models.towers import with_backend
@@ -57,6 +57,8 @@ LAYOUTS = {
         IMAGENET,
         quick_gelu=True,
     ),
+    # The same, as a recipe that trains it writes it.
+    "visual.trunk.cls_token": Layout({}, IMAGENET, quick_gelu=True),
     # ALIP, and LaCLIP of LAION-400M: open_clip's own.
     "visual.class_embedding": Layout({}, {}, quick_gelu=False),
 }
@@ -166,8 +168,9 @@ def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tup
 def find_file(prefix: str, target: str, options: Options) -> LibraryWeights:
     """Return a file of weights, which a prefix is followed by; see `load`."""
     path = Path(target).expanduser()
+    path = path / WEIGHTS[0] if path.is_dir() else path
     if not path.is_file():
-        raise ModelError(f"There is no file of weights {target}. To do: correct {prefix}:path.")
+        raise ModelError(f"There is no file of weights {path}. To do: correct {prefix}:path.")
     without_revision(target, options)
     return LibraryWeights(prefix, checked(path, target, options))
 
@@ -184,7 +187,8 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
     prefix : str
         ``slip``, ``laclip`` or ``alip``.
     target : str
-        The file. Its names of weights tell its layout, and their shapes the sizes.
+        The file, or a folder that a recipe wrote. Its names of weights tell its layout, and their
+        shapes the sizes.
     options : Options
         What was asked.
 
@@ -206,9 +210,9 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
             f"{options.name} has none of the weights {', '.join(LAYOUTS)}, so it is no checkpoint "
             "of SLIP, LaCLIP or ALIP. To do: name the file that its authors published."
         )
+    if "image_projection" in weights:
+        weights["image_projection"] = weights["image_projection"].T
     weights = renamed(weights, layout.renames)
-    if "visual.head.weight" in weights:
-        weights["visual.head.weight"] = weights["visual.head.weight"].T
     try:
         model, side = _module(library, placement.torch, weights, layout.quick_gelu)
     except KeyError as error:
