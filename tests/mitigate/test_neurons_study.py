@@ -72,6 +72,7 @@ def data(tmp_path_factory):
         Image.fromarray(drawn.images[row]).save(folder / "photos" / f"{name}.png")
         own = {key: str(table[key][row]) for key in ("frame", "subject", "set")}
         said = caption(own["subject"], table["hue"][row])
+        own["coin"] = "heads" if row % 2 else "tails"
         rows.append({"image_id": name, "path": f"{name}.png", "caption": said, **own})
     write(folder / "images.csv", rows)
     texts = [
@@ -140,6 +141,21 @@ def test_a_null_model_stays_quiet(data):
     rows = report.read(data / "out-null" / "report").tables["neurons_sweep"].to_pylist()
     (row,) = (row for row in rows if row["measure"] == "differential_association")
     assert max(abs(row["before"]), abs(row["difference"])) < 0.02
+
+
+def test_groups_without_a_component_leave_nothing_to_edit(data):
+    text = CONFIG.replace("[heads, units, features, texts]", "[units]")
+    text = text.replace("group: frame, within: set", "group: coin, within: set")
+    text = text.replace("clip-NAME", "clip-biased") + "alpha: 1.0e-6\n"
+    for section in ("texts:", "dictionary:"):
+        text = "\n".join(line for line in text.splitlines() if not line.startswith(section))
+    assert command(["neurons", str(study(data, "coin", text))]) == 0
+    result = report.read(data / "out-coin" / "report")
+    assert not result.tables["neurons_sweep"].num_rows
+    page = (data / "out-coin" / "report" / "report.html").read_text(encoding="utf-8")
+    assert "nothing was edited" in page
+    assert "Audit the edited model" not in page
+    assert "Bias and price of the edits" not in page
 
 
 def test_a_study_is_checked(data, biased):

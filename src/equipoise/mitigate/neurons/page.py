@@ -55,9 +55,11 @@ def _statement(kind: str, panel: Sequence[Row]) -> str:
 
 def trade(result: AuditResult) -> Section | None:
     """Show bias against accuracy and recall as more components change, beside random ones."""
-    charts = [_traded(rows(result, "neurons_sweep"), measure) for measure in _PRICES]
+    swept = rows(result, "neurons_sweep")
+    measured = distinct(swept, "measure")
+    charts = [_traded(swept, measure) for measure in _PRICES if measure in measured]
     note = "Across: the association that is left; up: accuracy or recall on withheld images."
-    return Section.of("trade", "Bias and price of the edits", note, charts)
+    return Section.of("trade", "Bias and price of the edits", note, charts) if charts else None
 
 
 def _traded(found: Sequence[Row], measure: str) -> Chart:
@@ -114,8 +116,11 @@ _COMPONENTS = TableSection(
 
 
 def _summary(result: AuditResult) -> Summary:
-    texts = statements(result) or ["No component responds to a group beyond chance."]
+    texts = statements(result)
     step = "Audit the edited model (“edited:” and the file) on your own data before you use it."
+    if not texts:
+        texts = ["No component responds to a group beyond chance, so nothing was edited."]
+        step = "Take more images, or look for other kinds or in other layers."
     return Summary(tuple(Statement(None, text) for text in texts), steps=(step,))
 
 
