@@ -66,13 +66,13 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "photos").mkdir()
     drawn = scenes.render_sets(1, seed=3)
-    table = drawn.table()
+    table, coin = drawn.table(), np.random.default_rng(5).integers(2, size=len(drawn.image_id))
     rows = []
     for row, name in enumerate(drawn.image_id):
         Image.fromarray(drawn.images[row]).save(folder / "photos" / f"{name}.png")
         own = {key: str(table[key][row]) for key in ("frame", "subject", "set")}
         said = caption(own["subject"], table["hue"][row])
-        own["coin"] = "heads" if row % 2 else "tails"
+        own["coin"] = str(coin[row])
         rows.append({"image_id": name, "path": f"{name}.png", "caption": said, **own})
     write(folder / "images.csv", rows)
     texts = [

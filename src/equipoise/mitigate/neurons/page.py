@@ -36,9 +36,10 @@ def _statement(kind: str, panel: Sequence[Row]) -> str:
     # The fewest components that take nine tenths of the largest share away.
     enough = min(max(falls), _NEARLY * max(falls))
     row, fall = next(pair for pair in zip(cheap, falls, strict=True) if pair[1] >= enough)
+    share = percent(fall / abs(row["before"])) if fall > 0 else "nothing"
     text = (
-        f"Changing {row['units']} of the {kind} takes {percent(fall / abs(row['before']))} of the "
-        f"association away: {number(row['before'])} to {number(row['after'])} "
+        f"Changing {row['units']} of the {kind} takes {share} of the association away: "
+        f"{number(row['before'])} to {number(row['after'])} "
         f"{interval(row['after_low'], row['after_high'])}."
     )
     if row["p_value"] is not None:

@@ -42,8 +42,7 @@ _NOTES = (
     PERCEIVED,
     "Components were chosen, and their means and directions learned, on one half of the images. "
     "Everything shown is of the other half. q-values correct for the chosen components alone.",
-    "Every number of components is shown, so the best of them is partly luck. Audit the edited "
-    "model on data of your own before you use it.",
+    "Every number of components is shown, so the best of them is partly luck.",
 )
 
 
