@@ -62,6 +62,34 @@ def test_neither_shared_images_nor_preferences_of_single_queries_are_systematic(
     assert np.mean((np.array(low) <= 0) & (np.array(high) >= 0)) >= 0.92
 
 
+@pytest.mark.parametrize(("groups", "liked"), [(6, 2.0), (3, 2.0), (6, 1.0)])
+def test_favourites_of_single_subjects_are_not_systematic(groups, liked):
+    """Of many groups, one that is nobody's favourite looks avoided by all."""
+    p = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        group = np.arange(120) % groups
+        favourite = rng.integers(groups, size=(24, 1))
+        scores = rng.standard_normal((24, 120)) + liked * (group == favourite)
+        found = systematic_preference(scores, group, k=12, resampling=FEW, rng=seed)
+        p.append([found.p_value, *(part.p_value for part in groups_of(found))])
+    whole, *each = (np.array(p) <= 0.05).mean(axis=0)
+    assert whole <= 0.12
+    assert np.mean(each) <= 0.08
+
+
+def test_a_group_that_all_subjects_avoid_is_found_beside_their_favourites():
+    rng = np.random.default_rng(0)
+    group = np.arange(240) % 6
+    scores = rng.standard_normal((24, 240)) - 1.5 * (group == 0)
+    scores += group == rng.integers(1, 6, size=(24, 1))
+    found = systematic_preference(scores, group, k=24, resampling=Permutation(999))
+    p = [part.p_value for part in groups_of(found)]
+    assert p[0] <= 0.01
+    assert min(p[1:]) > 0.05
+    assert found.p_value <= 0.01
+
+
 def test_a_preference_on_the_whole_is_found():
     p = [
         systematic_preference(*world(seed, own=0.3, shift=0.4), k=16, resampling=Permutation(99))

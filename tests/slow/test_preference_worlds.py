@@ -1,6 +1,8 @@
-"""Reports on the planted CLIP models: what leads over 40 worlds of resampled scenes."""
+"""The planted CLIP models over worlds of scenes: what leads, and preferences on the whole."""
 
+import math
 from dataclasses import asdict
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -9,11 +11,13 @@ import pytest
 from equipoise import audits
 from equipoise.cli.runs import page_of
 from equipoise.core import Verdict
+from equipoise.metrics import systematic_preference
 from equipoise.planted.scenes.embed import embed_images, load_clip, neutral_queries
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.planted.scenes.sets import render_sets
 from equipoise.planted.scenes.variants import BIASED
 from equipoise.report.summary import summarize
+from equipoise.stats import Permutation
 
 WORLDS, SETS = 40, 6
 
@@ -63,3 +67,35 @@ def test_a_model_without_bias_leads_with_a_disparity_by_chance_alone():
 def test_planted_favourites_that_are_declared_lead_and_others_do_not():
     assert disparities("biased", declared=True) >= 36
     assert disparities("null", declared=True) <= 5
+
+
+@cache
+def drawn(name, seed, sets=20):
+    """The factors of fresh sets, and the logit of each image for the prompt of its subject."""
+    clip, scenes = load_clip(name), render_sets(sets, seed=seed)
+    logits = clip.info.scale * embed_images(clip, scenes.images) @ neutral_queries(clip).T
+    return scenes.table(), logits[np.arange(len(scenes)), scenes.factors.subject]
+
+
+def preferences(name, seed, attribute, k, resampling=None, groups=None):
+    table, logits = drawn(name, seed)
+    groups = table[attribute] if groups is None else groups
+    own = {"queries": table["subject"], "sets": table["set"]}
+    return systematic_preference(logits, groups, k=k, resampling=resampling, rng=seed, **own)
+
+
+@pytest.mark.parametrize("k", [12, pytest.param(100, marks=pytest.mark.slow(whole=True))])
+@pytest.mark.parametrize("attribute", ["hue", "frame"])
+def test_a_favourite_of_each_subject_is_no_preference_on_the_whole(attribute, k):
+    """Each subject keeps the null model's preference; the value that it prefers is any."""
+    p, worlds = [], 150
+    table, _ = drawn("null", 5)
+    names, own = np.unique(table[attribute], return_inverse=True)
+    subject = np.unique(table["subject"], return_inverse=True)[1]
+    for world in range(worlds):
+        rng = np.random.default_rng(world)
+        dealt = rng.permuted(np.tile(np.arange(len(names)), (len(SUBJECTS), 1)), axis=1)
+        groups = names[dealt[subject, own]]
+        found = preferences("null", 5, attribute, k, Permutation(400, resolution=0.01), groups)
+        p.append(found.p_value)
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / worlds)

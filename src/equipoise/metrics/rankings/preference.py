@@ -52,13 +52,16 @@ from equipoise.stats.threads import added
 FEWEST = 6
 """Subjects that a systematic preference needs: fewer have no small p-value."""
 
-_BOTH = (
-    "the larger p of two nulls: any subject may as well prefer the other way, and groups of images "
-    "are exchangeable"
+_EVERY = (
+    "the largest p of these nulls: any subject may as well prefer the other way, or other groups, "
+    "and groups of images are exchangeable"
 )
 _FLIPS = "the preferences of each subject may as well point the other way"
+_OTHERS = "each subject may as well prefer other groups"
 # Images beyond the first k that resampled rankings may reach: so many more, and a factor.
 _SPARE, _TIMES = 30, 2
+# Preferences of subjects that are exchanged at a time.
+_CELLS = 1_000_000
 
 
 @record
@@ -132,13 +135,13 @@ def systematic_preference(
     -------
     Estimate
         Size of the mean preference that is largest in standard errors, in [0, 1]; higher is
-        worse. NaN with fewer than 6 subjects. p: the larger of two nulls, of preferences that
-        point the other way for any subject, and of groups exchanged between images (in sets, else
-        between units), the same exchange for all queries. `.by` has the signed preference of each
-        group, with its interval (bootstrap over subjects, and over images that several subjects
-        rank); "preference_strength", the mean over subjects of half the sum of absolute
-        preferences, against exchanged images alone; and the same of every subject with its
-        preferences by group, untested.
+        worse. NaN with fewer than 6 subjects. p: the largest of these nulls: preferences that
+        point the other way for any subject, or, of more than two groups, to others; and groups
+        exchanged between images (in sets, else between units), the same exchange for all queries.
+        `.by` has the signed preference of each group, with its interval (bootstrap over subjects,
+        and over images that several subjects rank); "preference_strength", the mean over subjects
+        of half the sum of absolute preferences, against exchanged images alone; and the same of
+        every subject with its preferences by group, untested.
 
     Raises
     ------
@@ -209,7 +212,7 @@ def _tests(
 ) -> tuple[Against, ...]:
     """Test the largest preference, the strength of preferences, and the preference of each group.
 
-    The larger p-value of both nulls counts, but for strength.
+    The largest p-value of all nulls counts, but for strength.
     """
     pools, mean, many = found.tops.pools, own.mean(axis=0)[None], len(found.compared)
 
@@ -225,10 +228,13 @@ def _tests(
     text = f"{images}; {len(drawn)} permutations"
     flips = null_draws(resampling, MAX_DRAWN_CELLS // own.size)
     signs = 2.0 * stream(rng, "preference").integers(0, 2, (flips, len(own))) - 1.0
-    nulls = (
+    nulls = [
         (drawn, drawn.std(axis=0), text),
         (signs @ own / len(own), _errors(own), f"{_FLIPS}; {flips} draws"),
-    )
+    ]
+    if found.compared.sum() > 2:
+        others = _of_other_groups(found, own, flips, rng)
+        nulls.append((others, others.std(axis=0), f"{_OTHERS}; {flips} draws"))
 
     def larger(numbers: Callable[[Floats, Floats], tuple[Floats, Floats]]) -> Against:
         held = []
@@ -237,13 +243,33 @@ def _tests(
             one = against(tested, value, "higher", about, resolution=finest)
             held.append(replace(one, chance=band(shown, method=about)))
         worst = max(held, key=lambda one: one.p_value or 0.0)
-        return replace(worst, null=f"{_BOTH}; {worst.null}")
+        return replace(worst, null=f"{_EVERY}; {worst.null}")
 
     def of_group(place: int) -> Against:
         return larger(lambda means, _: (np.abs(means[:, place]), means[:, place]))
 
     strength = against(exchanges[1], float(_strength(own)), "higher", text, resolution=finest)
     return larger(found.largest), strength, *map(of_group, range(many))
+
+
+def _of_other_groups(found: Preferences, own: Floats, draws: int, rng: Seed) -> Floats:
+    """Return means whose subjects each prefer other groups as strongly, (draws, groups).
+
+    Turned round, a preference for one group of many is one against it: where each subject has a
+    favourite of its own, a group that is nobody's would look avoided by all. Shares of small groups
+    vary less, so preferences are in units of their binomial standard deviation.
+    """
+    # In an order that no name changes.
+    places = np.flatnonzero(found.compared)
+    places = places[np.lexsort(own[:, places].round(9))]
+    share = -found.by_subject(np.zeros((1, *found.expected.shape)))[0][:, places]
+    unit = np.sqrt(share * (1.0 - share))
+    scaled = np.divide(own[:, places], unit, where=unit > 0, out=np.zeros_like(unit))
+    drawn, means = stream(rng, "preference", "groups"), np.zeros((draws, own.shape[1]))
+    for part in np.array_split(means, math.ceil(means.size * len(own) / _CELLS)):
+        other = drawn.permuted(np.broadcast_to(scaled, (len(part), *scaled.shape)), axis=2)
+        part[:, places] = (other * unit).mean(axis=1)
+    return means
 
 
 def _of_images(
@@ -352,7 +378,7 @@ register(
             "percentile bootstrap over subjects, and over images that several subjects rank, wider "
             "for few subjects; of the largest simultaneous over groups"
         ),
-        null=_BOTH,
+        null=_EVERY,
         sentence=("Over all queries, {direction} in the top K{model}, by {size}{groups}."),
     ),
     _preferred(
