@@ -77,6 +77,19 @@ def test_the_group_that_is_ranked_last_everywhere_leads():
     assert [one.family for one in own if one is not lead] == [Family.FOLD, Family.FOLD]
 
 
+def test_similarity_says_how_large_a_preference_is_in_scores():
+    """A list is ordered by differences however small: the size stands beside the shares."""
+    result = audit(np.full(40, 0.8), kind="similarity")
+    lead = statement(result)
+    (effect,) = (
+        row["effect"]
+        for row in result.tables["group_effects"].to_pylist()
+        if (row["concept"], row["group"]) == ("", lead.group)
+    )
+    assert f"{abs(effect):.3f}" in lead.beside
+    assert "mean score" not in statement(audit(np.full(40, 0.8))).beside
+
+
 def test_few_queries_keep_their_findings_and_are_warned_of():
     result = audit(HALF, jobs=JOBS[:4])
     assert statement(result).metric == "max_skew"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.columns import numbers_of
@@ -204,6 +205,7 @@ def with_preferences(
     """
     config = design.config
     place = design.at()
+    systematic = _findings(estimate, place, effects or {}, unit)
     if effects is None:
         effects = {
             part.subject: {one.group: one.value for one in part.by_group}
@@ -220,19 +222,30 @@ def with_preferences(
     for index, one in enumerate(declared):
         if one.finding.metric == "favourite_gap" and not is_set:
             declared[index] = replace(one, parent=gap)
-    return (*_leading(design, declared, _findings(estimate, place), others),), rows
+    return (*_leading(design, declared, systematic, others),), rows
 
 
-def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+def _findings(
+    estimate: Estimate, place: Place, effects: Effects, unit: str
+) -> Iterator[UncorrectedFinding]:
     """Yield the largest preference, that of each group, and how strong single queries' are."""
     found = {(one.finding.metric, one.finding.subject): one for one in parts(estimate, place)}
     every = [one for (metric, _), one in found.items() if metric == _METRIC]
     strength = found[_STRENGTH, ""]
     shown = strength.finding
-    beside = (
+    by_query = (
         f"For single queries, shares are {100 * shown.value:.1f} points off on average "
         f"({100 * shown.chance:.1f} by chance), whichever group a query favours."
     )
+
+    def beside(group: str) -> str:
+        known = [one[group] for one in effects.values() if not math.isnan(one.get(group, math.nan))]
+        if not known:
+            return by_query
+        mean = fmean(known)
+        side = "above" if mean > 0 else "below"
+        return f"Its mean {unit} is {abs(mean):.3f} {side} the average of the groups. {by_query}"
+
     # Of two groups, one's preference is the other's, turned round: the one ranked last is tested.
     ranked = sorted(every, key=lambda one: one.finding.value)
     least = ranked[0].finding.subject if len(every) == 2 else ""
@@ -241,12 +254,13 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
         estimate, place, Family.COMPOSITE, by_group=every[0].finding.by_group if every else ()
     )
     ends = max(ranked, key=lambda one: abs(one.finding.value), default=None)
-    yield replace(
-        first.changed(direction="" if ends is None else _direction(ends), beside=beside), fold=fold
-    )
+    if ends is not None:
+        first = first.changed(direction=_direction(ends), beside=beside(ends.finding.subject))
+    yield replace(first, fold=fold)
     for one in every:
-        changed = one.changed(group=one.finding.subject, direction=_direction(one), beside=beside)
-        own = one.finding.subject == least
+        group = one.finding.subject
+        changed = one.changed(group=group, direction=_direction(one), beside=beside(group))
+        own = group == least
         yield replace(changed, harm="either", fold=None if own else fold)
     yield strength.changed(family=Family.QUERY, leads=False, direction="")
 
