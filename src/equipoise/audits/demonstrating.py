@@ -276,9 +276,11 @@ _SCENE_NOTES = (
     f"{SETS_PER_SUBJECT} sets of 12 images for each of {len(SUBJECTS)} subjects, embedded "
     f"live. Of one model, {BIASED.name}, each subject has a favourite hue and frame, "
     "with strengths from 0 to 0.9.",
-    "A trained model has small preferences of its own: tests within a subject can find them "
-    f"in the model {CLIPS[1]}, too. What tells the two apart is their size, and whether they "
-    "follow the planted favourites: the audit of similarity tests both over subjects.",
+    "A trained model has small preferences of its own, and tests find them in the model "
+    f"{CLIPS[1]}, too: within subjects, and over all subjects for a few hues and the frame. They "
+    "are real, as other scenes show them again. Planted preferences are told from them by size, as "
+    "gaps in logits, and by following the planted favourites: the audit of similarity tests both. "
+    f"Over all subjects those of {BIASED.name} cancel, as each subject has favourites of its own.",
 )
 
 

@@ -37,7 +37,7 @@ _MIN_POINTS = 3
 _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
 _NAMED, _QUARTILES = 3, "first_quartile median third_quartile"
 PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
-APART = "measure preferences query by query"
+APART = "measure other preferences, most of them query by query"
 CAVEAT = (
     "Every trained model has preferences, and with many images even a small one has a small p. The "
     "number of disparities doesn't tell strong preferences from weak ones: read the excess over "
