@@ -709,8 +709,8 @@ def retrieval_entropy(
     >>> from equipoise import metrics as m
     >>> scores = np.linspace(1, 0, 40)
     >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
-    >>> m.retrieval_entropy(scores, groups, k=16).value
-    0.543564443199596
+    >>> m.retrieval_entropy(scores, groups, k=16)
+    <retrieval_entropy 0.544; chance 0.971, p = 0.003, n = 40 in 2 groups>
     """
     found = retrieval_measures(scores, groups, k=k, measures=["retrieval_entropy"], **options)
     return found["retrieval_entropy"]
