@@ -11,41 +11,40 @@ DOCS = Path(__file__).parent.parent / "docs"
 INTRODUCTION = """\
 # How audits grow
 
-`python -m benchmarks.scale --keep` wrote this page from what was measured so far, size by size
-(`--full`: every size); `make bench` runs its smallest sizes. A row is a whole audit: evidence is
-read, joined, measured with every interval, chance level and p-value, and the run is written with
-its report, in a process of its own. The evidence is generated:
+Use this page to estimate the time and memory of a whole audit. `equipoise plan` estimates the seconds of yours.
 
-- **predictions**: Parquet, 40 classes, two attributes and their intersection, two models, ids of
-  text in another order;
-- **diversity**, **associations**: float16 vectors in a column of Parquet, matched by id; six sets;
-  two sets of images beside twenty words;
+A row is one audit in its own process: it reads and joins generated evidence, measures every
+interval, chance level and p-value, and writes the run with its report.
+
+- **predictions**: Parquet, 40 classes, two attributes and their intersection, two models, text ids
+  in another order
+- **diversity**, **associations**: float16 vectors in Parquet, matched by id; six sets; two sets of
+  images beside twenty words
 - **retrieval**, **similarity**: float16 vectors as `.npy`; twenty queries that rank all images, or
-  are compared with them;
-- **concepts**: `.npy` of scores and of labels, twenty concepts; average precision and AUROC.
+  are compared with them
+- **concepts**: `.npy` of scores and of labels, twenty concepts; average precision and AUROC
 
-Vectors have {narrow} or {wide} numbers, as stands with the rows: ten million of {wide} would be
-files of 5 GB.
+How to read the tables:
 
-One kind of audit with vectors of one length was measured on one machine, and is fitted for it.
-
-Memory is the peak of the whole process, of which about 220 MB are Python and libraries. A `.npy` is
-mapped, and what reading it took is given back; vectors in Parquet are held as they are stored.
-Processor time is that of all threads together, loading of that what reading and joining took. Other
-work shared the machine with these runs: that makes the time by the clock longer, which is not told,
-and the processor time somewhat.
+- **Vectors** have {narrow} or {wide} numbers. Ten million of {wide} would be files of 5 GB.
+- **Memory** is the peak of the process; Python and libraries take about 220 MB. A `.npy` is
+  mapped, and its memory is given back. Vectors in Parquet stay as they are stored.
+- **Processor time** is of all threads. Loading is reading and joining. Other work on the machine
+  lengthens it somewhat.
+- Each kind and vector length was measured on one machine.
 
 | | |
 |---|---|
 {facts}
+
+`python -m benchmarks.scale --keep` measures and writes this page (`--full`: every size).
 """
 
 
 FITTED = """\
-Memory and time are fitted as a + b · rows^p over the sizes above, and as a straight line a + b ·
-rows, of which the table tells by how much it misses a measurement at most. Growth is said to be a
-straight line, or less, up to p = {straight}, or where the line misses by no more than {noise}: a
-machine with other work on it does not tell time more closely.
+Memory and time are fitted as a + b · rows^p, and as a straight line a + b · rows. The table has the
+largest miss of the line. Growth counts as straight up to p = {straight}, or where the line misses
+by at most {noise}: a busy machine allows no finer call.
 
 """
 
