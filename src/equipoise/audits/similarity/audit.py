@@ -262,14 +262,11 @@ class Similarity(ByQuery[Config, Design]):
             findings += _spread_findings(spread, place, design, gap.metric if compares else "")
         unit = "score" if scale is None else "logit"
         at = {**vars(place), "unit": unit}
-        effects = {
-            part.subject: {each.group: each.value for each in part.by_group}
-            for part in _concepts(gap)
-        }
         preference = systematic_preference(**arguments, k=design.k, resampling=resampling)
         every, declared = with_preferences(
-            design, preference, findings, resampling, effects=effects, unit=unit, gap=gap.metric
-        )
+            design, preference, findings, resampling,
+            effects=_concepts(gap), unit=unit, gap=gap.metric,
+        )  # fmt: skip
         rows = {"group_effects": _effects(gap, spread, at), "hypotheses": declared}
         note = (
             f"{design.model}: the logit scale is unknown, so gaps are in the model's own scores, "

@@ -57,11 +57,8 @@ _EVERY = (
     "and groups of images are exchangeable"
 )
 _FLIPS = "the preferences of each subject may as well point the other way"
-_OTHERS = "each subject may as well prefer other groups"
 # Images beyond the first k that resampled rankings may reach: so many more, and a factor.
 _SPARE, _TIMES = 30, 2
-# Preferences of subjects that are exchanged at a time.
-_CELLS = 1_000_000
 
 
 @record
@@ -234,7 +231,8 @@ def _tests(
     ]
     if found.compared.sum() > 2:
         others = _of_other_groups(found, own, flips, rng)
-        nulls.append((others, others.std(axis=0), f"{_OTHERS}; {flips} draws"))
+        about = f"each subject may as well prefer other groups; {flips} draws"
+        nulls.append((others, others.std(axis=0), about))
 
     def larger(numbers: Callable[[Floats, Floats], tuple[Floats, Floats]]) -> Against:
         held = []
@@ -257,18 +255,20 @@ def _of_other_groups(found: Preferences, own: Floats, draws: int, rng: Seed) -> 
 
     Turned round, a preference for one group of many is one against it: where each subject has a
     favourite of its own, a group that is nobody's would look avoided by all. Shares of small groups
-    vary less, so preferences are in units of their binomial standard deviation.
+    vary less, so preferences are in units of the standard deviation that their share allows.
     """
+    sizes = found.tops.sizes.sum(axis=0)
     # In an order that no name changes.
     places = np.flatnonzero(found.compared)
     places = places[np.lexsort(own[:, places].round(9))]
-    share = -found.by_subject(np.zeros((1, *found.expected.shape)))[0][:, places]
-    unit = np.sqrt(share * (1.0 - share))
-    scaled = np.divide(own[:, places], unit, where=unit > 0, out=np.zeros_like(unit))
-    drawn, means = stream(rng, "preference", "groups"), np.zeros((draws, own.shape[1]))
-    for part in np.array_split(means, math.ceil(means.size * len(own) / _CELLS)):
-        other = drawn.permuted(np.broadcast_to(scaled, (len(part), *scaled.shape)), axis=2)
-        part[:, places] = (other * unit).mean(axis=1)
+    unit = np.sqrt(sizes * (sizes.sum() - sizes))[places]
+
+    def add(subject: int) -> list[Floats]:
+        dealt = np.tile(own[subject, places] / unit, (draws, 1))
+        return [stream(rng, "others", found.subjects[subject]).permuted(dealt, axis=1)]
+
+    means = np.zeros((draws, own.shape[1]))
+    means[:, places] = added(add, range(len(own)))[0] * unit / len(own)
     return means
 
 

@@ -13,7 +13,7 @@ from equipoise.audits.columns import numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.engines.rankings.config import HypothesisConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
-from equipoise.core import TESTED, DataError, Estimate, Family, Groups, record
+from equipoise.core import TESTED, DataError, Estimate, Family, Groups, Part, record
 from equipoise.data import Items, load_items
 from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
 from equipoise.stats import Resampling
@@ -113,7 +113,7 @@ class Hypothesis:
 
     def compare(
         self,
-        effects: Mapping[str, Mapping[str, float]],
+        effects: Effects,
         place: Place,
         resampling: Resampling | None,
         seed: int,
@@ -178,7 +178,7 @@ def with_preferences(
     others: Iterable[UncorrectedFinding],
     resampling: Resampling | None,
     *,
-    effects: Effects | None = None,
+    effects: Iterable[Part] | None = None,
     unit: str = "share",
     gap: str = _METRIC,
 ) -> tuple[tuple[UncorrectedFinding, ...], list[dict[str, Any]]]:
@@ -191,8 +191,9 @@ def with_preferences(
         The systematic preference.
     others : iterable of UncorrectedFinding
     resampling : Resampling or None
-    effects : mapping of subject to mapping of group to float, optional
-        What declarations are compared with: what each subject prefers, unless given.
+    effects : iterable of Part, optional
+        What declarations are compared with, by subject and group: what each subject prefers, unless
+        given.
     unit : str
         Of the effects.
     gap : str
@@ -205,23 +206,21 @@ def with_preferences(
     """
     config = design.config
     place = design.at()
-    systematic = _findings(estimate, place, effects or {}, unit)
     if effects is None:
-        effects = {
-            part.subject: {one.group: one.value for one in part.by_group}
-            for part in estimate.parts
-            if part.metric == _STRENGTH and part.subject
-        }
+        effects = (one for one in estimate.parts if one.metric == _STRENGTH and one.subject)
+    known = {one.subject: {own.group: own.value for own in one.by_group} for one in effects}
     declared: list[UncorrectedFinding] = []
     rows: list[dict[str, Any]] = []
-    for hypothesis in design.hypotheses if effects else ():
-        found, own = hypothesis.compare(effects, place, resampling, config.resampling.seed)
+    for hypothesis in design.hypotheses if known else ():
+        found, own = hypothesis.compare(known, place, resampling, config.resampling.seed)
         declared += found
         rows += [{**vars(place), "unit": unit, **row} for row in own]
-    is_set = config.testing.threshold("favourite_gap") is not None
-    for index, one in enumerate(declared):
-        if one.finding.metric == "favourite_gap" and not is_set:
-            declared[index] = replace(one, parent=gap)
+    if config.testing.threshold("favourite_gap") is None:
+        declared = [
+            replace(one, parent=gap) if one.finding.metric == "favourite_gap" else one
+            for one in declared
+        ]
+    systematic = _findings(estimate, place, known, unit)
     return (*_leading(design, declared, systematic, others),), rows
 
 
@@ -239,12 +238,14 @@ def _findings(
     )
 
     def beside(group: str) -> str:
-        known = [one[group] for one in effects.values() if not math.isnan(one.get(group, math.nan))]
-        if not known:
+        known = [one[group] for one in effects.values() if not math.isnan(one[group])]
+        if unit == "share" or not known:
             return by_query
         mean = fmean(known)
-        side = "above" if mean > 0 else "below"
-        return f"Its mean {unit} is {abs(mean):.3f} {side} the average of the groups. {by_query}"
+        return (
+            f"Its mean {unit} is {abs(mean):.3f} {'above' if mean > 0 else 'below'} the average of "
+            f"the groups. {by_query}"
+        )
 
     # Of two groups, one's preference is the other's, turned round: the one ranked last is tested.
     ranked = sorted(every, key=lambda one: one.finding.value)
@@ -260,8 +261,7 @@ def _findings(
     for one in every:
         group = one.finding.subject
         changed = one.changed(group=group, direction=_direction(one), beside=beside(group))
-        own = group == least
-        yield replace(changed, harm="either", fold=None if own else fold)
+        yield replace(changed, harm="either", fold=None if group == least else fold)
     yield strength.changed(family=Family.QUERY, leads=False, direction="")
 
 
