@@ -192,7 +192,7 @@ def test_sections_without_data_are_left_out():
             if tag == "section" or attributes.get("class") == "section"
         ]
 
-    assert sections("empty") == ["summary", "data", "limits", "choices", "provenance", "reading"]
+    assert sections("empty") == ["summary", "data", "limits", "choices", "provenance"]
     assert {"differences", "ranking", "disagreements"} <= set(sections("comparison"))
     assert {"planted", "differences", "failures"}.isdisjoint(sections("faces"))
     assert {"classes", "accuracy", "hidden"} <= set(sections("many"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult, Family
 from equipoise.core.types import FileFacts
-from equipoise.metrics.spec import corrected_with
+from equipoise.metrics.spec import corrected_with, spec_of
 from equipoise.report.blocks import (
     Block,
     Code,
@@ -18,6 +18,7 @@ from equipoise.report.blocks import (
     Picture,
     Row,
     Section,
+    Summary,
     Table,
     TableSection,
     Words,
@@ -27,7 +28,7 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.text import in_words, listed, number, plural, title
-from equipoise.report.words import compares, is_comparison, models_of
+from equipoise.report.words import compares, is_comparison, models_of, name_of
 
 MOST_BYTES = 48_000
 """Larger pictures are left out and counted: a page stays a page."""
@@ -214,27 +215,36 @@ def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]
     return Table.of(caption, columns, cells, source="manifest.json") if cells else None
 
 
-def reading(result: AuditResult) -> Section:
-    """Return how to read the numbers."""
-    items = _READING_PAIRS if compares(result) else _READING
-    return Section.of("reading", "How to read this report", Words((*items, *_SHARED), "steps"))
+def reading(result: AuditResult, summary: Summary) -> Facts:
+    """Return what the numbers of the first screen mean, its metrics first."""
+    specs = {
+        name_of(one.finding): spec_of(one.finding.metric)
+        for one in summary.statements
+        if one.finding
+    }
+    metrics = {name: f"{spec.definition} {spec.direction}" for name, spec in specs.items()}
+    return Facts((*metrics.items(), *(_DIFFERENCE if compares(result) else _CHANCE), *_SHARED))
 
 
-_READING = (
-    "Chance: the value if groups made no difference. It's rarely 0, because the worst of many "
-    "small groups is always somewhat worse.",
-    "Excess: the value minus chance. The threshold says which excess matters in practice.",
-)
-_READING_PAIRS = (
-    "Difference: the second model's value minus the first's on the same images. Each sentence says "
-    "which model is worse. The threshold says which difference matters, in either direction.",
-)
+_CHANCE = (
+    ("Expected by chance", "The mean value if groups made no difference. It's rarely 0, because "
+     "the worst of many small groups is always somewhat worse."),
+    ("Threshold", "The distance from chance that matters in practice."),
+)  # fmt: skip
+_DIFFERENCE = (
+    ("Difference", "The second model's value minus the first's on the same images. Each sentence "
+     "says which model is worse."),
+    ("Threshold", "The difference that matters in practice, in either direction."),
+)  # fmt: skip
 _SHARED = (
-    "Interval: the values that fit the data, usually at 95 %. A wide interval means that the value "
-    "is uncertain.",
-    "q: the share of false alarms to expect among the findings with a q as small as this. It "
-    "accounts for the number of tests, and is doubled where single and overall tests share α.",
-    "Verdict: ▲ if q is small and the size reaches the threshold, △ if q is small and the size may "
-    "be too small to matter, ▽ too small to matter if even the far end of the interval stays under "
-    "the threshold, ◆ not enough data otherwise, ○ can't be estimated if there is no number.",
-)
+    ("Interval", "The values that fit the data, usually at 95 %. A wide interval means that the "
+     "value is uncertain."),
+    ("Corrected p, q", "The p-value after the correction for the number of tests: the share of "
+     "false alarms to expect among the findings with a q as small as this. It is doubled where "
+     "single and overall tests share α."),
+    ("Verdict", "▲ if q is small and the size reaches the threshold, △ if q is small and the size "
+     "may be too small to matter, ▽ too small to matter if even the far end of the interval stays "
+     "under the threshold, ◆ not enough data otherwise, ○ can't be estimated if there is no "
+     "number."),
+    ("Charts", "Point: value. Line: interval. Grey bar: values that chance often gives."),
+)  # fmt: skip

@@ -83,6 +83,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     return template.render(
         title=page_title(result, page),
         summary=summary,
+        reading=appendix.reading(result, summary),
         front=front,
         back=back,
         notice=result.manifest.versions.get("equipoise", ""),
@@ -117,7 +118,6 @@ def _sections(
         appendix.failures(result),
         appendix.settings(result),
         appendix.provenance(result),
-        appendix.reading(result),
     ]
     return [one for one in front if one], [one for one in back if one]
 

@@ -264,7 +264,10 @@ register(
         range="[−∞, ∞]",
         unit="log ratio",
         harm="either",
-        definition="ln(share of images in a group / its share in the reference population).",
+        definition=(
+            "ln(share of images in a group / its share in the reference population), shown as the "
+            "ratio."
+        ),
         threshold=0.223,
         threshold_reason="ln 1.25: four fifths of a share, the rule of US employment selection",
         direction="Either: negative means under-represented, positive over-represented.",

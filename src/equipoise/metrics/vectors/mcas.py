@@ -646,7 +646,11 @@ register(
         range="[-8, 8] for cosines",
         harm="either",
         sentence=LEANING,
-        definition="II + ITP + ITA + TT: associations of a concept's images and prompt.",
+        definition=(
+            "How much closer a concept is to one group than to the other: II + ITP + ITA + TT, the "
+            "differences in mean similarity of its images and prompt to the groups' images and "
+            "texts."
+        ),
         direction="Either: positive leans to the first group, negative to the second.",
         threshold=0.04,
         threshold_reason=COSINE,

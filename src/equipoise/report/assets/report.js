@@ -18,9 +18,9 @@
     const named = Object.entries(chart.data).map(([name, index]) => [name, rows(index)]);
     const spec = structuredClone(page.specs[chart.spec]);
     spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
-    // Names of groups and classes may take almost half the width; where that is little, n is left out.
+    // Names of groups and classes may take half the width; where that is little, n is left out.
     const width = element.clientWidth;
-    const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.45 * width) };
+    const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.5 * width) };
     const names = new Set(spec.layer.map((layer) => layer.encoding.y?.axis).filter(Boolean));
     if (width < 420) for (const name of names) name.labelExpr ??= "split(datum.label, ' (n = ')[0]";
     const embed = (columns) => vegaEmbed(element, spec, {
@@ -181,7 +181,6 @@
   // A table with columns out of sight fades at its edge.
   const across = (box) => {
     const hidden = box.scrollWidth - box.clientWidth;
-    box.classList.toggle("left", hidden > 1 && box.scrollLeft > 1);
     box.classList.toggle("right", hidden > 1 && box.scrollLeft < hidden - 1);
   };
   const sizes = new ResizeObserver((entries) => { for (const entry of entries) across(entry.target); });
