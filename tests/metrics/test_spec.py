@@ -61,7 +61,7 @@ def test_records_are_whole(spec):
     assert spec.bounds is None or spec.bounds[0] < spec.bounds[1]
     assert [*spec.bands.values()] == sorted(spec.bands.values())
     names = ("title", "model", "subject", "value", "size", "groups", "direction", "about", "of")
-    fields = dict.fromkeys(names, "")
+    fields = dict.fromkeys((*names, "k"), "")
     assert spec.sentence.format(**fields | {"value": "1"})
     assert bool(spec.clause.format(**fields)) == bool(spec.clause)
     assert {"share", "group"} <= {name for _, name, *_ in Formatter().parse(spec.part)}

@@ -111,9 +111,10 @@ class MetricSpec:
         under the null hypothesis; "none" where there is none.
     sentence : str
         Template that states a value, with the fields {title}, {model} (" of …"), {subject} (" for
-        “…”"), {value}, {size} (without its sign), {groups} (in brackets) and {direction}; nothing
-        stands for those that a finding lacks. Without {direction} it follows as a sentence; one
-        that needs it gives way to the default where a finding has none.
+        “…”"), {value}, {size} (without its sign), {k} (how many are at the top), {groups} (in
+        brackets) and {direction}; nothing stands for those that a finding lacks. Without
+        {direction} it follows as a sentence; one that needs it gives way to the default where a
+        finding has none.
     reference, errata : str
         Where the definition comes from, and what the source prints otherwise.
 

@@ -18,6 +18,7 @@ from equipoise.report.text import (
     interval,
     listed,
     number,
+    p_equals,
     p_value,
     percent,
     plural,
@@ -102,7 +103,7 @@ def _groups_sentence(finding: Finding) -> str | None:
         return f"{text}."
     end = "lowest" if worst.value > other.value else "highest"
     apart = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
-    return f"{text}. The {end} is {percent(best.value)}, for {_quoted(best.group)}, {apart}."
+    return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {apart}."
 
 
 # Versions that need no mention: the only one, and the one that others are held against.
@@ -116,10 +117,10 @@ def _model_of(finding: Finding) -> str:
 
 
 def _part(spec: MetricSpec, part: GroupValue) -> str:
-    return spec.part.format(share=percent(part.value), group=_quoted(part.group))
+    return spec.part.format(share=percent(part.value), group=quoted(part.group))
 
 
-def _quoted(group: str) -> str:
+def quoted(group: str) -> str:
     """Quote an intersection, whose commas would read as the sentence's."""
     return f"“{group}”" if "," in group else group
 
@@ -208,6 +209,7 @@ def _value_sentence(finding: Finding) -> str:
         size=_shown(replace(finding, value=abs(finding.value)), spec),
         groups=f" ({finding.groups})" if finding.groups else "",
         direction=direction,
+        k=json.loads(finding.parameters).get("k", "K"),
     )
     if within or not direction:
         return _capitalised(text)
@@ -246,17 +248,18 @@ def figures(finding: Finding) -> str:
 
 
 def certainty(finding: Finding) -> str:
-    """Say how sure a value is: its interval and chance level in the unit that people use, and q."""
+    """Say how sure a value is, in the unit that people use: interval, n, chance level and q."""
     scaled, unit = _scale(finding)
-    text = f"{name_of(finding)} {scaled(finding.value)}{unit}"
+    text, many = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
         ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
-        text += f" ({100 * finding.level:g} % interval {ends})"
+        text += f"{100 * finding.level:g} % interval {ends}, "
+    text += many
     if not math.isnan(finding.chance):
-        text += f"; {scaled(finding.chance)} expected by chance"
+        # Digits that the value doesn't show would only make noise of the draws look like a result.
+        text += f"; {scaled(round(finding.chance, 3))} expected by chance"
     if not math.isnan(finding.q_value):
-        value = p_value(finding.q_value)
-        text += f"; q {value if value.startswith('<') else f'= {value}'}"
+        text += f"; corrected p {p_equals(finding.q_value)}"
     return f"{text}."
 
 

@@ -1066,7 +1066,7 @@ register(
             "within-set correlation 0.9 it is 0.74 with 40 sets of 12 (0.75 with 50)"
         ),
         sentence=(
-            "In the top K{model}{subject}, the most over-represented group appears {value} as "
+            "In the top {k}{model}{subject}, the most over-represented group appears {value} as "
             "often as desired{groups}."
         ),
     ),
@@ -1085,7 +1085,7 @@ register(
             "groups: then take a larger K"
         ),
         sentence=(
-            "In the top K{model}{subject}, the most under-represented group appears {value} as "
+            "In the top {k}{model}{subject}, the most under-represented group appears {value} as "
             "often as desired{groups}."
         ),
     ),
@@ -1103,7 +1103,9 @@ register(
             "top K."
         ),
         chance="near 0 for large K, below 0 or −∞ for small K",
-        sentence=("In the top K{model}, the share{subject} is {value} the desired share{groups}."),
+        sentence=(
+            "In the top {k}{model}, the share{subject} is {value} the desired share{groups}."
+        ),
     ),
     _ranked(
         name="ndkl",

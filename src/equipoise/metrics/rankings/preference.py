@@ -379,7 +379,7 @@ register(
             "for few subjects; of the largest simultaneous over groups"
         ),
         null=_EVERY,
-        sentence=("Over all queries, {direction} in the top K{model}, by {size}{groups}."),
+        sentence=("Over all queries, {direction} in the top {k}{model}, by {size}{groups}."),
     ),
     _preferred(
         name="preference_strength",
