@@ -437,7 +437,8 @@ class Page:
     caveat : str
         What to know before reading a disparity.
     steps : tuple of str
-        What to do next about a disparity.
+        What to do next about a disparity, with the fields {group}, the one that is worst off, and
+        {subject} (“…”).
     apart : str
         What findings that never lead do: "repeat differences of the labels".
     summary : callable, optional
@@ -456,10 +457,9 @@ class Page:
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
     caveat: str = ""
     steps: tuple[str, ...] = (
-        "Look at images of the group that is worst off (“equipoise review”), and check their "
-        "labels.",
-        "Reduce the disparity (“equipoise mitigate”), or choose another model (“equipoise "
-        "compare”).",
+        "Look at images of {group} (“equipoise review”), and check their labels.",
+        "Find causes (“equipoise causes”). Mitigate a CLIP (“equipoise mitigate”), or compare "
+        "models (“equipoise compare”).",
     )
     apart: str = ""
     summary: Callable[[AuditResult], Summary] | None = None

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
@@ -18,6 +18,7 @@ from equipoise.report.words import (
     headline,
     name_of,
     names_groups,
+    quoted,
     ranked,
     worse_side,
 )
@@ -90,11 +91,9 @@ def _statement(
     if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
         return Statement(badge, headline(lead), certainty(lead), tally, lead)
     every, open_ones = plural(len(tested), "finding"), many[Verdict.INCONCLUSIVE]
-    if 2 * open_ones > len(tested):
-        text = f"{name}not enough data to decide. {open_ones} of {every} are open."
-    elif open_ones:
-        text = f"{name}{len(tested) - open_ones} of {every} are too small to matter; not enough "
-        text += f"data to decide about {open_ones}."
+    if open_ones:
+        text = f"{name}these data can't decide {open_ones} of {every}"
+        text += "." if open_ones == len(tested) else "; the others are too small to matter."
     else:
         text = f"{name}no difference as large as the thresholds in {every}."
     return Statement(badge, text, f"{headline(lead)} {certainty(lead)}", tally, lead)
@@ -216,18 +215,28 @@ def group_value_name(finding: Finding) -> str:
 
 def _steps(drawn: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
     """Return what to do next, by the verdicts of the findings that lead."""
-    verdicts = {one.verdict for one in drawn}
-    steps = [*about] if Verdict.DISPARITY in verdicts else []
-    steps += [step for verdict, own in _NEXT.items() if verdict in verdicts for step in own]
-    if verdicts == {Verdict.BELOW_THRESHOLD}:
+    first = {one.verdict: one for one in reversed(drawn)}
+    steps = []
+    if found := first.get(Verdict.DISPARITY):
+        names = {
+            "group": _worst(found),
+            "subject": f"“{found.subject}”" if found.subject else "each subject",
+        }
+        steps += [step.format(**names) for step in about]
+    if Verdict.DETECTED in first:
+        steps.append("Add images: the difference is real, and its size is uncertain.")
+    if found := first.get(Verdict.INCONCLUSIVE):
+        more = "images of the smallest groups (“equipoise plan” says how many)"
+        if has(found.more):
+            more = f"about {count(found.more)} images of {found.more_of} to decide"
+        elif found.unit not in ("row", "image", "unit"):
+            more = f"another {found.unit}: more images of the same {found.unit} can't decide"
+        steps.append(f"Add {more}.")
+    if {*first} == {Verdict.BELOW_THRESHOLD}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
     return tuple(steps)
 
 
-_NEXT: Mapping[Verdict, tuple[str, ...]] = {
-    Verdict.DETECTED: ("Add images: the difference is real, and its size is uncertain.",),
-    Verdict.INCONCLUSIVE: (
-        "Add images of the smallest groups where data don't decide. “equipoise plan” says how many "
-        "rows a group needs.",
-    ),
-}
+def _worst(finding: Finding) -> str:
+    found = contrast(finding)
+    return quoted(found[0].group) if found else "the group that is worst off"

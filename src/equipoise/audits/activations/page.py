@@ -61,6 +61,11 @@ PAGE = Page(
     ),
     by_group=("activation_share_gap", "paired_share_difference"),
     subjects="regions",
+    steps=(
+        "Look at maps of {group}, and check the boxes of the regions.",
+        "Train on changed images (“equipoise augment”), or choose another model (“equipoise "
+        "compare”).",
+    ),
     sections=(shares, questions),
     facts=facts,
 )

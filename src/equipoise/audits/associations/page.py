@@ -232,6 +232,12 @@ PAGE = Page(
         "label_concentration", "gender_difference", "trend", "association_score", "weat", "sc_weat",
     ),
     subjects="targets or regions",
+    steps=(
+        "Change words and images of the sets, and audit again: a finding should not depend on "
+        "them.",
+        "Reduce the association (“equipoise mitigate”), or choose another model (“equipoise "
+        "compare”).",
+    ),
     sections=(
         scores, parts, amplification, further, words, external, labels, sets,
     ),

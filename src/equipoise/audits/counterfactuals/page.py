@@ -9,6 +9,7 @@ from equipoise.audits.engines.rankings.page import (
     APART,
     CAVEAT,
     PREFERENCES,
+    STEPS,
     curves,
     fixed,
     hypotheses,
@@ -98,4 +99,5 @@ PAGE = Page(
     facts=facts,
     caveat=CAVEAT,
     apart=APART,
+    steps=STEPS,
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
     Page,
@@ -89,19 +89,13 @@ LEADS = ("representation", "representation_gap", "label_gap", "cramers_v")
 
 
 def summary(result: AuditResult) -> Summary:
-    """Return the first screen: a data set is mended by its curator."""
-    found = summarize(result, LEADS)
+    """Return the first screen, with the reference in its chart."""
+    found = summarize(result, LEADS, steps=PAGE.steps)
     leading = next((one.finding for one in found.statements if one.finding), None)
     if leading is not None and leading.metric.startswith("representation"):
         shares = [row for row in rows(result, "representation") if row["groups"] == leading.groups]
-        found = replace(found, chart=_beside_reference(shares, FIRST_GROUPS))
-    if not any(one.badge and one.badge.verdict is Verdict.DISPARITY for one in found.statements):
-        return found
-    steps = (
-        "Look at images of the first finding, and check their labels.",
-        "Collect images of groups, and of labels within groups, that are rare; or weigh them.",
-    )
-    return replace(found, steps=steps)
+        return replace(found, chart=_beside_reference(shares, FIRST_GROUPS))
+    return found
 
 
 PAGE = Page(

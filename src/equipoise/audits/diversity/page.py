@@ -74,7 +74,7 @@ PAGE = Page(
     sections=(distances,),
     facts=facts,
     steps=(
-        "Look at images of the set that is least diverse.",
+        "Look at images of {group}, the least diverse set.",
         "Add different images to it, or weight the sets in training.",
     ),
 )

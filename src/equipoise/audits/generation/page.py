@@ -126,7 +126,7 @@ PAGE = Page(
     sections=(stages, rejections, thresholds, subjects, quality),
     facts=facts,
     steps=(
-        "Look at rejected images of the group that is rejected most (“Pictures”).",
+        "Look at rejected images of {group} (“equipoise review”).",
         "Change the threshold of the check, or the generator, and run the audit again.",
     ),
     caveat="A filter's own errors can differ by group: look at rejected images of each group.",

@@ -4,6 +4,7 @@ from equipoise.audits.engines.rankings.page import (
     APART,
     CAVEAT,
     PREFERENCES,
+    STEPS,
     curves,
     fixed,
     hypotheses,
@@ -34,4 +35,5 @@ PAGE = Page(
     facts=facts,
     caveat=CAVEAT,
     apart=APART,
+    steps=STEPS,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from equipoise.audits.engines.rankings.page import APART, PREFERENCES, hypotheses, unit_of
+from equipoise.audits.engines.rankings.page import APART, PREFERENCES, STEPS, hypotheses, unit_of
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     Chart,
@@ -114,4 +114,5 @@ PAGE = Page(
         "small p. Read the size of a gap, and whether gaps follow a declared hypothesis."
     ),
     apart=APART,
+    steps=STEPS,
 )

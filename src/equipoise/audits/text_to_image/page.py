@@ -257,7 +257,7 @@ PAGE = Page(
     sections=(shares, leaning, plane, parts, guidance),
     facts=facts,
     steps=(
-        "Look at images of the target that is named first, and check the classifier on them.",
+        "Look at images of {subject}, and check the classifier on them.",
         "Change prompts or guidance, or choose another generator (“equipoise compare”).",
     ),
 )

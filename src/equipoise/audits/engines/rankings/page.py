@@ -38,6 +38,11 @@ _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of t
 _NAMED, _QUARTILES = 3, "first_quartile median third_quartile"
 PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
 APART = "measure other preferences, most of them query by query"
+STEPS = (
+    "See in the sections below which group each query prefers, and look at the images that rank "
+    "first (“equipoise review”).",
+    "Reduce the preference (“equipoise mitigate”), or choose another model (“equipoise compare”).",
+)
 CAVEAT = (
     "Every trained model has preferences, and with many images even a small one has a small p. The "
     "number of disparities doesn't tell strong preferences from weak ones: read the excess over "
