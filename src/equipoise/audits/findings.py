@@ -195,7 +195,7 @@ def more_alike(groups: Sequence[GroupValue]) -> str:
         return ""
     low, high = sorted(groups, key=lambda each: each.value)
     return (
-        f"images of {low.group} (ISS intra {low.value:.3f}) are more alike than those of "
+        f"images of {low.group} (diversity {low.value:.3f}) are more alike than those of "
         f"{high.group} ({high.value:.3f})"
     )
 

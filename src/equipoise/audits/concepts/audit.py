@@ -609,11 +609,13 @@ def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
     )
     if len({one.value for one in known}) < 2:
         return ""
-    (worst, shown), (best, held_against) = (
-        (one.group, f"{one.value:.3f} ({one.note})") for one in (known[0], known[-1])
+    worst, best = known[0], known[-1]
+    shown = f"{spec_of(run.metric).label} {worst.value:.3f}"
+    if worst.note != best.note:
+        shown += f" ({worst.note})"
+    return (
+        f"worse for {worst.group}: {shown} against {best.value:.3f} for {best.group} ({best.note})"
     )
-    label = spec_of(run.metric).label
-    return f"worse for {worst}: {label} {shown}, against {held_against} for {best}"
 
 
 def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:

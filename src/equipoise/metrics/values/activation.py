@@ -529,7 +529,7 @@ register(
         range="[0, 1], beyond the area [0, 2]",
         unit="points",
         group_label="share of the map",
-        clause="The share of the map of {model} inside {subject} is {groups}",
+        clause="The share of the activation map of {model} inside {subject} is {groups}",
         part="{share} for {group}",
         definition="Largest difference between groups in the mean share of a map inside a region.",
         threshold=0.05,

@@ -599,8 +599,8 @@ register(
         name="favourite_gap",
         title="Gap in favour of declared groups",
         sentence=(
-            "The groups declared as favourites{subject} score {value} above the others in the "
-            "results{model}{groups}."
+            "In the results{model}, {direction}: declared groups and others are {size} "
+            "apart{groups}."
         ),
         kinds=("similarity", "retrieval", "counterfactuals"),
         range="that of the effects",

@@ -881,8 +881,11 @@ register(
         group_metric="iss_intra",
         range="[-2, 2]",
         harm="either",
-        sentence="In the embeddings{model}, {direction} (difference {size}).",
-        definition="ISS intra of one set minus that of another, for the pair that differs most.",
+        sentence="In the embeddings{model}, {direction}, a difference of {size}.",
+        definition=(
+            "Mean distance of two images of a set (ISS intra) minus that of another set, for the "
+            "pair that differs most."
+        ),
         threshold=0.02,
         threshold_reason=COSINE,
         direction="Either: negative means the first set's images are more alike.",

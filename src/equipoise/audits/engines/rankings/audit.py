@@ -531,7 +531,7 @@ class ByQuery(Audit[ConfigT, RankingData, DesignT]):
             if len(scored.queries) < FEW_SUBJECTS:
                 yield (
                     f"{name}: {len(scored.queries)} queries or subjects. With fewer than "
-                    f"{FEW_SUBJECTS}, intervals of means over them miss the truth too often."
+                    f"{FEW_SUBJECTS}, the intervals of their means are too narrow."
                 )
 
     def notes(
