@@ -571,13 +571,14 @@ def named(measure: str) -> str:
 def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
     """Say how many disparities changed, how far, and the worst loss of accuracy and recall."""
     fell, shown = sum(row.lowered for row in biases), sum(row.q_value < ALPHA for row in biases)
-    near = sum(bool(row.share_reason) for row in biases)
+    others = {
+        "may have fallen halfway": sum(row.open for row in biases), "rose": shown - fell,
+        "not clear of the floor before": sum(bool(row.share_reason) for row in biases),
+    }  # fmt: skip
     text = (
         f"of {len(biases)} disparities of withheld subjects, {fell} fell beyond chance "
-        f"(q < {ALPHA}), {sum(row.reaches for row in biases)} at least halfway by the estimate, "
-        f"{sum(row.open for row in biases)} may have fallen halfway, {shown - fell} rose, and "
-        f"{near} were not clear of the floor before"
-    )
+        f"(q < {ALPHA}), {sum(row.reaches for row in biases)} at least halfway by the estimate"
+    ) + "".join(f", {many} {how}" for how, many in others.items() if many)
     changes: dict[str, list[float]] = {"accuracy": [], "recall": []}
     for row in utilities:
         name = "recall" if "recall" in row.measure else named(row.measure).split()[-1]

@@ -88,7 +88,7 @@ def price(result: AuditResult) -> Section | None:
 def _plots(changes: Sequence[Row]) -> tuple[Chart, ...]:
     accuracy = {row["recipe"]: row for row in changes if row["measure"] == ACCURACY}
     biases = [row for row in changes if row["role"] == "bias" and row["recipe"] in accuracy]
-    axes = Axis("share of the way"), Axis("change in accuracy (points)")
+    axes = Axis("share of the way to the floor"), Axis("change in accuracy (points)")
     rules = (("x", HALFWAY), ("y", -100 * MARGIN))
     plots = []
     for (_, about), panel in panels(biases, "measure", "about").items():
@@ -135,7 +135,12 @@ def _summary(result: AuditResult) -> Summary:
         step = f"Audit a model with {listed(works)} on your own data before you use it."
     else:
         step = "Try again with more subjects, or choose another model (“equipoise compare”)."
-    return Summary(statements, charts[0] if charts else None, (step,))
+    caveat = (
+        "A recipe transfers if disparities of subjects that it didn't learn from fall at least "
+        "halfway to the floor, the level of a model without the bias, and accuracy and recall fall "
+        "by at most two points."
+    )
+    return Summary(statements, charts[0] if charts else None, (step,), caveat)
 
 
 PAGE = Page(

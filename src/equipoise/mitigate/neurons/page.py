@@ -16,7 +16,7 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
-from equipoise.report.text import interval, number, p_value, percent
+from equipoise.report.text import interval, listed, number, p_equals, percent
 
 _BIAS, _PRICES = "differential_association", ("accuracy", "text_recall_at_1")
 _LOSS, _NEARLY = 0.02, 0.9
@@ -25,10 +25,11 @@ _LOSS, _NEARLY = 0.02, 0.9
 def statements(result: AuditResult) -> list[str]:
     """Say for each kind which change takes most of the association, at two points of accuracy."""
     swept = panels(rows(result, "neurons_sweep"), "kind")
-    return [_statement(kind, panel) for (kind,), panel in swept.items()]
+    concepts = listed([*result.manifest.resolved["concepts"]])
+    return [_statement(kind, panel, concepts) for (kind,), panel in swept.items()]
 
 
-def _statement(kind: str, panel: Sequence[Row]) -> str:
+def _statement(kind: str, panel: Sequence[Row], concepts: str) -> str:
     lost = {row["units"]: row["difference"] for row in panel if row["measure"] == _PRICES[0]}
     changes = [row for row in panel if row["measure"] == _BIAS]
     cheap = [row for row in changes if lost.get(row["units"], 0.0) >= -_LOSS] or changes
@@ -38,14 +39,15 @@ def _statement(kind: str, panel: Sequence[Row]) -> str:
     row, fall = next(pair for pair in zip(cheap, falls, strict=True) if pair[1] >= enough)
     share = percent(fall / abs(row["before"])) if fall > 0 else "nothing"
     text = (
-        f"Changing {row['units']} of the {kind} takes {share} of the association away: "
-        f"{number(row['before'])} to {number(row['after'])} "
+        f"Changing {row['units']} of the {kind} takes {share} of the association with {concepts} "
+        f"away: {number(row['before'])} to {number(row['after'])} "
         f"{interval(row['after_low'], row['after_high'])}."
     )
     if row["p_value"] is not None:
         text += (
-            f" As many random ones of the same layers change it by {number(row['random'])} "
-            f"{interval(row['random_low'], row['random_high'])}, p\u00a0{p_value(row['p_value'])}."
+            f" As many random ones of the same layers change it by "
+            f"{number(round(row['random'], 3))} "
+            f"{interval(row['random_low'], row['random_high'])}, p {p_equals(row['p_value'])}."
         )
     for price in panel:
         if price["units"] == row["units"] and price["measure"] in _PRICES:
