@@ -85,8 +85,10 @@ def _statement(
         return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
     lead, many = leading(tested, leads), Counter(one.verdict for one in tested)
     badge = Badge(lead.verdict)
-    more = len(every_test) - len(tested)
-    also = f"{count(more)} more {apart or 'stand apart'}" if more else ""
+    rest = [one.verdict for one in every_test if not one.leads]
+    also = f"{count(len(rest))} more {apart or 'stand apart'}" if rest else ""
+    if shown := rest.count(Verdict.DISPARITY):
+        also += f": {plural(shown, 'disparity', 'disparities')}"
     tally = Tally(tuple((Badge(verdict), n) for verdict, n in many.items()), also)
     if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
         return Statement(badge, headline(lead), certainty(lead), tally, lead)
@@ -230,7 +232,7 @@ def _steps(drawn: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
         if has(found.more):
             more = f"about {count(found.more)} images of {found.more_of} to decide"
         elif found.unit not in ("row", "image", "unit"):
-            more = f"another {found.unit}: more images of the same {found.unit} can't decide"
+            more = f"{found.unit}s: more images of each can't decide".replace("ys:", "ies:")
         steps.append(f"Add {more}.")
     if {*first} == {Verdict.BELOW_THRESHOLD}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
