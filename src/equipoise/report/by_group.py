@@ -122,7 +122,11 @@ def _worst(finding: Finding) -> GroupValue | None:
     """Return the group that is worst off in a disparity, where a side is worse."""
     harmed = finding.verdict == Verdict.DISPARITY and spec_of(finding.metric).harm != "either"
     found = contrast(finding) if harmed else None
-    return found[0] if found else None
+    if found is None:
+        return None
+    # Differences of the subjects can cancel out, so that no group is worse off on the whole.
+    worst, _, best = found
+    return None if worst.low <= best.value <= worst.high else worst
 
 
 def _place(finding: Finding, metric: str, group: str) -> tuple[str, ...]:
