@@ -78,12 +78,13 @@ def fixed_margins(
 
     def draw(rng: np.random.Generator, size: int) -> Integers:
         every = cellwise(rows, kinds, rng, size)
+        if not len(small):
+            return every
         drawn = np.empty((*table.shape[::-1], size), dtype=every.dtype)
         drawn[:, large] = every[:, : len(large)]
-        if len(small):
-            pools = np.ascontiguousarray(every[:, len(large) :].transpose(2, 1, 0))
-            for replicate, some in enumerate(pools):
-                drawn[:, small, replicate] = deal(some, rng).T
+        pools = np.ascontiguousarray(every[:, len(large) :].transpose(2, 1, 0))
+        for replicate, some in enumerate(pools):
+            drawn[:, small, replicate] = deal(some, rng).T
         return drawn
 
     return draw
@@ -124,25 +125,19 @@ def cellwise(table: Integers, strata: Integers, rng: np.random.Generator, size: 
     kind = np.int32 if totals.sum() < _FLOAT32 else np.int64
     order = np.lexsort((totals, strata))
     before = np.append(0, np.cumsum(totals[order])).astype(kind)
-    stop = np.cumsum(np.bincount(strata))
-    start = np.append(0, stop[:-1])
-    sums = _sums(table, strata).T.astype(kind)
-    counts = np.broadcast_to(sums[..., None], (*sums.shape, size))
-    while (wide := stop - start > 1).any():
-        middle = np.where(wide, (start + stop + 1) // 2, stop)
-        wanted = (before[middle] - before[start])[wide]
-        first = _split(counts.compress(wide, axis=1), wanted, rng)
-        parts = np.arange(len(wide)).repeat(1 + wide)
-        second = np.append(False, parts[1:] == parts[:-1])
-        halves = np.flatnonzero(second)
-        counts = counts.take(parts, axis=1)
-        counts[:, halves] -= first
-        counts[:, halves - 1] = first
-        start, stop = (
-            np.where(second, middle[parts], start[parts]),
-            np.where(second, stop[parts], middle[parts]),
-        )
-    return counts.take(np.argsort(order), axis=1)
+    counts = np.empty((*table.T.shape, size), dtype=kind)
+    # What a part has stands at its first outcome.
+    ends = np.append(0, np.cumsum(np.bincount(strata)))
+    counts[:, order[ends[:-1]]] = _sums(table, strata).T[..., None]
+    while (wide := np.diff(ends) > 1).any():
+        start, stop = ends[:-1][wide], ends[1:][wide]
+        middle = (start + stop + 1) // 2
+        whole = counts.take(order[start], axis=1)
+        first = _split(whole, before[middle] - before[start], rng)
+        counts[:, order[start]] = first
+        counts[:, order[middle]] = np.subtract(whole, first, out=whole)
+        ends = np.sort(np.append(ends, middle))
+    return counts
 
 
 def _split(counts: Integers, wanted: Integers, rng: np.random.Generator) -> Integers:
