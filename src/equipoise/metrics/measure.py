@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -186,7 +186,8 @@ def measure(
         affordable = MAX_DRAWN_CELLS // max(among.sampler.effort, 1)
         many = null_draws(resampling, affordable)
         tables = among.sampler.permute(among.strata(null), many, rng)
-        for place, values in _numbers(among, measures, wanted, tables):
+        alike = replace(among, exchanged=null) if among.independent else among
+        for place, values in _numbers(alike, measures, wanted, tables):
             described = f"{text}; {len(values)} permutations"
             drawn[place] = replace(drawn[place], null=values, null_text=described)
     found = [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
@@ -220,10 +221,11 @@ def _numbers(
     may be too small. Memory that is never written takes no room.
     """
     size = max(_FEWEST_AT_ONCE, _CELLS_AT_ONCE // counts.table.size)
-    kept, found = dict[int, Booleans](), dict[int, Floats]()
+    kept, found = dict[int, Any](), dict[int, Floats]()
     for place in wanted:
         observed = measures[place](counts, counts.observed)[0]
-        kept[place] = measures[place].held(observed) | (not counts.independent)
+        known = measures[place].held(observed) | (not counts.independent)
+        kept[place] = slice(None) if known.all() else known
         # The draws of a number lie next to each other.
         found[place] = np.zeros((len(observed), len(blocks))).T
 

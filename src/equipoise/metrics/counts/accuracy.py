@@ -185,7 +185,7 @@ def accuracy_gap(
 
 def _right_and_total(counts: Counts, tables: Floats) -> Pair:
     """Return weights of right predictions and of all rows, each (r, groups)."""
-    return tables[:, counts.right].sum(axis=1), tables.sum(axis=1)
+    return tables[:, counts.right].sum(axis=1), counts.totals(tables)
 
 
 def _by_group(counts: Counts, draws: Draws) -> tuple[Floats, Floats, Floats, Any]:
@@ -218,7 +218,7 @@ class Accuracy(Measure):
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""
-        right, total = _right_and_total(counts, tables)
+        right, total = counts.once(tables, _right_and_total)
         usable = counts.groups.usable
         compared = np.ones_like(usable) if self.kind == "accuracy" else usable
         shares = divide(right, total)

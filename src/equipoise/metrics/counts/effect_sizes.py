@@ -129,11 +129,11 @@ class Layout:
         """Where each stratum begins, and where the last one ends."""
         return np.append(self.stratum, len(self.column))
 
-    def chunks(self, cells: Floats) -> Iterator[tuple[Layout, Floats]]:
+    def chunks(self, cells: Floats, margins: Floats) -> Iterator[tuple[Layout, Floats, Floats]]:
         """Cut cells (r, columns, groups compared) between strata, each part with its layout."""
         begins, many = self.begins, cells.size // _CHUNK
         if many < 2:
-            yield self, cells
+            yield self, cells, margins
             return
         near = np.searchsorted(begins, np.linspace(0, len(self.column), many + 1))
         for first, last in pairwise(np.unique(near).tolist()):
@@ -144,7 +144,7 @@ class Layout:
                 stratum=self.stratum[strata] - part.start,
                 subject=self.subject[strata],
             )
-            yield layout, cells[:, part]
+            yield layout, cells[:, part], margins[:, part]
 
     def sum(self, columns: Floats) -> Floats:
         """Sum columns (r, columns, ...) within strata: (r, strata, ...)."""
@@ -268,7 +268,12 @@ def chi_square(
     formulation : "separation", "sufficiency" or "independence"
     """
     layout = counts.once(counts.observed, _layout, formulation)
-    chunks = layout.chunks(layout.cells(tables))
+    margins, drawn = tables, tables is not counts.observed
+    if drawn and counts.exchanged == NULL_OF[formulation] and counts.groups.usable.all():
+        known = counts.once(counts.observed, chi_square, min_expected, yates, formulation)
+        # Without a column that is dropped, draws have the observed sums of rows, too.
+        margins = counts.observed if (known.labels == known.labels_before).all() else tables
+    chunks = layout.chunks(layout.cells(tables), layout.cells(margins))
     found = each(lambda some: _fields(*some, min_expected, yates), chunks)
     columns = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     return ChiSquare(layout, *columns)
@@ -278,13 +283,18 @@ def _layout(counts: Counts, _: Floats, formulation: Formulation) -> Layout:
     return Layout.of(counts, formulation)
 
 
-def _fields(layout: Layout, cells: Floats, min_expected: float, yates: bool) -> tuple[Floats, ...]:
-    """Return the fields of `ChiSquare` for the strata of some cells."""
-    labels, groups = cells.sum(axis=2), layout.sum(cells)
+def _fields(
+    layout: Layout, cells: Floats, margins: Floats, min_expected: float, yates: bool
+) -> tuple[Floats, ...]:
+    """Return the fields of `ChiSquare` for the strata of some cells.
+
+    `margins` are cells with the same sums of rows and columns: one table may stand for all.
+    """
+    labels, groups = margins.sum(axis=2), layout.sum(margins)
     n = groups.sum(axis=2)
     kept = _expected_enough(labels, groups, n, layout, min_expected)
     before = (_nonempty(groups), layout.sum(floats(labels > 0)), n)
-    if not kept.all():
+    if len(margins) == len(cells) and not kept.all():
         cells, labels = cells * kept[:, :, None], labels * kept
         groups = layout.sum(cells)
         n = groups.sum(axis=2)

@@ -96,7 +96,7 @@ class Cells(dict[str, Floats]):
     @classmethod
     def _sum(cls, counts: Counts, tables: Floats) -> Cells:
         truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
-        total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
+        total = np.broadcast_to(counts.totals(tables)[:, None], truth.shape)
         usable, both = counts.groups.usable, counts.hits(tables)
         usable = usable if usable.any() else ~usable
         return cls(

@@ -524,6 +524,8 @@ class Counts:
         Rows that were not counted, by reason.
     unit : str
         "row", or "unit" where rows are clustered.
+    exchanged : "rows", "class", "prediction" or None
+        Of draws that have the margins of the observed table: what exchanges groups.
 
     Examples
     --------
@@ -543,6 +545,7 @@ class Counts:
     sampler: Sampler
     excluded: Mapping[str, int]
     unit: str
+    exchanged: Null | None = None
 
     @property
     def table(self) -> Floats:
@@ -605,8 +608,15 @@ class Counts:
         return self.truth if null == "class" else self.prediction
 
     def by_truth(self, tables: Floats) -> Floats:
-        """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups)."""
-        return self._adders[0].sum(tables)
+        """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups).
+
+        Where groups are exchanged within the true class, the one sum of all tables.
+        """
+        return self._adders[0].sum(self.observed if self.exchanged == "class" else tables)
+
+    def totals(self, tables: Floats) -> Floats:
+        """Sum tables (r, outcomes, groups) over outcomes; one sum where groups are exchanged."""
+        return floats((self.observed if self.exchanged else tables).sum(axis=1))
 
     def by_prediction(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over true classes: (r, classes, groups)."""
@@ -673,12 +683,16 @@ class Adder:
         return cls(order, present, first, size)
 
     @cached_property
-    def _rounds(self) -> list[tuple[Integers, Integers]]:
+    def _rounds(self) -> list[tuple[Any, Integers]]:
         """In turn, the codes with a first, second, ... outcome, and these."""
         many = np.diff(self.first, append=len(self.order))
+        rounds = [many > place for place in range(min(int(many.max(initial=0)), _MOST_ROUNDS + 1))]
         return [
-            (self.present[many > place], self.order[self.first[many > place] + place])
-            for place in range(min(int(many.max(initial=0)), _MOST_ROUNDS + 1))
+            (
+                slice(None) if tally(some) == self.size else self.present[some],
+                self.order[self.first[some] + place],
+            )
+            for place, some in enumerate(rounds)
         ]
 
     def sum(self, tables: Floats) -> Floats:
@@ -686,14 +700,14 @@ class Adder:
 
         Replicates come out next to each other in memory.
         """
-        outcomes = np.moveaxis(tables, 0, -1)
+        outcomes = tables.transpose(*range(1, tables.ndim), 0)
         sums = np.zeros((self.size, *outcomes.shape[1:]))
         if len(self._rounds) > _MOST_ROUNDS:
             sums[self.present] = np.add.reduceat(outcomes[self.order], self.first, axis=0)
         else:
             for codes, places in self._rounds:
                 sums[codes] += outcomes[places]
-        return np.moveaxis(sums, -1, 0)
+        return sums.transpose(-1, *range(tables.ndim - 1))
 
 
 def sum_by(codes: Integers, size: int, tables: Floats) -> Floats:
