@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from equipoise.core import Chance, Floats, Harm, InputError, floats
+from equipoise.core import Chance, Floats, Harm, InputError, Integers, floats
 from equipoise.stats.streams import Seed, stream
 
 # Differences that are rounding only: relative to the largest number of the comparison.
@@ -61,12 +62,24 @@ def band(null_draws: ArrayLike, *, method: str = "", weights: ArrayLike | None =
     if not len(draws):
         return Chance(np.nan, np.nan, np.nan, method)
     if mass is None:
-        draws, weight = np.sort(draws), np.full(len(draws), 1.0 / len(draws))
+        draws, (weight, places) = np.sort(draws), _alike(len(draws))
     else:
         order = np.argsort(draws, kind="stable")
         draws, weight = draws[order], mass[order] / mass.sum()
-    low, high = draws[np.searchsorted(np.cumsum(weight) + _TIE, (0.025, 0.975))].tolist()
+        places = _central(weight)
+    low, high = draws[places].tolist()
     return Chance(float((draws * weight).sum()), low, high, method)
+
+
+@lru_cache(16)
+def _alike(many: int) -> tuple[Floats, Integers]:
+    """Return weights of so many draws that are all alike, and the places of the central 95 %."""
+    weight = np.full(many, 1.0 / many)
+    return weight, _central(weight)
+
+
+def _central(weight: Floats) -> Integers:
+    return np.searchsorted(np.cumsum(weight) + _TIE, (0.025, 0.975))
 
 
 def mirrored_band(half: ArrayLike, *, method: str = "") -> Chance:
