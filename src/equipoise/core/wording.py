@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from functools import lru_cache
 
 _MOST = 60
 _ROUNDING = 1e-12
@@ -46,9 +47,10 @@ def visible(text: object) -> str:
     line = str(text)
     if line.isprintable():
         return line
-    return "".join(_shown(character) for character in line)
+    return "".join(map(_shown, line))
 
 
+@lru_cache(1024)
 def _shown(character: str) -> str:
     if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
         return character

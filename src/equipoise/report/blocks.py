@@ -151,12 +151,13 @@ class Table:
         limit : int
             Rows after it are left out.
         """
-        titles = [*columns]
+        titles, every = [*columns], [*rows]
+        shown = every[:limit]
         if isinstance(columns, Mapping):
-            rows = [[value_of(row, key) for key in columns.values()] for row in rows]
-        every = [tuple(map(_cell, titles, row)) for row in rows]
+            shown = [[value_of(row, key) for key in columns.values()] for row in shown]
+        cells = (tuple(map(_cell, titles, row)) for row in shown)
         heads = (Column(one.lstrip("#%~"), one[:1] in ("#", "%"), one[:1] == "~") for one in titles)
-        return cls(caption, tuple(heads), tuple(every[:limit]), len(every), source)
+        return cls(caption, tuple(heads), tuple(cells), len(every), source)
 
     @property
     def long(self) -> bool:

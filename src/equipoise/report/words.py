@@ -80,9 +80,10 @@ def headline(finding: Finding) -> str:
 def _groups_sentence(finding: Finding) -> str | None:
     """Say which group is worse off than which; None where groups have no shares of their own."""
     spec = spec_of(finding.metric)
-    found = contrast(finding)
     summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
-    if found is None or summary or not spec.clause or spec.bands or not has_shares(finding):
+    if summary or not spec.clause or spec.bands or not has_shares(finding):
+        return None
+    if (found := contrast(finding)) is None:
         return None
     worst, other, best = found
     if other.group == finding.group:
