@@ -124,7 +124,11 @@ def _summary(result: AuditResult) -> Summary:
     if not texts:
         texts = ["No component responds to a group beyond chance, so nothing was edited."]
         step = "Take more images, or look for other kinds or in other layers."
-    return Summary(tuple(Statement(None, text) for text in texts), steps=(step,))
+    caveat = (
+        "Association: how much closer one concept lies to images of one group than the other "
+        "concept does. 0 is none."
+    )
+    return Summary(tuple(Statement(None, text) for text in texts), steps=(step,), caveat=caveat)
 
 
 PAGE = Page(
