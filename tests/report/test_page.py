@@ -200,7 +200,7 @@ def test_sections_without_data_are_left_out():
 
 def test_limitations_name_binary_labels_and_absent_groups():
     text = "".join(elements("faces").text)
-    assert "Groups are perceived" in text
+    assert "Groups are as the data label them" in text
     assert "Female or Male only" in text
     assert "Roma (n\u00a0=\u00a03)" in text
     assert "only where the target is an attribute of people" in text

@@ -33,7 +33,6 @@ from equipoise.audits.group_sizes import (
     ids_by_group,
 )
 from equipoise.audits.kinds import (
-    PERCEIVED,
     REGISTERED,
     AnyAudit,
     audit_of,
@@ -51,6 +50,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.types import FileFacts, Json
+from equipoise.core.wording import PERCEIVED
 from equipoise.evidence import Pictures, with_every_column, write_examples
 from equipoise.report.result import Result
 from equipoise.stats import Resampling

@@ -20,12 +20,6 @@ KINDS = (
     "counterfactuals", "text_to_image", "generation", "activations", "dataset",
 )  # fmt: skip
 
-PERCEIVED = (
-    "Groups are as the data label them: perceived attributes, not identities. The findings "
-    "say nothing about groups that the labels do not name."
-)
-"""The first note of every audit of groups of people."""
-
 Item = TypeVar("Item")
 
 

@@ -18,10 +18,10 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.audits.findings import manifest_of
-from equipoise.audits.kinds import PERCEIVED
 from equipoise.cli.training import NetworksConfig, scaled
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts
+from equipoise.core.wording import PERCEIVED
 from equipoise.evidence import check_place, new_run
 from equipoise.mitigate.augmentation.experiment import (
     augmentation_experiment,

@@ -4,6 +4,12 @@ import math
 import unicodedata
 from functools import lru_cache
 
+PERCEIVED = (
+    "Groups are as the data label them: perceived attributes, not identities. The findings "
+    "say nothing about groups that the labels do not name."
+)
+"""The first note of every audit of groups of people."""
+
 _MOST = 60
 _ROUNDING = 1e-12
 

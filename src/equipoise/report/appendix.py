@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult, Family
 from equipoise.core.types import FileFacts
-from equipoise.metrics.spec import corrected_with, spec_of
+from equipoise.core.wording import PERCEIVED
+from equipoise.metrics.spec import AGAINST_REST, corrected_with, spec_of
 from equipoise.report.blocks import (
     Block,
     Code,
@@ -28,7 +29,7 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.text import in_words, listed, number, plural, title
-from equipoise.report.words import compares, is_comparison, models_of, name_of
+from equipoise.report.words import compares, is_comparison, models_of
 
 MOST_BYTES = 48_000
 """Larger pictures are left out and counted: a page stays a page."""
@@ -138,14 +139,14 @@ def limitations(result: AuditResult) -> Section:
     left = [f"{row['group']} (n = {row['n']})" for row in sizes if not row["usable"]]
     absent = f"Too small or absent, so counted but not compared: {listed(left, 12)}."
     items = (
-        "Groups are perceived: they come from the labels in the data, not from the people shown.",
+        PERCEIVED,
         *binary,
         *([absent] if left else []),
         *result.manifest.notes,
         f"A {'difference' if compares(result) else 'disparity'} that isn't reported may still "
-        "exist. It may be smaller than these data can show, or concern groups without labels.",
+        "exist. It may be smaller than these data can show.",
     )
-    return Section.of("limits", "Limitations", Words(items, "list"))
+    return Section.of("limits", "Limitations", Words((*dict.fromkeys(items),), "list"))
 
 
 failures = TableSection(
@@ -217,12 +218,9 @@ def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]
 
 def reading(result: AuditResult, summary: Summary) -> Facts:
     """Return what the numbers of the first screen mean, its metrics first."""
-    specs = {
-        name_of(one.finding): spec_of(one.finding.metric)
-        for one in summary.statements
-        if one.finding
-    }
-    metrics = {name: f"{spec.definition} {spec.direction}" for name, spec in specs.items()}
+    leads = [one.finding.metric for one in summary.statements if one.finding]
+    specs = [spec_of(metric.removesuffix(AGAINST_REST)) for metric in leads]
+    metrics = {spec.title: f"{spec.definition} {spec.direction}" for spec in specs}
     return Facts((*metrics.items(), *(_DIFFERENCE if compares(result) else _CHANCE), *_SHARED))
 
 
