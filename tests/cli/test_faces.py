@@ -5,6 +5,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import polars as pl
+import pytest
 from PIL import Image
 
 AUDIT = """\
@@ -88,3 +89,24 @@ def test_an_audit_sees_the_faces_alone(command, project):
     assert command("audit", "audit.yaml", "--out", "run")[0] == 0
     sizes = pl.read_parquet("run/tables/group_sizes.parquet")
     assert sizes["n"].to_list() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--level", "face", "--level", "region"),
+        ("--level", "left", "--level", "left"),
+        ("--ledger", "ledger.csv"),
+        ("--level", "a", "--level", "rank", "--ledger", "ranks.csv"),
+        ("--margin", "nan"),
+        ("--margin", "inf"),
+    ],
+)
+def test_a_column_that_would_be_there_twice_is_refused_before_a_table_is_written(
+    command, project, given
+):
+    photographs()
+    Path("ledger.csv").write_text("file,face\nCEO/NA/1.jpg,1\n")
+    Path("ranks.csv").write_text("file,rank\nCEO/NA/1.jpg,1\n")
+    code, _, err = command("faces", "images", *given)
+    assert (code, "unexpected" in err, Path("faces.csv").exists()) == (2, False, False)

@@ -14,6 +14,10 @@ from equipoise.models import runtimes
 _CASCADE = "haarcascade_frontalface_default.xml"
 _CORNERS = ("left", "top", "right", "bottom")
 _NO_BOX = (None,) * len(_CORNERS)
+FACES = {"image_id": pl.String, "face": pl.String, "faces": pl.Int64} | dict.fromkeys(
+    _CORNERS, pl.Int64
+)
+"""Columns of the table of faces, with their types."""
 
 
 def find_faces(image: Bytes, *, hits: int = 5) -> Integers:
@@ -95,5 +99,4 @@ def largest_faces(pictures: Pictures, *, margin: float = 0.0) -> pl.DataFrame:
             low = np.maximum(boxes[largest, :2] - added, 0)
             box = (*low.tolist(), *np.minimum(boxes[largest, 2:] + added, image.shape[1::-1]))
         rows.append((name, "yes" if len(boxes) else "no", len(boxes), *box))
-    schema = {"image_id": pl.String, "face": pl.String, "faces": pl.Int64}
-    return pl.DataFrame(rows, schema | dict.fromkeys(_CORNERS, pl.Int64), orient="row")
+    return pl.DataFrame(rows, FACES, orient="row")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,18 +63,28 @@ def faces_command(
     """
     from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import known
+    from equipoise.core import ConfigError
     from equipoise.data.formats.reading import read_plain
     from equipoise.data.tables import open_table
-    from equipoise.explain.faces import largest_faces
+    from equipoise.explain.faces import FACES, largest_faces
 
+    if not isfinite(margin):
+        raise click.BadParameter(f"{margin} is not finite", param_hint="'--margin'")
     check_output(out)
+    own = () if ledger is None else open_table(ledger).names
+    names = [name for name in own if name != file]
+    columns = [*FACES, *levels, *names]
+    if twice := {name for name in columns if columns.count(name) > 1}:
+        raise ConfigError(
+            f"the table would have two columns {min(twice)!r}; expected different names of levels, "
+            f"the ledger's columns and {', '.join(FACES)}. To do: rename it, or leave --level out"
+        )
     images = known(PicturesConfig(folder=folder.absolute(), levels=levels), Path())
     pictures = images.need_pictures("faces")
     assert images.table is not None  # noqa: S101 - of a folder there is one
     table: pl.DataFrame = images.table.frame
     facts: dict[str, Json] = {"table": str(out), "images": len(pictures)}
     if ledger is not None:
-        names = [name for name in open_table(ledger).names if name not in (file, *table.columns)]
         rows = read_plain(ledger, id=file, columns=names).table
         facts["images without a row of the ledger"] = table.join(rows, "image_id", "anti").height
         facts["rows of the ledger without an image"] = rows.join(table, "image_id", "anti").height
