@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ import pytest
 from cause_worlds import KINDS, World, ranked_first
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, DataError, RunError
-from equipoise.review import causes, coding, disparities, read_labels
+from equipoise.review import causes, coding, disparities, read_labels, write_labels
 from equipoise.review.server import application
 from review.browser import HOST, TOKEN, Links, ask
 
@@ -318,3 +319,49 @@ def test_a_concept_has_causes_of_its_scores(called, tmp_path):
     app = application(tmp_path / "run", HOST, TOKEN)
     assert ask(app, "/code/1?coder=ann")[0] == 200
     assert b"medium: drawing" in ask(app, "/causes/1")[2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ([], (None, None)),
+        ([("0000.png", "1"), ("0000.png", "2")], ("image_id", None)),
+        ([("0000.png", "1"), ("", "2")], ("image_id", 2)),
+        ([("0000.png", "1"), ("0001.png", "inf")], ("size", 2)),
+    ],
+)
+def test_a_table_of_causes_is_checked(folder, tmp_path, rows, place):
+    table = tmp_path / "sizes.csv"
+    table.write_text("image_id,size\n" + "".join(f"{one},{size}\n" for one, size in rows))
+    disparity = disparities.find_disparity(folder / "run")
+    with pytest.raises(DataError) as raised:
+        causes.gather(folder / "run", disparity, causes.Sources(names=("size",), table=table))
+    assert (raised.value.file, raised.value.column, raised.value.row) == (str(table), *place)
+
+
+def test_causes_that_no_image_of_the_finding_has(folder, tmp_path):
+    table = tmp_path / "sizes.csv"
+    table.write_text("image_id,size\n0000.png,nan\nother.png,2\n")
+    disparity = disparities.find_disparity(folder / "run")
+    with pytest.raises(ConfigError):
+        causes.gather(folder / "run", disparity, causes.Sources(names=("size",), table=table))
+    # Labels of other images don't stop a ranking.
+    run, at = World("paintings", 300, seed=1).audited(tmp_path), datetime(2026, 11, 28, tzinfo=UTC)
+    disparity = disparities.find_disparity(run, metric="true_positive_rate", subject="cup")
+    other = disparity.ids[~disparity.about][0]
+    row = {"image_id": other, "question": "good", "answer": "yes", "labeller": "ann", "at": at}
+    write_labels(run, pl.DataFrame([row]))
+    found = causes.gather(run, disparity, causes.Sources(names=("camera",)))
+    assert "good" not in found.values
+    assert causes.rank(disparity, found).table["cause"].to_list() == ["camera"]
+
+
+def test_means_of_a_cause_leave_missing_numbers_out(folder, tmp_path):
+    table = tmp_path / "sizes.csv"
+    cells = "".join(f"{row:04d}.png,{'nan' if row % 3 else row}\n" for row in range(300))
+    table.write_text(f"image_id,size\n{cells}")
+    disparity = disparities.find_disparity(folder / "run")
+    sources = causes.Sources(names=("size",), table=table)
+    found = causes.gather(folder / "run", disparity, sources)
+    assert found.values["size"].null_count() == 200
+    assert not found.values["size"].is_nan().any()

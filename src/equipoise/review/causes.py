@@ -25,10 +25,12 @@ from equipoise.core.files import read_table as read_parquet
 from equipoise.core.files import table_bytes
 from equipoise.core.types import Json
 from equipoise.data import hall_boxes, synset_text
+from equipoise.data.problems import check_ids
 from equipoise.data.tables import (
     as_numbers,
     as_text,
     is_numbers,
+    no_rows,
     open_table,
     read_table,
     spells_numbers,
@@ -40,7 +42,7 @@ from equipoise.metrics import correlation, cramers_v, rank_causes
 from equipoise.metrics.counts.causes import How
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
-from equipoise.report.text import number
+from equipoise.report.text import interval, number
 from equipoise.review.coding import code_table, subject_of
 from equipoise.review.disparities import Disparity
 from equipoise.review.examples import VALUES
@@ -183,12 +185,27 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
         values[HIDDEN] = pl.Series(hidden, nan_to_null=True)
         lost = lost_without_objects(disparity, hidden, Bootstrap(), sources.seed)
         found.details[HIDDEN] = [*lost]
+    _leave_out_empty(values, disparity, sources.names)
     if not values:
         raise ConfigError(
             f"no cause to try. To do: add --cause with one of {', '.join(choices)}, or "
             "--embeddings; or label images with `equipoise label` or `equipoise review`"
         )
     return found
+
+
+def _leave_out_empty(
+    values: dict[str, pl.Series], disparity: Disparity, named: tuple[str, ...]
+) -> None:
+    """Remove causes that no image of the finding has; refuse those that were named."""
+    compared = pl.Series(np.logical_or(*disparity.sides.values()))
+    for name in [one for one, cells in values.items() if not cells.filter(compared).count()]:
+        if name in named:
+            raise ConfigError(
+                f"--cause {name}: no image of the finding has a value. To do: check the ids of the "
+                "table, or name another cause"
+            )
+        del values[name]
 
 
 def subjects_of(run: Path) -> list[str]:
@@ -212,7 +229,19 @@ def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
         column = found[name]
         read = as_numbers if is_numbers(column.type) or spells_numbers(column) else as_text
         names = as_text(found[key], table.name, key)
-        return probe.disparity.joined(names, read(column, table.name, name))
+        if sources.table is not None:
+            if names.is_empty():
+                raise no_rows(table.name)
+            check_ids(names, table.name)
+        values = read(column, table.name, name)
+        if values.dtype.is_float():
+            if len(infinite := values.is_infinite().arg_true()):
+                raise DataError(
+                    "the cell is infinite", file=table.name, column=name, row=infinite[0] + 1,
+                    expected="a finite number", fix="correct it, or leave it empty",
+                )  # fmt: skip
+            values = values.fill_nan(None)
+        return probe.disparity.joined(names, values)
 
     return {name: lambda name=name: read_column(name) for name in table.names if name != key}  # type: ignore[misc]
 
@@ -596,7 +625,7 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
 
 
 def _interval(row: Mapping[str, float], value: str, low: str, high: str) -> str:
-    return f"{number(row[value])} [{number(row[low])}, {number(row[high])}]"
+    return f"{number(row[value])} {interval(row[low], row[high])}".removesuffix(" –")
 
 
 def rows(ranking: Ranking) -> list[dict[str, str]]:
@@ -606,7 +635,7 @@ def rows(ranking: Ranking) -> list[dict[str, str]]:
             "cause": row["cause"],
             "how": row["how"],
             "explained": _interval(row, "explained", "low", "high"),
-            "chance": f"{number(row['chance_low'])} to {number(row['chance_high'])}",
+            "chance": interval(row["chance_low"], row["chance_high"]),
             "without": number(row["without"]),
             "explains": "yes" if row["explains"] else row["reason"] or "no",
             "n": f"{row['n']:,}",

@@ -117,7 +117,7 @@ def _outcome(images: RunImages, metric: str, subject: str) -> tuple[Floats, str]
         "hit": (said, true, f"share of “{subject}” that the model recognises"),
         "alarm": (said, ~true, f"share of other images that are called “{subject}”"),
         "said": (said, None, f"share called “{subject}”"),
-        "precise": (true, said, f"share of images called “{subject}” that are"),
+        "precise": (true, said, f"share of images called “{subject}” whose label agrees"),
     }[_OUTCOMES[metric]]
     return np.where(True if about is None else about, outcome, np.nan), shows
 

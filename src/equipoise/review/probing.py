@@ -164,7 +164,7 @@ class Probe:
         try:
             return RunConfig(model=name)
         except ValidationError as error:
-            raise ConfigError(f"{option} {name}: {error.errors()[0]['msg']}") from None
+            raise ConfigError(f"{option} {name}: {error.errors()[0]['ctx']['error']}") from None
 
     def vectors(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
         """Return places of images and their embeddings at length 1, from a file or a model.
