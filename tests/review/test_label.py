@@ -251,3 +251,29 @@ def test_thresholds_find_a_planted_cut(project, command, sign, keep):
     assert row["threshold"] == pytest.approx(sign * 0.4, abs=0.03)
     assert row["accuracy"] > 0.95
     assert row["kept"]["women"] == pytest.approx(0.6, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("a.json", "{ none", (None, None)),
+        ("a.json", '{"a": 1}', (None, None)),
+        ("a.csv", "key,question,answer,labeller,at\n{key},right,,ann,{at}\n{key},right,no,ann,x\n",
+         ("at", 2)),
+    ],
+)  # fmt: skip
+def test_answers_that_cannot_be_read_say_where(project, name, text, place):
+    at = "2026-11-28T09:00:00Z"
+    file = Path(name)
+    file.write_text(text.replace("{key}", key_of(project.ids[0])).replace("{at}", at))
+    with pytest.raises(DataError) as raised:
+        read_answers([file], np.array(project.ids, dtype=object), {})
+    assert (raised.value.file, raised.value.column, raised.value.row) == (name, *place)
+    assert raised.value.expected
+
+
+def test_answers_that_were_read_are_counted_by_question(project, command):
+    command(*DRAWN)
+    project.answer("ann")
+    found = command("--read", "answers-ann.json", "--show", "errors")
+    assert (found["answers read"], found["answers to other questions"]) == (120, 0)

@@ -1,6 +1,5 @@
 """Labels of people as they live in a run: read, merged, written, exported."""
 
-import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.core import DataError, Objects, RunError
-from equipoise.core.files import read_regular, read_table, table_bytes
+from equipoise.core.files import read_table, table_bytes
 from equipoise.data.tables import open_table
 from equipoise.data.tables import read_table as read_any_table
 from equipoise.evidence import LABELS, keep_labels
@@ -94,7 +93,7 @@ def read_answers(
 
 
 def _read(file: Path, names: pl.DataFrame, answers: dict[str, Sequence[str]]) -> pl.DataFrame:
-    rows = _rows(file).with_row_index("row", 1)
+    rows = _rows(file)
     on = "key" if "key" in rows.columns else "image_id"
     joined = rows.join(names, on=on, how="left", maintain_order="left").with_columns(
         known=pl.col(on).is_in(names[on].implode()),
@@ -114,22 +113,9 @@ def _read(file: Path, names: pl.DataFrame, answers: dict[str, Sequence[str]]) ->
 
 def _rows(file: Path) -> pl.DataFrame:
     """Return rows as text; those without an answer are left out."""
-    if file.suffix == ".json":
-        try:
-            known = [
-                {name: str(value) for name, value in dict(one).items() if value is not None}
-                for one in json.loads(read_regular(file))
-            ]
-        except (OSError, TypeError, ValueError) as error:
-            raise DataError(
-                f"it cannot be read: {error}", file=str(file), fix="save the answers again"
-            ) from None
-        first = "image_id" if known and "image_id" in known[0] else "key"
-        schema = dict.fromkeys((first, *_FIELDS), pl.String)
-        return pl.DataFrame(known, schema).drop_nulls("answer")
     first = "image_id" if "image_id" in open_table(file).names else "key"
     texts = read_any_table(file, texts=[first, *_FIELDS]).texts
-    return pl.DataFrame(dict(texts)).drop_nulls("answer")
+    return pl.DataFrame(dict(texts)).with_row_index("row", 1).drop_nulls("answer")
 
 
 def _refuse(file: Path, wrong: pl.DataFrame, column: str, expected: str, fix: str) -> None:

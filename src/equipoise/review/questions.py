@@ -114,8 +114,8 @@ def find_question(
         found = replace(found, answers=(*classes, UNSURE), counted=classes[0] if classes else "")
     if not 2 <= len(found.answers) <= _MOST:
         raise ConfigError(
-            f"question {name!r}: {len(found.answers)} answers; expected 2 to {_MOST}, one a key. "
-            "To do: ask about fewer at a time"
+            f"question {name!r}: different answers: {len(found.answers)}; expected 2 to {_MOST}, "
+            "one a key"
         )
     if counted and counted not in found.answers:
         raise ConfigError(

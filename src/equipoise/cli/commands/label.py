@@ -174,20 +174,23 @@ def _results(run: Path, images: RunImages, question: Question, options: Options)
     """Read answers into the run, and say what its labels show."""
     from equipoise import review
 
+    found: dict[str, Any] = {}
     if options["files"]:
         answers = review.read_answers(
             options["files"], images.ids, {question.name: question.answers}
         )
         review.write_labels(run, review.merge_labels(review.read_labels(run), answers))
+        many = answers.filter(question=question.name).height
+        found = {"answers read": many, "answers to other questions": answers.height - many}
     if options["export"]:
         own = review.read_labels(run)
         write_output(options["export"], own.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.3fZ"))
         if not (options["files"] or options["show"]):
             return {"labels": own.height, "export": str(options["export"])}
-    found = asdict(
+    tables = asdict(
         review.conclude(run, images, question, scores=options["scores"], seed=options["seed"])
     )
     if options["show"]:
-        return {options["show"]: found[options["show"]]}
+        return found | {options["show"]: tables[options["show"]]}
     # A question without an answer in a table is said by its notes.
-    return {name: rows for name, rows in found.items() if rows}
+    return found | {name: rows for name, rows in tables.items() if rows}
