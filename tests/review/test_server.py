@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from equipoise.core import RunError
+from equipoise.core import DataError, RunError
 from equipoise.evidence import ImageError
 from equipoise.review.examples import Examples, Selection
-from equipoise.review.server import Thumbnails, application
+from equipoise.review.server import Thumbnails, application, serve
 from review.browser import HOST, TOKEN, Links, ask
 from review.project import finished
 
@@ -170,3 +170,9 @@ def test_a_run_without_images_says_what_to_do(tmp_path):
     run = finished(tmp_path, {"audit": "predictions", "data": data, "models": models})
     with pytest.raises(RunError):
         Examples.of(run)
+
+
+def test_a_folder_without_images_is_refused_before_anything_is_served(tmp_path):
+    with pytest.raises(DataError) as raised:
+        next(serve(tmp_path, folder=tmp_path / "none"))
+    assert raised.value.file == str(tmp_path / "none")

@@ -430,6 +430,8 @@ def serve(
         import uvicorn
     except ImportError as error:
         raise MissingExtraError("uvicorn", "review") from error
+    if folder is not None:
+        find_pictures(run, folder)  # a wrong folder is refused now, not image by image
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
