@@ -11,7 +11,7 @@ import data_sets
 import image_files
 from equipoise.audits.config import load_as
 from equipoise.cli.app import run as command
-from equipoise.core import ConfigError, DataError
+from equipoise.core import ConfigError, DataError, RunError
 from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import load
 from equipoise.models import load_model
@@ -121,6 +121,8 @@ def test_a_plan_loads_no_model(project, capsys):
         ("  ensemble:", "  a/b:", "expected a name that a folder can have, without slashes"),
         ("  ensemble:", "  report:", "something else lies in a folder of this name"),
         ("batch: 24", "batch: 1", "recipes.tuned.batch"),
+        ("0.34", "1.5", "withheld: given 1.5; expected less than 1"),
+        ("attributes: [hue, frame]", "attributes: []", "attributes: given []; expected at least 1"),
     ],
 )  # fmt: skip
 def test_a_configuration_says_what_is_wrong(project, old, new, message):
@@ -159,7 +161,8 @@ def first(**values):
         ("sets.csv", lambda rows: [row | {"set": row["image_id"]} for row in rows],
          "column 'set': each of 144 sets has one image"),
         ("prompts.csv", lambda rows: rows[3:], "1 subjects of the images have no prompt, such as"),
-        ("prompts.csv", first(prompt=""), "row 1: a cell is missing"),
+        ("prompts.csv", first(prompt=""), "column 'prompt', row 1: a cell is missing"),
+        ("sets.csv", lambda rows: [row | {"hue": "red"} for row in rows], "column 'hue'"),
     ],
 )  # fmt: skip
 def test_tables_that_do_not_fit(project, name, change, message):
@@ -251,3 +254,9 @@ def test_sets_that_an_audit_of_generation_wrote(project):
     assert list(found.test.images.subjects) == others
     rows = found.test.images.images.rows.tolist()
     assert {table[row - 1]["subject"] for row in rows} == {*others}
+
+
+def test_a_file_where_the_folder_should_be_is_refused_before_images_are_read(project):
+    (project / "mitigated").write_text("a file")
+    with pytest.raises(RunError):
+        load(load_as(project / "c.yaml", Config), base=project)

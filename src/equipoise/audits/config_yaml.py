@@ -135,6 +135,8 @@ _EXPECTED = {
     "tuple_type": "a list",
 }
 """What each kind of pydantic error asks for, in the words of a configuration."""
+# What pydantic writes around what it expects.
+_PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
 
 
 def nearest(given: object, allowed: Iterable[str]) -> str:
@@ -180,7 +182,8 @@ def _path(values: Any, details: ErrorDetails) -> list[str | int]:
     for step in details["loc"]:
         if isinstance(values, Mapping) and step not in values and step in _texts(values):
             continue
-        if step != "[key]":
+        tag = path and isinstance(step, str) and not isinstance(values, Mapping)
+        if step != "[key]" and not tag:
             path.append(step)
             within = isinstance(values, Mapping) and step in values
             within |= isinstance(values, list | tuple) and isinstance(step, int)
@@ -204,7 +207,7 @@ def _sentence(details: ErrorDetails) -> str:
     if kind == "value_error":
         text = details["msg"].removeprefix("Value error, ")
         return f"given {_SHORT.repr(given)}; {text}" if text.startswith("expected") else text
-    expected = _EXPECTED.get(kind) or details["msg"].replace("Input should be", "").strip()
+    expected = _EXPECTED.get(kind) or _PYDANTIC.sub(r"\1", details["msg"]).strip()
     if kind == "union_tag_invalid":
         given, expected = context["tag"], context["expected_tags"]
     words = re.findall("'([^']*)'", expected)

@@ -350,7 +350,7 @@ def _experiment(
         progress=progress,
     )
     resolved = config.model_dump(mode="json")
-    again = "What is compared is training again, on images like these."
+    again = "Intervals hold for new trainings, on images like these."
     manifest = manifest_of(
         **record,
         notes=(PERCEIVED, again, *notes),

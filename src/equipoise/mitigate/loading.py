@@ -84,6 +84,12 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         images = ImageSets(pictures, values[0], values[1], values[2], attributes)
     except InputError as error:
         raise DataError(str(error), file=name, column=about.set) from error
+    for column, cells in attributes.items():
+        if len({*cells}) < 2:
+            raise DataError(
+                f"every image has {cells[0]!r}", file=name, column=column,
+                expected="two or more values to compare", fix="name another attribute",
+            )  # fmt: skip
     sets = images.by_set()
     if all(len(rows) == 1 for rows in sets.values()):
         raise DataError(
@@ -132,7 +138,7 @@ def _texts(
     rows = zip(table.texts[about.subject], table.texts[about.prompt], strict=True)
     for number, (subject, prompt) in enumerate(rows, 1):
         if not subject or not prompt:
-            raise DataError("a cell is missing", file=table.name, row=number)
+            raise _missing(table.name, about.prompt if subject else about.subject, number)
         neutral.setdefault(subject, {})[prompt] = None
     if without := {*images.subjects} - {*neutral}:
         raise DataError(
@@ -150,6 +156,13 @@ def _texts(
         name: SubjectTexts(name, tuple(neutral[name]), tuple(values), tuple(values.values()))
         for name, values in captions.items()
     }
+
+
+def _missing(file: str, column: str, row: int) -> DataError:
+    return DataError(
+        "a cell is missing", file=file, column=column, row=row, expected="a value in every row",
+        fix="fill it in, or take the row out",
+    )  # fmt: skip
 
 
 def _pairs(
@@ -272,7 +285,7 @@ def read_images(
         missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]
         if any(missing):
             row = int(items.places[missing.index(True)]) + 1
-            raise DataError("a cell is missing", file=items.name, column=name, row=row)
+            raise _missing(items.name, name, row)
     if about.pictures is None:
         raise ConfigError(f"{what}.root: required, and missing: the folder of the images")
     order = np.argsort(items.ids.astype(str), kind="stable")

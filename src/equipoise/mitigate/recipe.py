@@ -188,7 +188,8 @@ def refuse_occupied(out: Path) -> None:
     RunError
         When the folder exists and is not empty, or a file has its name.
     """
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+    above = next(one for one in (out, *out.absolute().parents) if one.exists())
+    if not above.is_dir() or (above == out and any(out.iterdir())):
         raise RunError(
             f"{out}: something lies there, and nothing is written over a model. To do: name "
             "another folder, or remove this one"

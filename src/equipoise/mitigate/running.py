@@ -356,8 +356,8 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         f"recipes learned from the others. The floor is {floor}. Every recipe is shown.",
         f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "
         "exchanged over subjects), by the estimate at least halfway to the floor, and accuracy and "
-        f"each recall fell by {100 * MARGIN:.0f} points at most. To lower a disparity that is "
-        "measured is not to remove it everywhere: audit the new model on data of your own.",
+        f"each recall fell by {100 * MARGIN:.0f} points at most. Disparities elsewhere may stay: "
+        "audit the new model on data of your own.",
     )
     few = min((row.n for row in assessment.rows if row.role == "bias"), default=withheld)
     if few >= FEWEST:

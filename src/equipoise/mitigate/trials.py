@@ -70,7 +70,7 @@ class Trial:
         if len(self._present) < 2 or len(self.concepts) < 2:
             raise InputError("expected two or more groups with images, and as many concepts")
         if not 0 < self.k < len(self.images):
-            raise InputError(f"k={self.k}: expected from 1 to fewer than the images")
+            raise InputError(f"k={self.k}: expected 1 to {len(self.images) - 1}")
         if {*(() if self.labels is None else self.labels)} - {*(self.classes or ())}:
             raise InputError("labels: some have no texts in classes; expected texts of each")
 

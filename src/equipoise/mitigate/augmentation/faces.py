@@ -114,7 +114,7 @@ def regions_of_columns(
     known = ~np.isnan(ends)
     regions = Regions.of(np.nan_to_num(ends), sizes)
     for row in np.flatnonzero(known.any(axis=1) & ~(known.all(axis=1) & regions.found)).tolist():
-        box = [columns[side][row] for side in SIDES]
+        box = np.array([columns[side][row] for side in SIDES]).tolist()
         raise InputError(
             f"row {row + 1 if rows is None else rows[row]}: the box {box}; expected four ends, at "
             "least two pixels apart, left < right and top < bottom within the image"
