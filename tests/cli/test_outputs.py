@@ -1,11 +1,13 @@
 """A file of the user is kept; a file of equipoise is replaced with --overwrite only."""
 
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from equipoise import audits
-from equipoise.cli.outputs import JUNIT
+from equipoise.cli.outputs import JUNIT, write_output
 
 NEW = {
     "new": ("new", "FILE"),
@@ -80,3 +82,13 @@ def test_a_name_that_is_no_text_is_refused_before_anything_is_measured(command, 
     assert (code, out) == (2, "")
     assert "To do: choose another" in err
     assert sorted(project.rglob("*")) == before
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    def full(path, *_, **__):
+        raise OSError(errno.EROFS, "read-only", str(path))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="read-only") as raised:
+        write_output(tmp_path / "a.csv", "text")
+    assert raised.value.filename == str(tmp_path / "a.csv")

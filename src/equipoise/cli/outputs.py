@@ -38,7 +38,7 @@ def check_output(path: Path, mark: bytes = b"") -> None:
     elif os.path.lexists(path) and not own:
         problem = "exists already"
     if problem:
-        raise RunError(f"{path}: {problem}. To do: choose another name")
+        raise RunError(f"{path}: {problem}. To do: choose another name or folder")
 
 
 def write_output(path: Path, text: str, mark: bytes = b"") -> None:
@@ -57,6 +57,9 @@ def write_output(path: Path, text: str, mark: bytes = b"") -> None:
         if not os.path.lexists(path):
             path.touch(exist_ok=False)  # fails where a file has appeared meanwhile
         partial.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

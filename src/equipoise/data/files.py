@@ -157,7 +157,7 @@ def to_utf8(content: bytes, file: str, encoding: str, *, header: bool = True) ->
         file=file,
         row=_row_at(content, at) + (not header) or None,
         expected=f"text encoded as {encoding}",
-        fix=f"give `encoding: {other}`, or the encoding that the file was written in",
+        fix=f"save it as UTF-8, or give its encoding, such as `encoding: {other}`",
     )
 
 

@@ -35,7 +35,7 @@ from equipoise.data.files import (
     to_utf8,
     unknown_extension,
 )
-from equipoise.data.problems import check_columns, is_whole, show
+from equipoise.data.problems import check_columns, counted, is_whole, show
 from equipoise.stats.threads import each
 
 EXACT_INTEGERS = 2.0**53
@@ -671,7 +671,7 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
     if ragged:
         row = ragged[0]
         raise DataError(
-            f"the row has {row.actual_columns} cells: {show(row.text)}",
+            f"the row has {counted(row.actual_columns, 'cell')}: {show(row.text)}",
             file=file,
             row=row.number - 1,
             expected=f"{row.expected_columns} cells, as in the header",

@@ -18,7 +18,7 @@ from equipoise.models.info import sha256_of
 LIST = "files.json"
 LABELS = "labels"
 """Folder of a run with what people say of its images; a new run takes it over."""
-_TO_DO = "To do: choose another --out, or free space there"
+_TO_DO = "To do: choose another folder, or free space there"
 
 
 def write_list(folder: Path) -> None:
@@ -196,7 +196,7 @@ def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
         str(out).encode()
         target = Path(out).resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise RunError(f"{out}: not a usable path ({error}). To do: choose another --out") from None
+        raise RunError(f"{out}: not a usable path ({error}). To do: choose another") from None
     try:
         problem = _occupied(target, overwrite) if target.exists() else ""
     except OSError as error:
@@ -263,22 +263,22 @@ def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
 
 def _occupied(target: Path, overwrite: bool) -> str:
     if not target.is_dir():
-        return "a file has this name. To do: choose another --out"
+        return "a file has this name. To do: choose another folder"
     if target in (Path.cwd(), *Path.cwd().parents):
-        return "this is the folder you work in. To do: choose a folder inside it with --out"
+        return "this is the folder you work in. To do: choose a folder inside it"
     if not any(target.iterdir()):
         return ""
     if not is_run(target):
         return (
             "holds files, and no files.json that says that equipoise wrote them. "
-            "To do: choose another --out, or move the files away"
+            "To do: choose another folder, or move the files away"
         )
     if not overwrite:
-        return "holds another run. To do: choose another --out or pass --overwrite"
+        return "holds another run. To do: choose another folder or pass --overwrite"
     if foreign := foreign_files(target):
         return (
             f"holds files that equipoise did not write, or that have changed since: "
-            f"{listed(foreign)}. To do: choose another --out, or move them away"
+            f"{listed(foreign)}. To do: choose another folder, or move them away"
         )
     return ""
 

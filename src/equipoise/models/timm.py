@@ -83,9 +83,7 @@ def find_weights(library: Any, target: str, options: Options) -> LibraryWeights:
         return LibraryWeights.in_folder(target, SETTINGS, WEIGHTS, options)
     name, _, rest = target.partition("/")
     if not library.is_model(name.partition(".")[0]):
-        raise ModelError(
-            f"timm has no model {name!r}. To do: name one of timm.list_models(pretrained=True)."
-        )
+        raise ModelError(f"timm has no model {name!r}. To do: name one of timm.list_models().")
     if rest:
         if not Path(rest).is_file():
             raise ModelError(f"There is no file of weights {rest}.")
