@@ -137,8 +137,8 @@ def _summary(result: AuditResult) -> Summary:
         step = "Try again with more subjects, or choose another model (“equipoise compare”)."
     caveat = (
         "A recipe transfers if disparities of subjects that it didn't learn from fall at least "
-        "halfway to the floor, the level of a model without the bias, and accuracy and recall fall "
-        "by at most two points."
+        "halfway to the floor (“Limitations” name it), and accuracy and recall fall by at most two "
+        "points."
     )
     return Summary(statements, charts[0] if charts else None, (step,), caveat)
 
