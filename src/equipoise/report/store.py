@@ -207,12 +207,12 @@ def plain(value: Any) -> Any:
     # Most values are of these types, and asking for others takes longer.
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if is_dataclass(value):
         return plain(vars(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value if isinstance(value, str | int | float) else str(value)
