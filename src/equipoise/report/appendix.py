@@ -216,25 +216,22 @@ def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]
     return Table.of(caption, columns, cells, source="manifest.json") if cells else None
 
 
-def reading(result: AuditResult, summary: Summary) -> Facts:
+def reading(summary: Summary) -> Facts:
     """Return what the numbers of the first screen mean, its metrics first."""
-    leads = [one.finding.metric for one in summary.statements if one.finding]
-    specs = [spec_of(metric.removesuffix(AGAINST_REST)) for metric in leads]
-    metrics = {spec.title: f"{spec.definition} {spec.direction}" for spec in specs}
-    return Facts((*metrics.items(), *(_DIFFERENCE if compares(result) else _CHANCE), *_SHARED))
+    metrics = {
+        spec.title: f"{spec.definition} {spec.direction}"
+        for one in summary.statements
+        if one.finding
+        for spec in [spec_of(one.finding.metric.removesuffix(AGAINST_REST))]
+    }
+    return Facts((*metrics.items(), *_TERMS))
 
 
-_CHANCE = (
-    ("Expected by chance", "The mean value if groups made no difference. It's rarely 0, because "
-     "the worst of many small groups is always somewhat worse."),
-    ("Threshold", "The distance from chance that matters in practice."),
-)  # fmt: skip
-_DIFFERENCE = (
-    ("Difference", "The second model's value minus the first's on the same images. Each sentence "
-     "says which model is worse."),
-    ("Threshold", "The difference that matters in practice, in either direction."),
-)  # fmt: skip
-_SHARED = (
+_TERMS = (
+    ("Expected by chance", "The mean value if groups made no difference, or two models were alike. "
+     "It's rarely 0, because the worst of many small groups is always somewhat worse."),
+    ("Threshold", "The distance from chance that matters in practice; between two models, their "
+     "difference."),
     ("Interval", "The values that fit the data, usually at 95 %. A wide interval means that the "
      "value is uncertain."),
     ("Corrected p, q", "The p-value after the correction for the number of tests: the share of "

@@ -439,7 +439,7 @@ class Page:
         What to know before reading a disparity.
     steps : tuple of str
         What to do next about a disparity, with the fields {group}, the one that is worst off, and
-        {subject} (“…”).
+        {subject}.
     apart : str
         What findings that never lead do: "repeat differences of the labels".
     summary : callable, optional

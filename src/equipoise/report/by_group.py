@@ -122,11 +122,10 @@ def _worst(finding: Finding) -> GroupValue | None:
     """Return the group that is worst off in a disparity, where a side is worse."""
     harmed = finding.verdict == Verdict.DISPARITY and spec_of(finding.metric).harm != "either"
     found = contrast(finding) if harmed else None
-    if found is None:
-        return None
     # Differences of the subjects can cancel out, so that no group is worse off on the whole.
-    worst, _, best = found
-    return None if worst.low <= best.value <= worst.high else worst
+    if found and not found[0].low <= found[2].value <= found[0].high:
+        return found[0]
+    return None
 
 
 def _place(finding: Finding, metric: str, group: str) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     return template.render(
         title=page_title(result, page),
         summary=summary,
-        reading=appendix.reading(result, summary),
+        reading=appendix.reading(summary),
         front=front,
         back=back,
         notice=result.manifest.versions.get("equipoise", ""),

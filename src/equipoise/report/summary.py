@@ -220,11 +220,9 @@ def _steps(drawn: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
     first = {one.verdict: one for one in reversed(drawn)}
     steps = []
     if found := first.get(Verdict.DISPARITY):
-        names = {
-            "group": _worst(found),
-            "subject": f"“{found.subject}”" if found.subject else "each subject",
-        }
-        steps += [step.format(**names) for step in about]
+        worst, subject = contrast(found), found.subject or "each subject"
+        group = quoted(worst[0].group) if worst else "the group that is worst off"
+        steps += [step.format(group=group, subject=subject) for step in about]
     if Verdict.DETECTED in first:
         steps.append("Add images: the difference is real, and its size is uncertain.")
     if found := first.get(Verdict.INCONCLUSIVE):
@@ -237,8 +235,3 @@ def _steps(drawn: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
     if {*first} == {Verdict.BELOW_THRESHOLD}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
     return tuple(steps)
-
-
-def _worst(finding: Finding) -> str:
-    found = contrast(finding)
-    return quoted(found[0].group) if found else "the group that is worst off"

@@ -41,12 +41,6 @@ def p_value(value: float) -> str:
     return "<\u00a00.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
 
 
-def p_equals(value: float) -> str:
-    """Return what follows the letter of a p- or q-value: "= 0.012", "< 0.0001"."""
-    text = p_value(value)
-    return text if text.startswith("<") else f"= {text}"
-
-
 def plural(n: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun: "1 class", "3 classes"."""
     return f"{count(n)} {one if n == 1 else many or one + 's'}"

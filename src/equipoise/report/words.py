@@ -18,7 +18,6 @@ from equipoise.report.text import (
     interval,
     listed,
     number,
-    p_equals,
     p_value,
     percent,
     plural,
@@ -260,7 +259,8 @@ def certainty(finding: Finding) -> str:
         # Digits that the value doesn't show would only make noise of the draws look like a result.
         text += f"; {scaled(round(finding.chance, 3))} expected by chance"
     if not math.isnan(finding.q_value):
-        text += f"; corrected p {p_equals(finding.q_value)}"
+        value = p_value(finding.q_value)
+        text += f"; corrected p {value if value.startswith('<') else f'= {value}'}"
     return f"{text}."
 
 

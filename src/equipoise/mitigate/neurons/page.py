@@ -16,7 +16,7 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
-from equipoise.report.text import interval, listed, number, p_equals, percent
+from equipoise.report.text import interval, listed, number, p_value, percent
 
 _BIAS, _PRICES = "differential_association", ("accuracy", "text_recall_at_1")
 _LOSS, _NEARLY = 0.02, 0.9
@@ -47,7 +47,7 @@ def _statement(kind: str, panel: Sequence[Row], concepts: str) -> str:
         text += (
             f" As many random ones of the same layers change it by "
             f"{number(round(row['random'], 3))} "
-            f"{interval(row['random_low'], row['random_high'])}, p {p_equals(row['p_value'])}."
+            f"{interval(row['random_low'], row['random_high'])}, p\u00a0{p_value(row['p_value'])}."
         )
     for price in panel:
         if price["units"] == row["units"] and price["measure"] in _PRICES:
