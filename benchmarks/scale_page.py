@@ -11,7 +11,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 INTRODUCTION = """\
 # How audits grow
 
-Use this page to estimate the time and memory of a whole audit. `equipoise plan` estimates the seconds of yours.
+Use this page to estimate the time and memory of a whole audit. `equipoise plan` estimates the
+seconds of yours.
 
 A row is one audit in its own process: it reads and joins generated evidence, measures every
 interval, chance level and p-value, and writes the run with its report.
