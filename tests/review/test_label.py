@@ -11,6 +11,7 @@ import pytest
 from equipoise.cli.app import run
 from equipoise.core import ConfigError, DataError
 from equipoise.review import (
+    conclude,
     find_question,
     key_of,
     load_images,
@@ -277,3 +278,14 @@ def test_answers_that_were_read_are_counted_by_question(project, command):
     project.answer("ann")
     found = command("--read", "answers-ann.json", "--show", "errors")
     assert (found["answers read"], found["answers to other questions"]) == (120, 0)
+
+
+def test_scores_of_one_image_are_given_once(project, command):
+    command(*DRAWN)
+    project.answer("ann")
+    command("--read", "answers-ann.json")
+    images = load_images(Path("run"))
+    Path("s.csv").write_text(f"image_id,blur\n{project.ids[0]},1\n{project.ids[0]},2\n")
+    with pytest.raises(DataError) as raised:
+        conclude(Path("run"), images, find_question("right"), scores=Path("s.csv"))
+    assert (raised.value.file, raised.value.column) == ("s.csv", "image_id")

@@ -10,6 +10,7 @@ import polars as pl
 
 from equipoise.core import Booleans, ConfigError, Estimate, Floats, InputError, Integers
 from equipoise.counterfactuals.filters import learned_threshold
+from equipoise.data.problems import check_ids
 from equipoise.data.tables import open_table, read_table
 from equipoise.metrics import krippendorff_alpha, labelled_share_gap
 from equipoise.report.text import plural
@@ -211,6 +212,7 @@ def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
     names = [name for name in open_table(path, role="scores").names if name != "image_id"]
     table = read_table(path, texts=["image_id"], numbers=names, role="scores")
     ids, known = images.ids.tolist(), table.texts["image_id"]
+    check_ids(known, table.name)
     return {
         name: by_id(ids, known, own.cast(pl.Float64)).fill_null(np.nan).to_numpy()
         for name, own in table.numbers.items()
