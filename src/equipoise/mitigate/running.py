@@ -44,6 +44,7 @@ from equipoise.mitigate.sets import (
 from equipoise.mitigate.trained import Contrastive
 from equipoise.models import Sampling
 from equipoise.models.protocols import DualEncoder
+from equipoise.report.text import plural
 
 
 @dataclass(frozen=True)
@@ -352,8 +353,9 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         floor = "0, which trained models do not reach: no model without the bias was given"
     notes = (
         *assessment.notes,
-        f"Disparities are those of {withheld} subjects, withheld in {len(folds)} parts while the "
-        f"recipes learned from the others. The floor is {floor}. Every recipe is shown.",
+        f"Disparities are those of {plural(withheld, 'subject')}, withheld in "
+        f"{plural(len(folds), 'part')} while recipes learned from the others. The floor "
+        f"is {floor}. Every recipe is shown.",
         f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "
         "exchanged over subjects), by the estimate at least halfway to the floor, and accuracy and "
         f"each recall fell by {100 * MARGIN:.0f} points at most. Disparities elsewhere may stay: "
@@ -364,7 +366,7 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         return notes
     least = 2.0 ** (1 - few)
     return (
-        f"{few} subjects were withheld: the smallest p of a test over them is {least:g}, so that "
-        f"nothing can be shown. Withhold {FEWEST} or more.",
+        f"Too few subjects were withheld to show anything: {few}. The smallest p of a test is "
+        f"{least:g}. Withhold {FEWEST} or more.",
         *notes,
     )

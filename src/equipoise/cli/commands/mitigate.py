@@ -109,7 +109,7 @@ def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
         for arm in checked.trainings:
             say(f"wrote {out / f'{name}, {arm}'}")
     say(f"wrote {out / 'predictions.parquet'}")
-    note("next: 'equipoise audit' with this table, one column a training")
+    note("next: audit this table. Each network and training has a column of predictions.")
 
 
 @click.command("augment", epilog="Example: equipoise augment augment.yaml")
