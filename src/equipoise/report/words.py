@@ -191,7 +191,8 @@ def _counted(part: GroupValue) -> str:
     """Return how many rows of a group its share is, or its size where that is no whole number."""
     successes = round(part.value * part.n)
     exact = abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1)
-    return f"{successes} of {part.n}" if exact else f"n = {part.n}"
+    many = count(part.n)
+    return f"{count(successes)} of {many}" if exact else f"n = {many}"
 
 
 def _value_sentence(finding: Finding) -> str:
