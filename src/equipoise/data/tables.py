@@ -646,9 +646,6 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
         ragged.append(row)
         return "skip"
 
-    parse = arrow_csv.ParseOptions(
-        delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note
-    )
     convert = arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(places, pa.string()),
         include_columns=places,
@@ -657,9 +654,14 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
     whole, problem = min(len(utf8) + 1, MAX_BLOCK_BYTES), ""
     # A cell larger than a block needs the file as one; one thread alone knows the rows' numbers.
     for threads, block in ((True, BLOCK_BYTES), (True, whole), (False, whole)):
-        ragged.clear()
         read = arrow_csv.ReadOptions(
             autogenerate_column_names=True, use_threads=threads, block_size=block
+        )
+        # A thread that calls Python while the process ends would abort it.
+        parse = arrow_csv.ParseOptions(
+            delimiter=delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=None if threads else note,
         )
         try:
             table = arrow_csv.read_csv(pa.BufferReader(utf8), read, parse, convert)
