@@ -97,7 +97,7 @@ def world(tmp_path_factory):
             write, folder = WORLDS[name]
             if write is not None:
                 write(root)
-            written = study_files(name, root / "study.yaml", root / folder)
+            written = study_files(name, root / "study.yaml", root / folder if write else None)
             for path, text in written.items():
                 lines = text.splitlines(keepends=True)
                 short = path.suffix == ".csv" and len(lines) > LONG

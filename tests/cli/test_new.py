@@ -94,14 +94,21 @@ def test_studies_are_listed(here, command):
     assert not (here / "equipoise.yaml").exists()
 
 
+def test_a_study_without_data_takes_no_folder(here, command):
+    code, _, told = command("new", "mine.yaml", "--study", "text-to-image", "--data", "faces")
+    assert code == 2
+    assert "text-to-image" in told
+    assert not (here / "mine.yaml").exists()
+
+
 def test_a_study_names_the_folder_and_writes_its_words(here, command):
     arguments = ("new", "mine.yaml", "--study", "chen-dou", "--data", "faces", "--json")
     code, out, err = command(*arguments)
     assert code == 0, err
     written = json.loads(out)
-    parts = ("association", "words", "objects")
+    parts = ("association", "words", "objects", "neurons")
     assert written["configs"] == [f"mine-{part}.yaml" for part in parts]
-    assert written["tables"] == ["terms.csv", "cho-words.csv"]
+    assert written["tables"] == ["terms.csv", "men-and-women.csv", "cho-words.csv"]
     assert audits.load_config("mine.yaml").data.images.root == here / "faces"
     assert len(pl.read_csv("cho-words.csv")) == 85 + 6 + 39 + 15
     assert command("new", "other.yaml", "--data", "faces")[0] == 2

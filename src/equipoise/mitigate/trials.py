@@ -68,7 +68,10 @@ class Trial:
             if values is not None and len(values) != len(self.images):
                 raise InputError(f"{what}: {len(values)} for {len(self.images)} images")
         if len(self._present) < 2 or len(self.concepts) < 2:
-            raise InputError("expected two or more groups with images, and as many concepts")
+            raise InputError(
+                f"groups, concepts: {len(self._present)} with images, {len(self.concepts)}; "
+                "expected two or more of each"
+            )
         if not 0 < self.k < len(self.images):
             raise InputError(f"k={self.k}: expected 1 to {len(self.images) - 1}")
         if {*(() if self.labels is None else self.labels)} - {*(self.classes or ())}:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from equipoise.audits.config_fields import Listed, Name, Section, Text, among
 from equipoise.audits.studies import STUDIES
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult, ConfigError, Finding
 from equipoise.report import blocks
 from equipoise.report.blocks import Number, Table, has
 from equipoise.report.text import interval, number
@@ -167,8 +167,15 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
         Where the main configuration goes; the other files go beside it.
     data : Path, optional
         The folder of the data; the study's own name for it, beside the configuration, if None.
+
+    Raises
+    ------
+    ConfigError
+        If a folder is given to a study that needs none.
     """
     study = read_study(name)
+    if data is not None and not any("${data}" in body for body in study.configs.values()):
+        raise ConfigError(f"--data: the study {name} needs no folder of data. To do: leave it out")
     folder = study.folder if data is None else data.absolute().as_posix()
     places = {"data": json.dumps(folder, ensure_ascii=False)[1:-1]}
     for words in study.words.values():
