@@ -119,7 +119,7 @@ def test_a_note_names_targets_of_uneven_size_and_spread():
         (measure("association_score", "doctor", "men"), "", "'men' appears more"),
         (GROUPED | {"metric": "label_concentration"}, "", "'labels'"),
         (TREND | {"images": "words"}, ".images", "Allowed: images"),
-        (measure("association_score", "doctor", "doctor"), ".targets.", "'doctor'"),
+        (measure("association_score", "doctor", "doctor"), ".targets", "'doctor'"),
         (measure("association_score", "docter"), ".targets", "did you mean 'doctor'?"),
         (
             measure("correlation", "doctor", of="mcas", modalities=["II"], outside=SALARY), "",
