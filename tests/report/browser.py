@@ -27,7 +27,9 @@ class Browser:
     def __init__(self, address, chromium):
         self.address = address
         options = {"binary": chromium, "args": [*OPTIONS]}
-        wanted = {"browserName": "chrome", "goog:chromeOptions": options,
+        # After a redirect the page may not be there yet when the visit ends.
+        wanted = {"browserName": "chrome", "timeouts": {"implicit": 10_000},
+                  "goog:chromeOptions": options,
                   "goog:loggingPrefs": {"browser": "ALL"}}  # fmt: skip
         found = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self.session = f"/session/{found['sessionId']}"
