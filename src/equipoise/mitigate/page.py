@@ -136,9 +136,9 @@ def _summary(result: AuditResult) -> Summary:
     else:
         step = "Try again with more subjects, or choose another model (“equipoise compare”)."
     caveat = (
-        "A recipe transfers if disparities of subjects that it didn't learn from fall at least "
-        "halfway to the floor (“Limitations” name it), and accuracy and recall fall by at most two "
-        "points."
+        "A recipe transfers if disparities of subjects that it didn't learn from fall by at least "
+        f"{100 * HALFWAY:.0f} % of the way to the floor (“Limitations” name it), and accuracy and "
+        f"recall fall by at most {100 * MARGIN:.0f} points."
     )
     return Summary(statements, charts[0] if charts else None, (step,), caveat)
 

@@ -230,7 +230,8 @@ def _steps(drawn: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
         if has(found.more):
             more = f"about {count(found.more)} images of {found.more_of} to decide"
         elif found.unit not in ("row", "image", "unit"):
-            more = f"{found.unit}s: more images of each can't decide".replace("ys:", "ies:")
+            many = f"{found.unit[:-1]}ies" if found.unit.endswith("y") else f"{found.unit}s"
+            more = f"{many}: more images of each can't decide"
         steps.append(f"Add {more}.")
     if {*first} == {Verdict.BELOW_THRESHOLD}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
