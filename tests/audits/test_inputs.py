@@ -17,7 +17,7 @@ LINES = [
 ]
 OTHERS = [f"word{n} {' '.join('0.5' for _ in range(5))}" for n in range(50)]
 TEXTS = {
-    "glove.txt": "\n".join([*OTHERS, *LINES]),
+    "glove.txt": "\n".join([*OTHERS, *LINES, ""]),
     "word2vec.vec": "\n".join(["54 5", *(f"{line} " for line in [*LINES, *OTHERS]), ""]),
 }
 

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from equipoise.audits.config_yaml import keys, nearest
 from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
-from equipoise.data.files import read_text
+from equipoise.data.files import read_text, split_lines
 from equipoise.data.labels import Where
 from equipoise.models.generators import Sampling
 
@@ -317,7 +317,7 @@ def _rows(value: object, info: ValidationInfo) -> object:
         return value
     path = (info.context or {}).get("base", Path()) / file_path(value["file"])
     text, _ = read_text(path, ".txt", "an allowed value in every line")
-    lines = [*dict.fromkeys(filter(None, map(str.strip, text.splitlines())))]
+    lines = [*dict.fromkeys(filter(None, map(str.strip, split_lines(text))))]
     return {**value, "values": lines}
 
 

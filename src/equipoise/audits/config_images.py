@@ -66,7 +66,7 @@ from equipoise.data import (
     read_class_mapping,
     read_visual_genome_images,
 )
-from equipoise.data.files import read_text
+from equipoise.data.files import read_text, split_lines
 from equipoise.data.tables import ROW_NUMBER
 
 SIZES: Mapping[str, BoxSize] = {
@@ -84,7 +84,7 @@ def leave_out_images(why: str, ids: Sequence[str] = (), file: Path | None = None
         raise InputError("expected either 'ids' or 'file'")
     if file is not None:
         text, _ = read_text(file, ".txt", "the id of an image in every line")
-        ids = [*filter(None, map(str.strip, text.splitlines()))]
+        ids = [*filter(None, map(str.strip, split_lines(text)))]
     return LeaveOutImages(frozenset(ids), why)
 
 

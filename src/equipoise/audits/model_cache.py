@@ -12,6 +12,7 @@ from typing import Any
 
 from equipoise.audits.findings import versions_of
 from equipoise.core import EquipoiseError, ModelError, RunError, record
+from equipoise.core.files import read_json_file
 from equipoise.evidence.store import write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
@@ -168,7 +169,7 @@ def _recall(
     if path is None:
         return None, None
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = read_json_file(path)
         info, stand_in = ModelInfo(**kept["info"] | {"name": name}), DEFERRED[kept["offer"]]
         forget = partial(path.unlink, missing_ok=True)
         return path, stand_in(info, tuple(kept["labels"]), partial(options.load, name), forget)

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import mmap
 import os
 import stat
@@ -43,6 +44,25 @@ def read_regular(path: str | Path) -> bytes:
     """Return the bytes of a file, with the errors of `open_regular`."""
     with open_regular(path) as file:
         return file.read()
+
+
+def read_json_file(path: str | Path) -> Any:
+    """Return the value of a JSON file, with the errors of `open_regular` and `decode_json`."""
+    return decode_json(read_regular(path))
+
+
+def decode_json(content: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises
+    ------
+    ValueError
+        When the text is not JSON, or is nested too deep.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("the nesting is too deep") from None
 
 
 _MARK = b"EQSHA256"

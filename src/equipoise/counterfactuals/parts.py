@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from equipoise.core import DataError, Facts, Fields, InputError, Strings, record
-from equipoise.core.files import read_table, table_bytes
+from equipoise.core.files import read_json_file, read_table, table_bytes
 from equipoise.core.types import FileFacts
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence import new_run
@@ -333,7 +333,7 @@ def png(image: Image) -> bytes:
 def cost_per_image(folder: Path) -> tuple[float, float] | None:
     """Return the seconds and bytes of an image in a folder; None before any was made."""
     try:
-        rate = json.loads((folder / RATE).read_bytes())
+        rate = read_json_file(folder / RATE)
         # The first parts stand for all.
         parts = [*folder.glob("part-*.parquet")][:20]
         rows = sum(pq.read_metadata(path).num_rows for path in parts)

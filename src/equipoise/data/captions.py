@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.core.files import read_regular
+from equipoise.core.files import read_json_file
 from equipoise.data.tables import read_table
 
 
@@ -73,7 +72,7 @@ def count_captions(
 def _captions(source: str | Path | pl.DataFrame, column: str) -> pl.Series:
     if isinstance(source, str | Path) and Path(source).suffix == ".json":
         try:
-            annotations = json.loads(read_regular(source))["annotations"]
+            annotations = read_json_file(source)["annotations"]
             texts = [str(one["caption"]) for one in annotations]
         except (KeyError, TypeError, ValueError):
             raise DataError(

@@ -41,7 +41,7 @@ def read_whole(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> bytes
     with translated(path, formats):
         content = read_regular(path)
     if not content.strip(BLANK):
-        raise _empty(path, expected)
+        raise empty_file(path, expected)
     return content
 
 
@@ -57,7 +57,7 @@ def hash_file(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> FileFa
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = file.tell()
     if size == 0:
-        raise _empty(path, expected)
+        raise empty_file(path, expected)
     return {"sha256": digest, "bytes": size}
 
 
@@ -98,6 +98,11 @@ def read_text(
     return text, hash_parts([content])
 
 
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text: other characters that end a line may be part of a name."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
 def unknown_extension(path: Path, formats: str) -> DataError:
     """Return the error of a file whose extension names no format."""
     return DataError(
@@ -108,7 +113,8 @@ def unknown_extension(path: Path, formats: str) -> DataError:
     )
 
 
-def _empty(path: Path, expected: str) -> DataError:
+def empty_file(path: Path, expected: str) -> DataError:
+    """Return the error of a file without content."""
     return DataError(
         "the file is empty",
         file=str(path),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,8 @@ from equipoise.core import (
 )
 from equipoise.core.files import Mapped
 from equipoise.core.types import FileFacts
-from equipoise.data.files import (
-    hash_file,
-    hash_parts,
-    read_text,
-    read_whole,
-    unknown_extension,
-)
+from equipoise.data.arrays import EXTENSIONS, ArrayFile
+from equipoise.data.files import read_text, split_lines, unknown_extension
 from equipoise.data.labels import CsvOptions, Items, Outputs
 from equipoise.data.problems import (
     EXAMPLES,
@@ -51,7 +45,6 @@ from equipoise.data.problems import (
     check_share,
     listed,
     match,
-    show,
 )
 from equipoise.data.tables import (
     OpenTable,
@@ -65,13 +58,10 @@ from equipoise.data.tables import (
     read_table,
     spells_numbers,
 )
+from equipoise.data.word_vectors import WORDS, read_word_vectors
 from equipoise.metrics.vector_rows import widened
 from equipoise.stats.threads import each
 
-FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
-EXTENSIONS = (".npy", ".npz", ".safetensors")
-WORDS = (".txt", ".vec")
-"""Vectors of words as word2vec, GloVe and fastText write them."""
 ID_FORMATS = ".txt, .csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .npy"
 HASHED_AT_ONCE = 1 << 24
 
@@ -135,94 +125,6 @@ class ArraySource(CsvOptions):
         if self.columns is None or isinstance(self.columns, Mapping):
             return self.columns
         return {name: name for name in self.columns}
-
-
-@dataclass(frozen=True)
-class ArrayFile:
-    """A file of arrays: its values are read on demand.
-
-    Attributes
-    ----------
-    path : Path
-    names : tuple of str
-        Of the arrays; none in an .npy, which holds a single one.
-    digest : mapping
-        "sha256" and "bytes".
-    """
-
-    path: Path
-    names: Strings
-    digest: FileFacts
-
-    @classmethod
-    def open(cls, path: Path) -> ArrayFile:
-        """Read which arrays there are.
-
-        Raises
-        ------
-        DataError
-            When the file is missing, empty, damaged or not what its extension says.
-        """
-        digest = hash_file(path, FORMATS, "an array with a row per item")
-        with _arrays_in(path, str(path)) as (names, _):
-            return cls(path, tuple(names), digest)
-
-    def array(self, name: str | None) -> tuple[str, AnyArray]:
-        """Return how errors name an array, and its values; None names the two-dimensional one.
-
-        That of an .npy, which has no name, is mapped into memory.
-
-        Raises
-        ------
-        DataError
-            When there is no such array, several might be meant, or the values are pickled objects,
-            of a type that numpy lacks, or cut off.
-        """
-        if self.names and name not in self.names:
-            flat = [] if name else [one for one in self.names if self.array(one)[1].ndim == 2]
-            if len(flat) != 1:
-                raise DataError(
-                    f"the file holds {listed(self.names) or 'no arrays'}",
-                    file=str(self.path),
-                    expected=f"an array {show(name)}" if name else "one array with a row per item",
-                    fix="give `array:` with the name of a two-dimensional array",
-                )
-            name = flat[0]
-        place = f"{self.path}, array {name!r}" if name else str(self.path)
-        with _arrays_in(self.path, place) as (_, get):
-            values = np.asanyarray(get(name or ""))
-        if values.dtype.kind == "V" or not values.dtype.itemsize:
-            raise DataError(
-                f"the values are of type {values.dtype}, which numpy lacks",
-                file=place,
-                expected="float16, float32 or float64",
-                fix="save them as float32: tensor.float()",
-            )
-        return place, values
-
-
-@contextmanager
-def _arrays_in(path: Path, place: str) -> Iterator[tuple[Iterable[str], Callable[[str], AnyArray]]]:
-    """Yield the names of the arrays in a file, and what reads one; any failure is one error."""
-    extension = path.suffix.lower()
-    try:
-        if extension == ".npy":
-            yield (), lambda _: np.lib.format.open_memmap(path, mode="r")
-        elif extension == ".npz":
-            with np.load(path) as archive:
-                yield archive.files, archive.__getitem__
-        else:
-            from safetensors import safe_open
-
-            with safe_open(path, framework="numpy") as tensors:
-                yield tensors.keys(), tensors.get_tensor
-    except Exception as error:  # noqa: BLE001 - damaged files raise errors of any kind
-        raise DataError(
-            f"the file is truncated, damaged or holds no plain array ({error})",
-            file=place,
-            expected="a whole file of numbers; pickled objects are never read",
-            fix="write or copy it again: np.asarray(values, np.float32), or dtype=str for ids",
-        ) from None
 
 
 @record
@@ -396,60 +298,6 @@ def open_source(
     return opened
 
 
-def read_word_vectors(path: Path, wanted: Set[str]) -> tuple[list[str], AnyArray, FileFacts]:
-    """Read vectors of some words in text: a word and its numbers in a line, with spaces between.
-
-    The first line may say how many words and numbers there are, as word2vec writes it. Words may
-    hold spaces, as some of GloVe do. Of a word that is there twice the first counts.
-
-    Returns
-    -------
-    words : list of str
-        Those of the file that are wanted.
-    values : ndarray of float32, shape (words, numbers)
-    digest : mapping
-
-    Raises
-    ------
-    DataError
-        When no word is wanted, or a line has other than a word and as many numbers as the first.
-    """
-    content = read_whole(path, ".txt or .vec", "a word and its numbers in each line")
-    first = content.partition(b"\n")[0].split()
-    header = len(first) == 2 and all(part.isdigit() for part in first)
-    width = int(first[1]) if header else len(first) - 1
-    found: dict[str, AnyArray] = {}
-    # Most lines are of other words, which their beginnings tell.
-    begin = {word.partition(" ")[0].encode() for word in wanted}
-    for row, line in enumerate(content.split(b"\n")[header:], start=1):
-        if line.partition(b" ")[0] not in begin:
-            continue
-        word, *numbers = line.rstrip().rsplit(b" ", width)
-        text = word.decode(errors="replace")
-        if text not in wanted or text in found:
-            continue
-        try:
-            found[text] = np.array(numbers, dtype=np.float32)
-        except ValueError:
-            numbers = []
-        if len(numbers) != width:
-            raise DataError(
-                f"the line is {show(line[:60].decode(errors='replace'))}",
-                file=str(path),
-                row=row,
-                expected=f"a word and {width} numbers",
-                fix="write the vectors again, or name another file",
-            )
-    if not found:
-        raise DataError(
-            "none of the words is there",
-            file=str(path),
-            expected=f"words such as {listed(sorted(wanted), 3)}",
-            fix="write them as the file does (case counts), or name another file",
-        )
-    return [*found], np.stack([*found.values()]), hash_parts([content])
-
-
 def _in_memory(given: Any, what: str) -> AnyArray:
     problem, values = f"{type(given).__name__} is no array of numbers", None
     if hasattr(given, "__array__") and not isinstance(given, np.ma.MaskedArray):
@@ -502,8 +350,7 @@ def _ids_in_file(path: Path, encoding: str, delimiter: str) -> tuple[pl.Series, 
         return _id_texts(arrays.array(None)[1], name), arrays.digest
     if extension == ".txt":
         text, digest = read_text(path, ID_FORMATS, "an id a line", encoding=encoding)
-        lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-        return pl.Series("", lines), digest
+        return pl.Series("", split_lines(text)), digest
     if extension not in ID_FORMATS.replace(" or", ",").split(", "):
         raise unknown_extension(path, ID_FORMATS)
     table = read_table(path, texts=("id",), encoding=encoding, delimiter=delimiter)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core import Facts, Fields, RunError, floats
-from equipoise.core.files import read_table, write_table
+from equipoise.core.files import decode_json, read_table, write_table
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 
 _KEY = b"equipoise"
@@ -166,7 +166,7 @@ def _read(path: Path) -> tuple[pa.Table, Fields]:
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
         raise RunError(f"{path}: not written by equipoise. To do: run the audit again")
-    return table, json.loads(metadata[_KEY])
+    return table, decode_json(metadata[_KEY])
 
 
 def _coded(column: pa.ChunkedArray, vocabulary: list[str]) -> Coded:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from equipoise.core import RunError
+from equipoise.core import Fields, RunError
+from equipoise.core.files import read_json_file
 from equipoise.data.problems import listed
 from equipoise.evidence.store import write
 from equipoise.models.info import sha256_of
@@ -51,21 +52,30 @@ def keep_labels(run: Path, files: Mapping[str, bytes]) -> None:
     Raises
     ------
     RunError
-        If they can't be written.
+        If they can't be written, or the manifest can't be read.
     """
+    manifest = run / "manifest.json"
+    facts = _read_manifest(manifest) if manifest.is_file() else None
     entries = {}
     for name, content in files.items():
         write(run / LABELS / name, content)
         digest = hashlib.sha256(content).hexdigest()
         entries[f"{LABELS}/{name}"] = {"sha256": digest, "bytes": len(content)}
-    manifest = run / "manifest.json"
-    if manifest.is_file():
-        facts = json.loads(manifest.read_bytes())
-        facts["inputs"] = {**facts.get("inputs", {}), **entries}
+    if facts is not None:
+        facts["inputs"] = {**facts["inputs"], **entries}
         write(manifest, f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode())
         relist(run, manifest)
     known = {name: str(entry["sha256"]) for name, entry in entries.items()}
     _write(run, {**(read_list(run) or {}), **known})
+
+
+def _read_manifest(path: Path) -> Fields:
+    try:
+        facts = dict(read_json_file(path))
+        facts["inputs"] = dict(facts.get("inputs", {}))
+    except (OSError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again") from None
+    return facts
 
 
 def _take_labels(old: Path, new: Path) -> None:
@@ -84,8 +94,8 @@ def read_list(folder: Path) -> Mapping[str, str] | None:
     """Return the digest of every file that equipoise wrote; None where `files.json` isn't ours."""
     path = folder / LIST
     try:
-        content = None if path.is_symlink() else json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        content = None if path.is_symlink() else read_json_file(path)
+    except (OSError, ValueError):
         return None
     if not isinstance(content, dict) or content.get("written_by") != "equipoise":
         return None

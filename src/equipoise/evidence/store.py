@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core import Facts, MissingExtraError, RunError, record
-from equipoise.core.files import read_table
+from equipoise.core.files import decode_json, read_json_file, read_table
 from equipoise.core.types import FileFacts, Json
 from equipoise.evidence.pictures import Pictures
 from equipoise.models.info import one_digest, sha256_of
@@ -182,7 +182,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Json]) -> None:
 def read_manifest(folder: Path) -> Facts:
     """Return `manifest.json`; nothing where there is none or it is damaged."""
     try:
-        facts = json.loads((folder / "manifest.json").read_bytes())
+        facts = read_json_file(folder / "manifest.json")
     except (OSError, ValueError):
         return {}
     return facts if isinstance(facts, dict) else {}
@@ -258,7 +258,7 @@ def failures_of(path: Path) -> list[Failure]:
         When it is damaged.
     """
     metadata = pq.read_schema(path).metadata or {}
-    return [Failure(**failure) for failure in json.loads(metadata.get(FAILURES_KEY, b"[]"))]
+    return [Failure(**failure) for failure in decode_json(metadata.get(FAILURES_KEY, b"[]"))]
 
 
 def is_sound(path: Path, rows: int) -> bool:

@@ -18,6 +18,7 @@ from pydantic import PositiveInt
 from equipoise import __version__
 from equipoise.audits.config_fields import Dtype, Name, Section, Some
 from equipoise.core import AnyArray, ModelError, Progress, RunError
+from equipoise.core.files import read_json_file
 from equipoise.core.types import Json
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked, write
@@ -174,7 +175,7 @@ def has_model(out: Path, record: Mapping[str, Json]) -> bool:
     """Whether a folder holds the whole model of this record already."""
     trained = out / RECORD
     try:
-        known = json.loads((trained if trained.is_file() else out / SETTINGS).read_bytes())
+        known = read_json_file(trained if trained.is_file() else out / SETTINGS)
         return bool(known.get("record", known)["digest"] == record["digest"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False

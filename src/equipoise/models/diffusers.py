@@ -1,7 +1,6 @@
 """The prefix ``diffusers:``: text-to-image pipelines, from a folder or a hub."""
 
 import inspect
-import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.core import EquipoiseError, ModelError
+from equipoise.core.files import read_json_file
 from equipoise.models.generators import Attention, Sampling
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.images import Image
@@ -43,7 +43,7 @@ def _find(asked: str, options: Options) -> tuple[Path, dict[str, Any]]:
         folder = fetched(asked, options, names, ("*.fp16*", "*non_ema*"))
     path = folder / INDEX
     try:
-        index = dict(json.loads(path.read_bytes()))
+        index = dict(read_json_file(path))
         index["_class_name"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(

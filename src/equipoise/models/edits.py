@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pydantic import ConfigDict, PlainValidator, TypeAdapter
 
 from equipoise.core import Floats32, ModelError, record
+from equipoise.core.files import read_regular
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
@@ -381,7 +382,7 @@ def read_edit(path: Path) -> UnitEdit:
         When there is no such file, or it is of another form.
     """
     try:
-        return TypeAdapter(UnitEdit).validate_json(path.read_bytes())
+        return TypeAdapter(UnitEdit).validate_json(read_regular(path))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} is no file of edited units: {error}.") from error
 

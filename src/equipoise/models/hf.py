@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from equipoise.core import MissingExtraError, ModelError
+from equipoise.core.files import read_json_file
 from equipoise.core.types import Json
 from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
 from equipoise.models.images import Images, pillow_images
@@ -195,7 +196,7 @@ def find_checkpoint(asked: str, options: Options, placement: Placement) -> Check
 def _config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
-        config = json.loads(path.read_bytes())
+        config = read_json_file(path)
         config.get("architectures")
     except (OSError, ValueError, AttributeError) as error:
         raise ModelError(
@@ -221,8 +222,14 @@ def _weights(folder: Path, options: Options) -> tuple[Path, ...]:
             return (folder / name,)
         index = folder / f"{name}.index.json"
         if index.is_file():
-            named = json.loads(index.read_bytes())["weight_map"].values()
-            shards = tuple(folder / shard for shard in sorted({*named}))
+            try:
+                named = {*read_json_file(index)["weight_map"].values()}
+                shards = tuple(folder / shard for shard in sorted(named))
+            except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+                raise ModelError(
+                    f"{index} lists no files of weights: {error}. Expected: `weight_map`, from "
+                    "names of tensors to files. To do: copy or download it again."
+                ) from error
             for path in shards:
                 if path.parent != folder or not path.is_file():
                     raise ModelError(f"{folder} lacks weights that its index names: {path.name}.")

@@ -27,6 +27,8 @@ class Options:
         Whether files may be read that can run code.
     fetch : bool
         Whether a hub may be asked for files that the local cache does not hold.
+    outer : tuple of str
+        Names of the models whose files led to this one, the first outermost.
     """
 
     name: str
@@ -37,7 +39,11 @@ class Options:
     trust_remote_code: bool = False
     backend: str = "auto"
     fetch: bool = True
+    outer: tuple[str, ...] = ()
 
+
+MOST_NESTED = 16
+"""Files of which each names the next, up to a model that stands alone."""
 
 Load = Callable[[str, Options], Any]
 Identify = Callable[[str, Options], Mapping[str, Json] | None]
@@ -157,15 +163,29 @@ def load_nested(name: str, options: Options, *, makes_images: bool = False, **ch
     Raises
     ------
     ModelError
-        When the inner model is Python code and `options` do not trust it, or cannot be loaded.
+        When the inner model is Python code and `options` do not trust it, cannot be loaded, or
+        files name each other in a circle.
     """
+    outer = (*options.outer, _real(options.name))
+    if _real(name) in outer or len(outer) == MOST_NESTED:
+        raise ModelError(
+            f"{options.name}: the file names {name} as its model, and files that name each other "
+            f"lead back here or to more than {MOST_NESTED}. Expected: a model that stands alone in "
+            "the end. To do: name the model that was changed in the file, or make the file anew."
+        )
     found, rest = find_adapter(name, makes_images=makes_images)
     if found.runs_code and not options.trust_remote_code:
         raise ModelError(
             f"{options.name} runs {name}, which is Python code. To do: if you trust where the "
             "file comes from, set trust_remote_code: true."
         )
-    return found.load(rest, replace(options, name=name, **changes))
+    return found.load(rest, replace(options, name=name, outer=outer, **changes))
+
+
+def _real(name: str) -> str:
+    """Return a model's name with its folder or file as the disk has it, whatever leads there."""
+    prefix, _, rest = name.partition(":")
+    return f"{prefix}:{os.path.realpath(Path(rest).expanduser())}"
 
 
 def relative(name: str, folder: Path) -> str:

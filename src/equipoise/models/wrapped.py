@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pydantic import TypeAdapter
 
 from equipoise.core import Floats, Floats32, ModelError, Positions, record
+from equipoise.core.files import read_regular
 from equipoise.core.types import Json
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images
@@ -299,7 +300,7 @@ def open_wrapped(
     without_revision(target, options)
     folder = Path(target).expanduser()
     try:
-        settings = TypeAdapter(Settings).validate_json((folder / SETTINGS).read_bytes())
+        settings = TypeAdapter(Settings).validate_json(read_regular(folder / SETTINGS))
     except (OSError, ValueError) as error:
         raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
     base = _base(settings, folder, options, makes_images=makes_images)

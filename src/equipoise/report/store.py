@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow.csv import write_csv
 
 from equipoise.core import AuditResult, Finding, Manifest, RunError
-from equipoise.core.files import read_table, write_table
+from equipoise.core.files import read_json_file, read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
 
@@ -144,7 +144,7 @@ def _read_manifest(folder: Path) -> Manifest:
             "To do: give the directory that `equipoise audit --out` wrote."
         )
     try:
-        content = dict(json.loads(path.read_text(encoding="utf-8")))
+        content = dict(read_json_file(path))
     except (OSError, TypeError, ValueError) as error:
         raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
     if content.get("schema_version") != SCHEMA_VERSION or content.keys() != _FIELDS:

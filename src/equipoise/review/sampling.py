@@ -21,6 +21,7 @@ from equipoise.core import (
     RunError,
     record,
 )
+from equipoise.core.files import read_json_file
 from equipoise.data.problems import listed
 from equipoise.evidence import LABELS, keep_labels, read_predictions
 from equipoise.metrics.counts.sampled import SampledCells
@@ -282,10 +283,7 @@ def _every_draw(run: Path) -> list[Draw]:
     if not path.exists():
         return []
     try:
-        return [
-            Draw(**one | {"answers": tuple(one["answers"])})
-            for one in json.loads(path.read_bytes())
-        ]
+        return [Draw(**one | {"answers": tuple(one["answers"])}) for one in read_json_file(path)]
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: cannot be read: {error}. To do: remove it") from None
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.data.files import read_text
+from equipoise.data.files import read_text, split_lines
 from equipoise.data.formats.reading import data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids, show
@@ -55,7 +55,7 @@ def read_celeba(
         cells, a cell is neither 1 nor -1, or a file is there twice.
     """
     (text, digest), file = read_text(path, ".txt or .csv", _EXPECTED), str(path)
-    names, rows = _table([line for line in text.splitlines() if line.strip()], file)
+    names, rows = _table([line for line in split_lines(text) if line.strip()], file)
     check_columns(names, attributes, file)
     ids = [cells[0] for cells in rows]
     check_ids(pl.Series(_ID, ids), file)

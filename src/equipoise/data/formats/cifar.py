@@ -13,9 +13,10 @@ import numpy as np
 
 from equipoise.core import DataError
 from equipoise.core.types import FileFacts
-from equipoise.data.files import hash_parts, read_text, read_whole
+from equipoise.data.files import hash_parts, read_text, read_whole, split_lines
 from equipoise.data.formats.reading import RowPictures, data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.problems import show
 
 _SIDE = 32
 _PIXELS = 3 * _SIDE * _SIDE
@@ -31,6 +32,22 @@ def _picture(folder: Path, name: str) -> bytes:
         opened.seek(int(number) * size + size - _PIXELS)
         pixels = np.frombuffer(opened.read(_PIXELS), np.uint8)
     return b"P6 32 32 255\n" + pixels.reshape(3, -1).T.tobytes()
+
+
+def _class_names(path: Path) -> list[str]:
+    """Return the name of each class: its line tells its number."""
+    text, _ = read_text(path, ".txt", "the name of a class in every line")
+    names = [line.strip().replace("_", " ") for line in split_lines(text.rstrip())]
+    for row, name in enumerate(names, 1):
+        if not name or name in names[: row - 1]:
+            raise DataError(
+                f"the name of the class is {show(name)}",
+                file=str(path),
+                row=row,
+                expected="a name in every line, each once",
+                fix="download the binary version of CIFAR again, or give each class its own name",
+            )
+    return names
 
 
 @data_format("cifar", rows=lambda path: RowPictures(read=partial(_picture, path)))
@@ -52,14 +69,13 @@ def read_cifar(path: Path | str) -> ImageSet:
     Raises
     ------
     DataError
-        When a file is missing or cut off, or a label has no name.
+        When a file is missing or cut off, a label has no name, or two have the same.
     """
     folder = Path(path)
     names = {
-        column: [line.replace("_", " ") for line in text.split("\n") if line.strip()]
+        column: _class_names(folder / file)
         for file, column in _NAMES.items()
         if (folder / file).is_file()
-        for text, _ in [read_text(folder / file, ".txt", "the name of a class in every line")]
     }
     files = sorted(folder.glob("*.bin"))
     if not names or not files:

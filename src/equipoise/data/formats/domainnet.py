@@ -9,7 +9,7 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.core.types import FileFacts
-from equipoise.data.files import read_text
+from equipoise.data.files import read_text, split_lines
 from equipoise.data.formats.reading import data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import show
@@ -50,13 +50,14 @@ def read_domainnet(path: Path | str) -> ImageSet:
     inputs: dict[str, FileFacts] = {}
     for file in lists:
         text, digest = read_text(file, ".txt", "a path and a number in every line")
-        lines = text.splitlines()
+        lines = split_lines(text.rstrip())
         inputs[str(file)] = {**digest, "rows": len(lines)}
         for row, line in enumerate(lines, 1):
             image, _, number = line.strip().rpartition(" ")
             domain, _, rest = image.partition("/")
             name = rest.partition("/")[0]
-            if not rest or image in images or numbers.setdefault(name, number) != number:
+            wrong = not rest or not number.isdecimal() or image in images
+            if wrong or numbers.setdefault(name, number) != number:
                 raise DataError(
                     f"the line is {show(line)}",
                     file=str(file),

@@ -8,13 +8,14 @@ has one of the three by chance, whatever its shape.
 """
 
 import io
-import zipfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from equipoise.core import AnyArray, Bytes, DataError, Integers
+from equipoise.core import Bytes, DataError, InputError, Integers
+from equipoise.data.arrays import Members, opened_members
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format
 from equipoise.data.image_set import Gathered, ImageSet, image_set
@@ -22,29 +23,58 @@ from equipoise.stats.streams import stream
 
 SHAPES = ("square", "ellipse", "heart")
 COLOURS = ("red", "green", "blue")
+MOST = 737_280
+"""Pictures of the file: 3 GB of pixels, of which a few MB at a time are in memory."""
 _SIDE = 64
+_AT_ONCE = 1024
+_BITS = (np.dtype(np.uint8), np.dtype(np.int8), np.dtype(bool))
+_IMAGES, _LATENTS = "imgs", "latents_classes"
 
 
-def _rows(path: Path, *, images: int | None = None, seed: int = 0) -> RowPictures:  # noqa: ARG001 - as below
-    @cache
-    def packed() -> tuple[Bytes, Integers]:
-        """Return all pictures, 8 pixels in a byte so that they fit, and the colour of each."""
-        whole = _array(path, "imgs").reshape(-1, _SIDE * _SIDE)
-        return np.packbits(whole, axis=1), _colours(len(whole), seed)
+@dataclass(frozen=True)
+class _Sprites:
+    """Pictures in memory, 8 pixels in a byte.
 
-    def read(name: str) -> bytes:
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n,)
+        Their rows in the file, ascending.
+    bits : ndarray of uint8, shape (n, 512)
+    colours : ndarray of int64, shape (n,)
+    """
+
+    rows: Integers
+    bits: Bytes
+    colours: Integers
+
+    def png(self, row: int) -> bytes:
         """Return one picture, painted, as PNG."""
         from PIL import Image
 
-        bits, colours = packed()
+        place = int(np.searchsorted(self.rows, row))
         pixels = np.zeros((_SIDE, _SIDE, len(COLOURS)), np.uint8)
-        shown = np.unpackbits(bits[int(name)]).reshape(_SIDE, _SIDE)
-        pixels[..., colours[int(name)]] = 255 * shown
+        shown = np.unpackbits(self.bits[place]).reshape(_SIDE, _SIDE)
+        pixels[..., self.colours[place]] = 255 * shown
         sink = io.BytesIO()
         Image.fromarray(pixels).save(sink, "PNG", compress_level=1)
         return sink.getvalue()
 
-    return RowPictures(read=read)
+
+def _rows(path: Path, *, images: int | None = None, seed: int = 0) -> RowPictures:
+    @cache
+    def sprites() -> _Sprites:
+        with opened_members(path) as members:
+            n = _pictures(members, path)
+            rows = _chosen(n, images, seed)
+            parts, start = [], 0
+            for block in members.rows(_IMAGES, _AT_ONCE):
+                first, last = np.searchsorted(rows, (start, start + len(block)))
+                flat = block[rows[first:last] - start].reshape(-1, _SIDE * _SIDE)
+                parts.append(np.packbits(flat.astype(bool), axis=1))
+                start += len(block)
+        return _Sprites(rows, np.concatenate(parts), _colours(n, seed)[rows])
+
+    return RowPictures(read=lambda name: sprites().png(int(name)))
 
 
 @data_format("dsprites", rows=_rows)
@@ -69,13 +99,15 @@ def read_dsprites(path: Path | str, *, images: int | None = None, seed: int = 0)
     Raises
     ------
     DataError
-        When the file is another one.
+        When the file is damaged or another one.
+    InputError
+        When no picture is to take part.
     """
-    latents = _array(Path(path), "latents_classes")
+    if images is not None and images < 1:
+        raise InputError(f"images is {images}; expected at least 1, or none for all")
+    latents = _latents(Path(path))
     n = len(latents)
-    if latents.shape[1:] != (6,) or not np.isin(latents[:, 1], range(len(SHAPES))).all():
-        raise _refused(path, f"latents_classes of shape {latents.shape} hold other values")
-    kept = np.sort(stream(seed, "sprites").permutation(n)[:images])
+    kept = _chosen(n, images, seed)
     _, shape, *others = latents[kept].T.tolist()
     columns: dict[str, list[str | None]] = {
         "shape": [SHAPES[one] for one in shape],
@@ -97,18 +129,40 @@ def _colours(n: int, seed: int) -> Integers:
     return stream(seed, "colours").integers(0, len(COLOURS), n)
 
 
-def _array(path: Path, name: str) -> AnyArray:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return np.asarray(arrays[name])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise _refused(path, f"{name} can't be read: {error}") from None
+def _chosen(n: int, images: int | None, seed: int) -> Integers:
+    return np.sort(stream(seed, "sprites").permutation(n)[:images])
+
+
+def _latents(path: Path) -> Integers:
+    """Return colour, shape, scale, orientation, x and y of each picture, shape (n, 6)."""
+    with opened_members(path) as members:
+        n = _pictures(members, path)
+        header = members.header(_LATENTS)
+        if header.shape != (n, 6) or header.dtype.kind not in "iu":
+            raise _refused(path, f"{_LATENTS} have shape {header.shape} and type {header.dtype}")
+        latents: Integers = members.read(_LATENTS).astype(np.int64)
+    shapes = latents[:, 1]
+    if not ((shapes >= 0) & (shapes < len(SHAPES))).all():
+        raise _refused(path, f"{_LATENTS} hold other shapes than {', '.join(SHAPES)}")
+    return latents
+
+
+def _pictures(members: Members, path: Path) -> int:
+    """Return how many pictures there are; refuse other arrays before they are read."""
+    if lacking := {_IMAGES, _LATENTS} - {*members.names}:
+        raise _refused(path, f"it lacks {' and '.join(sorted(lacking))}")
+    header = members.header(_IMAGES)
+    n, *size = header.shape or (0,)
+    if size != [_SIDE, _SIDE] or header.dtype not in _BITS or not 0 < n <= MOST:
+        raise _refused(path, f"{_IMAGES} have shape {header.shape} and type {header.dtype}")
+    return n
 
 
 def _refused(path: Path | str, what: str) -> DataError:
     return DataError(
         what,
         file=str(path),
-        expected="dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
+        expected="dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz: at most "
+        f"{MOST:,} pictures of {_SIDE} × {_SIDE}, with six numbers each",
         fix="name this file, or download it again",
     )

@@ -5,7 +5,6 @@ Source: huggingface.co/docs/datasets, "Load" and `Dataset.to_parquet`, and the l
 where a ClassLabel has the `names` of its numbers.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
+from equipoise.core.files import decode_json
 from equipoise.core.labels import is_text
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format, row_files
@@ -105,7 +105,7 @@ def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Table, set[str]]:
 def _classes(schema: pa.Schema) -> dict[str, list[str]]:
     """Return the names of a ClassLabel's numbers, by column."""
     try:
-        about = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        about = decode_json((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = about["info"]["features"]
         return {
             column: [str(name) for name in one["names"]]

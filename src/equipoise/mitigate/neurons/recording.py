@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core import AnyArray, Floats32, InputError, Integers, ModelError, record
+from equipoise.core import (
+    AnyArray,
+    DataError,
+    Floats32,
+    InputError,
+    Integers,
+    ModelError,
+    record,
+)
+from equipoise.data.arrays import read_arrays
 from equipoise.models.edits import Site, insides, runs_images
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
@@ -199,15 +208,8 @@ def read_dictionary(path: Path, layer: str) -> Site:
 
 def _arrays(path: Path) -> dict[str, Floats32]:
     try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-        else:
-            from safetensors.numpy import load_file
-
-            arrays = load_file(path)
-        return {name: array.astype(np.float32) for name, array in arrays.items()}
-    except Exception as error:
+        return {name: array.astype(np.float32) for name, array in read_arrays(path).items()}
+    except (DataError, ValueError) as error:
         raise ModelError(
             f"{path} is no safetensors or npz file of a sparse autoencoder: {error}"
         ) from error
