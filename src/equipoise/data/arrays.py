@@ -15,13 +15,11 @@ import numpy as np
 from equipoise.core import AnyArray, DataError, EquipoiseError, Strings
 from equipoise.core.files import open_regular
 from equipoise.core.types import FileFacts
-from equipoise.data.files import hash_file, translated
+from equipoise.data.files import hash_file, most_unpacked, too_large, translated
 from equipoise.data.problems import listed, show
 
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv, .tsv, .jsonl or .ndjson"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
-MOST_UNPACKED, MOST_TIMES = 1 << 30, 8
-"""A compressed array may unpack to the first many bytes, or to this many times its own size."""
 _READ_AT_ONCE = 1 << 24
 _SUFFIX = ".npy"
 
@@ -244,16 +242,11 @@ class Members:
         """
         member = self._member(name)
         with self._opened(name) as (header, stream):
-            most = max(MOST_UNPACKED, MOST_TIMES * member.compress_size)
-            if member.compress_type != zipfile.ZIP_STORED and header.size > most:
-                raise DataError(
-                    f"the array {show(name)} takes {member.compress_size:,} bytes and unpacks to "
-                    f"{header.size:,}",
-                    file=self._archive.filename,
-                    expected=f"at most {most:,} bytes: {MOST_UNPACKED >> 30} GiB, or "
-                    f"{MOST_TIMES} times the compressed size",
-                    fix="save it without compression if the file is yours: np.save or np.savez",
-                )
+            packed = member.compress_size
+            if member.compress_type != zipfile.ZIP_STORED and header.size > most_unpacked(packed):
+                fix = "save it without compression if the file is yours: np.save or np.savez"
+                file = str(self._archive.filename)
+                raise too_large(header.size, packed, f"{file}, array {name!r}", None, fix)
             values = np.empty(prod(header.shape), header.dtype)
             _fill(stream, values)
             _at_end(stream)

@@ -98,6 +98,27 @@ def read_text(
     return text, hash_parts([content])
 
 
+MOST_UNPACKED, MOST_TIMES = 2 << 30, 16
+"""What is compressed may unpack to this many bytes, or this many times its own size."""
+
+
+def most_unpacked(packed: int) -> int:
+    """Return how many bytes some compressed bytes may unpack to."""
+    return max(MOST_UNPACKED, MOST_TIMES * packed)
+
+
+def too_large(unpacked: int, packed: int, file: str, column: str | None, fix: str) -> DataError:
+    """Return the error of a file that unpacks to more than `most_unpacked`."""
+    return DataError(
+        f"{packed:,} bytes unpack to {unpacked:,} or more",
+        file=file,
+        column=column,
+        expected=f"at most {most_unpacked(packed):,} bytes: {MOST_UNPACKED >> 30} GiB, or "
+        f"{MOST_TIMES} times the compressed size",
+        fix=fix,
+    )
+
+
 def split_lines(text: str) -> list[str]:
     """Return the lines of a text: other characters that end a line may be part of a name."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")

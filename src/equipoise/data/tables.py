@@ -30,9 +30,11 @@ from equipoise.data.files import (
     RepeatedKeyError,
     hash_file,
     hash_parts,
+    most_unpacked,
     parse_json,
     read_whole,
     to_utf8,
+    too_large,
     unknown_extension,
 )
 from equipoise.data.problems import check_columns, counted, is_whole, show
@@ -217,6 +219,8 @@ class Stack:
         Rows of all parts.
     file, name : str
         The file and the column, for errors.
+    packed : int, optional
+        Bytes of a compressed file, which bound those of the vectors.
 
     Attributes
     ----------
@@ -226,10 +230,11 @@ class Stack:
         Rows without a vector; their values are 0.
     """
 
-    def __init__(self, rows: int, file: str, name: str) -> None:
+    def __init__(self, rows: int, file: str, name: str, packed: int | None = None) -> None:
+        self._place, self._packed = {"file": file, "column": name}, packed
+        self._check(rows)
         self.values: AnyArray = np.zeros((rows, 0))
         self.absent: Booleans = np.ones(rows, dtype=bool)
-        self._place = {"file": file, "column": name}
 
     def add(self, part: pa.Array, start: int) -> None:
         """Add a part of the column that begins at a row.
@@ -256,11 +261,17 @@ class Stack:
             raise self._wrong("the vector holds null", int(present[hole // width]))
         numbers = flat.to_numpy(zero_copy_only=False)
         if not self.values.shape[1]:
+            self._check(len(self.values) * width * numbers.dtype.itemsize)
             self.values = np.zeros((len(self.values), width), numbers.dtype)
         whole = len(present) == len(part)
         here = slice(start, start + len(part)) if whole else present
         self.values[here] = numbers.reshape(-1, width)
         self.absent[here] = False
+
+    def _check(self, size: int) -> None:
+        if self._packed is not None and size > most_unpacked(self._packed):
+            fix = "save the vectors as .npy, which is read piece by piece"
+            raise too_large(size, self._packed, *self._place.values(), fix)
 
     def whole(self) -> tuple[AnyArray, Booleans]:
         """Return the vectors, shape (rows, d), and which rows have none.
@@ -381,7 +392,10 @@ class OpenTable:
                 pass  # pyarrow reads what polars can't, or says what is wrong.
         with self._parquet() as parquet:
             groups, rows = range(parquet.num_row_groups), _rows_of_groups(parquet)
-            found, starts = Stack(sum(rows), self.name, column), np.cumsum([0, *rows]).tolist()
+            found, starts = (
+                Stack(sum(rows), self.name, column, self._bytes),
+                np.cumsum([0, *rows]).tolist(),
+            )
             parts, start = parquet.iter_batches(ROWS_AT_ONCE, columns=[column]), 0
             # The first vectors set the length that errors hold others against.
             while not found.values.shape[1] and (part := next(parts, None)) is not None:
@@ -405,7 +419,7 @@ class OpenTable:
 
     def _by_polars(self, column: str, rows: int) -> tuple[AnyArray, Booleans]:
         """Return what `vectors` does; polars has threads of its own."""
-        found, start = Stack(rows, self.name, column), 0
+        found, start = Stack(rows, self.name, column, self._bytes), 0
         scan = pl.scan_parquet(Path(self.name).absolute(), glob=False).select(by_name(column))
         for first in range(0, rows, _ROWS_OF_POLARS):
             some = min(_ROWS_OF_POLARS, rows - first)
@@ -443,6 +457,10 @@ class OpenTable:
                 return 0
             header = file.read_at(64, chunk.dictionary_page_offset)
             return sum(_rows_of_groups(parquet)) if _NO_CHECKSUM.match(header) else 0
+
+    @property
+    def _bytes(self) -> int:
+        return self.digest["bytes"]
 
     def _parquet(self) -> AbstractContextManager[pq.ParquetFile]:
         # Before version 26 pyarrow reads no list of a fixed size of which one is null.
@@ -759,9 +777,7 @@ def _open_parquet(path: Path) -> OpenTable:
 
     def columns(wanted: Strings) -> Columns:
         with open_parquet(path) as parquet:
-            table = parquet.read(columns=[*wanted])
-            # Damaged pages can hold bytes that are no text; later steps rely on valid text.
-            table.validate(full=True)
+            table = read_columns(parquet, wanted, path)
         return {column: table[column] for column in wanted}
 
     lists = tuple(column for column, kind in kinds.items() if is_list(kind))
@@ -802,6 +818,29 @@ def open_parquet(path: Path, *, stored_types: bool = False) -> Iterator[pq.Parqu
             expected="a whole Parquet file",
             fix="write or copy it again",
         ) from None
+
+
+def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], path: Path) -> pa.Table:
+    """Return columns of an open file, batch by batch: few bytes can stand for many equal rows.
+
+    Raises
+    ------
+    DataError
+        When they take more memory than `most_unpacked`.
+    """
+    batches, size, packed = [], 0, path.stat().st_size
+    for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=[*columns]):
+        size += batch.nbytes
+        if size > most_unpacked(packed):
+            raise too_large(size, packed, str(path), None, "split the file, or name fewer columns")
+        batches.append(batch)
+    # Without rows or columns, batches lack what the table has: its columns or its rows.
+    filled = batches and len(columns)
+    table = pa.Table.from_batches(batches) if filled else parquet.read(columns=[*columns])
+    table = table.replace_schema_metadata(parquet.schema_arrow.metadata)
+    # Damaged pages can hold bytes that are no text; later steps rely on valid text.
+    table.validate(full=True)
+    return table
 
 
 def _without_types(source: pa.NativeFile) -> pq.FileMetaData:

@@ -40,7 +40,7 @@ from equipoise.core.files import open_regular, read_regular
 from equipoise.core.types import Json
 from equipoise.data.formats.reading import row_files
 from equipoise.data.problems import check_columns, check_ids
-from equipoise.data.tables import as_text, open_parquet
+from equipoise.data.tables import as_text, open_parquet, read_columns
 from equipoise.stats.threads import each
 
 SUFFIXES = frozenset(
@@ -423,7 +423,11 @@ def pictures_on_disk(
             if not (pa.types.is_struct(kind) or "binary" in str(kind)):
                 raise DataError(f"it holds {kind}, no images", file=str(file), column=image)
             if id:
-                ids += as_text(parquet.read([id])[id], str(file), id).fill_null("").to_list()
+                ids += (
+                    as_text(read_columns(parquet, [id], file)[id], str(file), id)
+                    .fill_null("")
+                    .to_list()
+                )
     source = rows_of(files, image)
     n = len(source.places)
     numbers = [f"{row:0{len(str(n - 1))}d}" for row in range(n)]

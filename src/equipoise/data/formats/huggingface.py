@@ -18,7 +18,7 @@ from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format, row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids
-from equipoise.data.tables import as_text, is_numbers, open_parquet
+from equipoise.data.tables import as_text, is_numbers, open_parquet, read_columns
 
 _FORMATS = ".parquet"
 
@@ -96,9 +96,7 @@ def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Table, set[str]]:
         schema = parquet.schema_arrow
         check_columns(schema.names, wanted, str(file))
         plain = [one.name for one in schema if is_text(one.type) or is_numbers(one.type)]
-        table = parquet.read(columns=plain)
-        # Damaged pages can hold bytes that are no text; later steps rely on valid text.
-        table.validate(full=True)
+        table = read_columns(parquet, plain, file)
     return table, {*schema.names} - {*plain}
 
 

@@ -27,8 +27,9 @@ def _rows(path: Path) -> RowPictures | None:
 
     def names() -> list[str]:
         parts = ("counterfactual_set", "a1a2")
-        tables = [pl.read_parquet(file, columns=[*parts]).select(parts) for file in row_files(path)]
-        return ["/".join(row) for table in tables for row in table.iter_rows()]
+        tables = [read_rows(file, parts) for file in row_files(path)]
+        cells = [[table.filled(part) for part in parts] for table in tables]
+        return ["/".join(row) for columns in cells for row in zip(*columns, strict=True)]
 
     return RowPictures(names=names) if path.is_dir() else None
 
