@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,15 +16,23 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 from equipoise.audits import load_config
+from equipoise.audits.config_images import leave_out_images
+from equipoise.audits.studies.study import study_files
 from equipoise.data import (
     ArraySource,
     ItemSource,
+    count_captions,
     find_format,
     load_items,
     load_vectors,
+    read_class_mapping,
     read_table,
 )
 from equipoise.evidence import decode
+from equipoise.mitigate.neurons.recording import read_dictionary
+from equipoise.models.edits import Site, UnitEdit, read_edit
+from equipoise.review.labels import read_answers
+from equipoise.review.wordnet import read_senses
 from tests import image_files as samples
 
 _ROWS = pl.DataFrame(
@@ -61,7 +70,17 @@ class Format:
 
 def formats() -> dict[str, Format]:
     """Return every format by name."""
-    listed = [*_tables(), *_arrays(), *_texts(), *_data_sets(), *_pictures()]
+    listed = [
+        *_tables(),
+        *_arrays(),
+        *_words(),
+        *_texts(),
+        *_configs(),
+        *_models(),
+        *_data_sets(),
+        *_rows_of_pictures(),
+        *_pictures(),
+    ]
     return {form.name: form for form in listed}
 
 
@@ -75,6 +94,7 @@ def _tables() -> Iterator[Format]:
     yield _in_file("CSV", "t.csv", _ROWS.write_csv, read)
     yield _in_file("TSV", "t.tsv", partial(_ROWS.write_csv, separator="\t"), read)
     yield _in_file("JSON lines", "t.jsonl", _ROWS.write_ndjson, read)
+    yield _in_file("JSON list", "t.json", lambda path: path.write_text(_ROWS.write_json()), read)
     yield _in_file("Parquet", "t.parquet", _ROWS.write_parquet, read)
 
 
@@ -90,10 +110,137 @@ def _arrays() -> Iterator[Format]:
         yield _in_file(name, "v.npz", partial(save, v=_VECTORS, ids=ids), named)
     vectors = {"v": _VECTORS, "w": _VECTORS[0]}
     yield _in_file("safetensors", "v.safetensors", partial(save_file, vectors), read)
+    lists = _ROWS.select("id", v=_VECTORS)
+    yield _in_file("Parquet, vectors", "v.parquet", lists.write_parquet, read)
+    for ending, write in (("txt", _write_lines), ("csv", _write_ids), ("npy", _save_ids)):
+        yield Format(f"ids, {ending}", partial(_write_vectors, ending, write), _read_ids(ending))
+
+
+def _write_lines(path: Path) -> object:
+    return path.write_text("\n".join([*_ROWS["id"], ""]))
+
+
+def _write_ids(path: Path) -> object:
+    return _ROWS.select("id").write_csv(path)
+
+
+def _save_ids(path: Path) -> None:
+    np.save(path, np.array(_ROWS["id"].to_list()))
+
+
+def _write_vectors(ending: str, write: _Use, folder: Path) -> None:
+    np.save(folder / "v.npy", _VECTORS)
+    write(folder / f"ids.{ending}")
+
+
+def _read_ids(ending: str) -> _Use:
+    def read(folder: Path) -> object:
+        source = ArraySource(folder / "v.npy", ids=folder / f"ids.{ending}")
+        return load_vectors(source, load_items(ItemSource(_ROWS, "id")))
+
+    return read
+
+
+def _words() -> Iterator[Format]:
+    words = ["he", "she", "New York", "nurse"]
+    items = load_items(ItemSource(pl.DataFrame({"id": words}), "id"))
+    lines = [
+        " ".join([word, *map(str, vector)])
+        for word, vector in zip(words, _VECTORS[:4].tolist(), strict=True)
+    ]
+    header = f"{len(lines)} {_VECTORS.shape[1]}"
+    for name, written in (("GloVe", lines), ("word2vec", [header, *lines])):
+        text = "\n".join([*written, ""])
+        yield _in_file(
+            f"vectors of words, {name}",
+            "words.vec",
+            partial(_write_text, text),
+            lambda path: load_vectors(ArraySource(path), items, max_unmatched=0.5),
+        )
+
+
+def _write_text(text: str, path: Path) -> object:
+    return path.write_text(text, encoding="utf-8")
 
 
 def _texts() -> Iterator[Format]:
+    ids = np.array(["a", "b"], dtype=object)
+    answers = [
+        {"image_id": image, "question": "right", "answer": "yes", "labeller": "ann",
+         "at": "2026-11-28T09:00:00Z"}
+        for image in ids
+    ]  # fmt: skip
+    read = partial(read_answers, ids=ids, answers={"right": ("yes", "no")})
+    for ending in ("json", "csv"):
+        frame = pl.DataFrame(answers)
+        text = json.dumps(answers) if ending == "json" else frame.write_csv()
+        yield _in_file(
+            f"answers, {ending}",
+            f"answers.{ending}",
+            partial(_write_text, text),
+            lambda path: read([path]),
+        )
+    captions = json.dumps(samples.COCO_CAPTIONS)
+    yield _in_file(
+        "captions", "captions.json", partial(_write_text, captions),
+        partial(count_captions, concepts={"a": ["giraffe"]}, groups={"b": ["woman"]}),
+    )  # fmt: skip
+    mapping = "label,class\ncat,animal\ndog,animal\n"
+    yield _in_file("class mapping", "m.csv", partial(_write_text, mapping), read_class_mapping)
+    yield _in_file(
+        "list of ids", "ids.txt", _write_lines, lambda path: leave_out_images("blurred", file=path)
+    )
+    yield Format("WordNet", _write_wordnet, lambda folder: read_senses(folder, ["cup"]))
+
+
+def _write_wordnet(folder: Path) -> None:
+    gloss = "06 n 01 cup 0 001 @ 00001740 n 0000 | a small open container"
+    _write_text(f"00000000 {gloss}  \n", folder / "data.noun")
+    _write_text("cup n 1 1 @ 1 1 00000000  \n", folder / "index.noun")
+
+
+def _configs() -> Iterator[Format]:
     yield _in_file("YAML config", "c.yaml", lambda path: path.write_text(_CONFIG), load_config)
+    for name in ("hall-coco", "chen-dou", "text-to-image"):
+        yield Format(
+            f"study, {name}",
+            partial(_write_study, name),
+            lambda folder: load_config(folder / "study.yaml"),
+        )
+
+
+def _write_study(name: str, folder: Path) -> None:
+    for path, text in study_files(name, folder / "study.yaml", None).items():
+        path.write_text(text, encoding="utf-8")
+
+
+def _models() -> Iterator[Format]:
+    numbers = np.eye(2, dtype=np.float32)
+    site = Site("encoder.0", units=(1, 2), means=(0.5, 1.0), read=numbers, write=numbers)
+    edit = UnitEdit("hf:model", None, "0" * 64, "remove", (site,))
+    yield _in_file("edited model", "edit.json", edit.write, read_edit)
+    weights = {"W_enc": numbers, "W_dec": numbers}
+    for ending, write in (
+        ("npz", lambda path: np.savez_compressed(path, W_enc=numbers, W_dec=numbers)),
+        ("safetensors", partial(save_file, weights)),
+    ):
+        read = partial(read_dictionary, layer="encoder.0")
+        yield _in_file(f"sparse autoencoder, {ending}", f"sae.{ending}", write, read)
+
+
+def _rows_of_pictures() -> Iterator[Format]:
+    rows = [("cifar", "test_batch/00001"), ("dsprites", "05")]
+    for name, picture in rows:
+        sample = samples.sample(name)
+        yield Format(f"{name}, a picture", partial(_write, sample), partial(_picture_of, picture))
+
+
+def _picture_of(name: str, folder: Path) -> object:
+    file = folder / "d.npz"
+    form, path = ("dsprites", file) if file.exists() else ("cifar", folder)
+    rows = find_format(form).rows
+    pictures = rows(path) if rows else None
+    return pictures.read(name) if pictures and pictures.read else None
 
 
 def _data_sets() -> Iterator[Format]:

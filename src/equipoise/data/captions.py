@@ -9,8 +9,10 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.core.files import read_json_file
+from equipoise.data.files import parse_json, read_text
 from equipoise.data.tables import read_table
+
+_COCO = "COCO's captions: `annotations`, each with a `caption`"
 
 
 def count_captions(
@@ -71,14 +73,16 @@ def count_captions(
 
 def _captions(source: str | Path | pl.DataFrame, column: str) -> pl.Series:
     if isinstance(source, str | Path) and Path(source).suffix == ".json":
+        text, _ = read_text(source, ".json", _COCO)
         try:
-            annotations = read_json_file(source)["annotations"]
+            annotations = parse_json(text)["annotations"]
             texts = [str(one["caption"]) for one in annotations]
         except (KeyError, TypeError, ValueError):
             raise DataError(
                 "no captions",
                 file=str(source),
-                expected="COCO's captions: `annotations`, each with a `caption`",
+                expected=_COCO,
+                fix="name a JSON file of captions as COCO publishes it, or a table",
             ) from None
         return pl.Series(column, texts, pl.String)
     return read_table(source, texts=[column], role="captions").texts[column].fill_null("")

@@ -271,7 +271,8 @@ class Stack:
     def _check(self, size: int) -> None:
         if self._packed is not None and size > most_unpacked(self._packed):
             fix = "save the vectors as .npy, which is read piece by piece"
-            raise too_large(size, self._packed, *self._place.values(), fix)
+            file, column = self._place.values()
+            raise too_large(size, self._packed, file, column, fix)
 
     def whole(self) -> tuple[AnyArray, Booleans]:
         """Return the vectors, shape (rows, d), and which rows have none.
