@@ -130,3 +130,36 @@ def test_report_and_base_name_no_kind_metric_or_library(path):
         if isinstance(node, ast.Constant) and node.value in names
     ]
     assert named == []
+
+
+READERS = {
+    "np.load": "equipoise.data.arrays",
+    "np.loadtxt": "",
+    "np.fromfile": "",
+    "zipfile.ZipFile": "equipoise.data.arrays",
+    "json.load": "",
+    "json.loads": "equipoise.core.files",
+    "pickle.load": "",
+}
+"""What opens a file of unknown origin, and the module that bounds it and names its faults."""
+_OF_A_FILE = ("read_bytes(", "read_text(", "read_regular(", "metadata")
+
+
+def _reads(node):
+    """Return the reader that a call names; json.loads counts where its text is of a file."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    name = f"{getattr(node.func.value, 'id', '')}.{node.func.attr}"
+    text = ast.unparse(node) if name == "json.loads" else ""
+    return name if not text or any(part in text for part in _OF_A_FILE) else None
+
+
+def test_files_of_unknown_origin_are_read_in_one_place():
+    elsewhere = [
+        (module, name)
+        for module, tree in modules().items()
+        if not module.startswith("equipoise.planted")  # its files come with the package
+        for name in map(_reads, ast.walk(tree))
+        if name in READERS and module != READERS[name]
+    ]
+    assert elsewhere == []

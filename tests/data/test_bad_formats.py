@@ -1,6 +1,7 @@
 """Every bad file of a format has one error, which names the file, the place and the fix."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from equipoise.core import DataError
 from equipoise.data import (
     combine,
+    count_captions,
+    find_format,
     read_celeba,
     read_coco_captions,
     read_coco_instances,
@@ -32,6 +35,7 @@ from image_files import (
     VG_OBJECTS,
     VISOGENDER,
     celeba,
+    cifar,
     dsprites,
     pata,
     write_csv,
@@ -113,6 +117,46 @@ def other_sprites(path):
     return path
 
 
+def sprites_with(**arrays):
+    """Write the file with other arrays."""
+
+    def run(folder):
+        with np.load(dsprites(folder / "d.npz")) as stored:
+            np.savez(folder / "d.npz", **{name: stored[name] for name in SPRITES} | arrays)
+        return read_dsprites(folder / "d.npz")
+
+    return run
+
+
+def sprites_compressed_otherwise(folder):
+    with zipfile.ZipFile(dsprites(folder / "d.npz")) as stored:
+        contents = {f"{name}.npy": stored.read(f"{name}.npy") for name in SPRITES}
+    with zipfile.ZipFile(folder / "d.npz", "w", zipfile.ZIP_LZMA) as other:
+        for name, content in contents.items():
+            other.writestr(name, content)
+    return read_dsprites(folder / "d.npz")
+
+
+def sprites_damaged(folder):
+    """Change the compressed bytes of the table."""
+    path = dsprites(folder / "d.npz")
+    with zipfile.ZipFile(path) as archive:
+        start = archive.getinfo("latents_classes.npy").header_offset
+    content = bytearray(path.read_bytes())
+    content[start + 60 : start + 90] = b"\xff" * 30
+    path.write_bytes(content)
+    return read_dsprites(path)
+
+
+def cifar_names(*names):
+    def run(folder):
+        cifar(folder, {"batches.meta.txt": names}, {"data_batch_1": [0, 1]})
+        return find_format("cifar").load(folder)
+
+    return run
+
+
+SPRITES = ("imgs", "latents_classes")
 WHOLE = json.dumps(COCO_CAPTIONS)
 PLAIN_COLUMNS = {"id": "id", "columns": ("gender",), "label": "label"}
 CASES = {
@@ -146,6 +190,21 @@ CASES = {
     ),
     "DomainNet: folder without lists": read_domainnet,
     "dSprites: other shapes": lambda f: read_dsprites(other_sprites(f / "d.npz")),
+    "dSprites: no dimensions": sprites_with(latents_classes=np.int64(3)),
+    "dSprites: no rows": sprites_with(imgs=np.zeros((0, 64, 64), np.uint8)),
+    "dSprites: records": sprites_with(latents_classes=np.zeros((24, 6), [("a", "i4")])),
+    "dSprites: numbers that are not whole": sprites_with(latents_classes=np.full((24, 6), np.nan)),
+    "dSprites: another compression": sprites_compressed_otherwise,
+    "dSprites: damaged": sprites_damaged,
+    "CIFAR: two classes of one name": cifar_names("a cat", "a_cat"),
+    "CIFAR: a class without a name": cifar_names("", "dog"),
+    "DomainNet: a class without a number": text(
+        read_domainnet, "clipart_train.txt", "a/cat/1.jpg 0\na/zebra/1.jpg x\n"
+    ),
+    "captions: no file": lambda f: count_captions(f / "c.json", {"a": ["a"]}, {"b": ["b"]}),
+    "captions: nested too deep": text(
+        lambda path: count_captions(path, {"a": ["a"]}, {"b": ["b"]}), "c.json", "[" * 100_000
+    ),
     "dSprites: cut off": lambda f: text(
         read_dsprites, "d.npz", dsprites(f / "d.npz").read_bytes()[:-40]
     )(f),

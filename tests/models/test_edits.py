@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from equipoise.core import ModelError
-from equipoise.models.edits import insides
-from equipoise.models.registry import absolute, relative
+from equipoise.models import load_model
+from equipoise.models.edits import UnitEdit, insides
+from equipoise.models.registry import MOST_NESTED, absolute, relative
 from tools.planted.modules import module_classifier
 
 PIXELS = np.arange(5 * 4 * 4 * 3, dtype=np.uint8).reshape(5, 4, 4, 3)
@@ -42,3 +43,41 @@ def test_names_of_models_beside_a_file(tmp_path):
     for kept in ("hf:openai/clip", "python:module:factory", "one planted unit"):
         assert relative(kept, tmp_path) == kept
         assert absolute(kept, tmp_path) == kept
+
+
+def edit_of(name, path):
+    UnitEdit(name, None, "0" * 64, "remove", ()).write(path)
+    return path
+
+
+def test_a_file_of_edits_that_leads_back_to_itself_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    files = {
+        "itself": edit_of("edited:itself", tmp_path / "itself"),
+        "by a link": edit_of("edited:link/by a link", tmp_path / "by a link"),
+        "a ring": edit_of("edited:other", tmp_path / "a ring"),
+    }
+    edit_of("edited:a ring", tmp_path / "other")
+    for file in files.values():
+        with pytest.raises(ModelError) as raised:
+            load_model(f"edited:{file}")
+        message = str(raised.value)
+        assert str(tmp_path) in message
+        assert "To do:" in message
+
+
+def test_a_chain_of_files_ends(tmp_path):
+    for number in range(MOST_NESTED + 1):
+        edit_of(f"edited:{number + 1}", tmp_path / str(number))
+    with pytest.raises(ModelError, match=rf"{tmp_path / str(MOST_NESTED - 1)}: .*To do:"):
+        load_model(f"edited:{tmp_path / '0'}")
+    with pytest.raises(ModelError, match="is no file of edited units"):
+        load_model(f"edited:{tmp_path / '2'}")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "[" * 100_000, '{"model": "edited:x"}'])
+def test_a_damaged_file_of_edits_is_named(content, tmp_path):
+    path = tmp_path / "edit.json"
+    path.write_text(content)
+    with pytest.raises(ModelError, match=str(path)):
+        load_model(f"edited:{path}")

@@ -210,8 +210,8 @@ def _configs() -> Iterator[Format]:
 
 
 def _write_study(name: str, folder: Path) -> None:
-    for path, text in study_files(name, folder / "study.yaml", None).items():
-        path.write_text(text, encoding="utf-8")
+    path = folder / "study.yaml"
+    _write_text(study_files(name, path, None)[path], path)
 
 
 def _models() -> Iterator[Format]:

@@ -113,7 +113,7 @@ def too_large(unpacked: int, packed: int, file: str, column: str | None, fix: st
         f"{packed:,} bytes unpack to {unpacked:,} or more",
         file=file,
         column=column,
-        expected=f"at most {most_unpacked(packed):,} bytes: {MOST_UNPACKED >> 30} GiB, or "
+        expected=f"at most {most_unpacked(packed):,} bytes: {MOST_UNPACKED / 2**30:g} GiB, or "
         f"{MOST_TIMES} times the compressed size",
         fix=fix,
     )

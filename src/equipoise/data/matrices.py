@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -363,7 +364,7 @@ def _id_texts(values: AnyArray, place: str) -> pl.Series:
         if values.ndim == 1 and kind in "iuf":
             native = values.astype(values.dtype.newbyteorder("="))
             return as_text(pa.chunked_array([pa.array(native)]), place, "")
-        if values.ndim == 1 and kind in "USO":
+        if values.ndim == 1 and kind in "USO" and not _has_no_letter(values):
             cells = (np.char.decode(values, "utf-8") if kind == "S" else values).tolist()
             texts = [cell_text(cell, place, None, row) for row, cell in enumerate(cells, 1)]
             return pl.Series("", texts, dtype=pl.String)
@@ -375,6 +376,14 @@ def _id_texts(values: AnyArray, place: str) -> pl.Series:
         expected="one text in utf-8 or whole number per row",
         fix="save the ids as a one-dimensional array of text: np.asarray(ids, dtype=str)",
     )
+
+
+def _has_no_letter(values: AnyArray) -> bool:
+    """Whether texts of a fixed length hold numbers that stand for no letter."""
+    if values.dtype.kind != "U" or not values.size:
+        return False
+    codes = np.ascontiguousarray(values).view(values.dtype.str[0] + "u4")
+    return bool((codes > sys.maxunicode).any())
 
 
 def number_columns(

@@ -6,6 +6,7 @@ Source: cs.toronto.edu/~kriz/cifar.html, "binary version": `cifar-10-batches-bin
 numbers of its labels, a byte each, and 1024 bytes each of red, green and blue, row by row.
 """
 
+import errno
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def _picture(folder: Path, name: str) -> bytes:
     with (folder / f"{file}.bin").open("rb") as opened:
         opened.seek(int(number) * size + size - _PIXELS)
         pixels = np.frombuffer(opened.read(_PIXELS), np.uint8)
+    if len(pixels) < _PIXELS:
+        raise OSError(errno.EIO, "the record is cut off", str(folder / f"{file}.bin"))
     return b"P6 32 32 255\n" + pixels.reshape(3, -1).T.tobytes()
 
 
