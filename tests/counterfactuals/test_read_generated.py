@@ -66,7 +66,11 @@ def test_a_folder_that_is_not_whole(tmp_path):
     with pytest.raises(RunError, match=r"part-00000-.*\.parquet: it is damaged"):
         read_generated(made.folder)
     facts = json.loads((made.folder / "manifest.json").read_text())
-    (made.folder / "manifest.json").write_text(json.dumps(facts | {"whole": False}))
-    for folder in (made.folder, tmp_path / "nowhere"):
-        with pytest.raises(DataError, match="the generation was not finished"):
-            read_generated(folder)
+    for damage in ({"whole": False}, {"parts": 3}, {"parts": [3]}):
+        (made.folder / "manifest.json").write_text(json.dumps(facts | damage))
+        for folder in (made.folder, tmp_path / "nowhere"):
+            with pytest.raises(DataError, match="the generation was not finished"):
+                read_generated(folder)
+    (made.folder / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match="the generation was not finished"):
+        read_generated(made.folder)

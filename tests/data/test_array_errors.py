@@ -141,6 +141,7 @@ def test_bad_arrays_and_frames_in_memory(name):
 ID_FILES = {
     "a blank line": ("ids.txt", b"a\n\nc\n"),
     "wrong extension": ("ids.json", b"[]"),
+    "numbers that are no letters": ("ids.npy", npy(np.full(3, 0x110000, np.uint32).view("<U1"))),
     "bytes that are no text": ("ids.npy", npy(np.array([b"a", b"\xff", b"c"]))),
 }
 

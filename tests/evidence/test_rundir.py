@@ -268,3 +268,11 @@ def test_labels_are_kept_whoever_wrote_them_and_links_are_refused(tmp_path):
     (run / "labels" / "link").symlink_to(tmp_path)
     with pytest.raises(RunError, match="labels/link"), new_run(run, overwrite=True):
         pass
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"inputs": 3}', "[" * 100_000])
+def test_labels_beside_a_damaged_manifest_are_refused_before_they_are_written(content, tmp_path):
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(RunError, match=str(tmp_path / "manifest.json")):
+        keep_labels(tmp_path, {"labels.parquet": b"first"})
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]

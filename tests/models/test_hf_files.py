@@ -79,13 +79,22 @@ def test_missing_weights_are_never_random(folder):
         load(folder)
 
 
+def index(folder, content):
+    """Put an index of weights in place of the weights."""
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(content)
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
         (lambda f: (f / "config.json").unlink(), "is no configuration of a model"),
         (lambda f: (f / "config.json").write_text("{"), "is no configuration of a model"),
         (lambda f: (f / "config.json").write_text("[]"), "is no configuration of a model"),
+        (lambda f: (f / "config.json").write_text("[" * 100_000), "is no configuration of a model"),
         (lambda f: (f / "model.safetensors").unlink(), "holds no weights"),
+        (lambda f: index(f, "{}"), r"index\.json lists no files of weights"),
+        (lambda f: index(f, '{"weight_map": {"a": 3}}'), r"index\.json lists no files of weights"),
         (lambda f: (f / "model.safetensors").write_bytes(b"no"), "cannot be loaded"),
         (lambda f: (f / "preprocessor_config.json").unlink(), "has no ImageProcessor that can"),
         (lambda f: edit(f, architectures=["BertModel"]), "cannot audit .* 'BertModel'"),

@@ -47,7 +47,9 @@ def test_not_a_run(tmp_path):
         read(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "null", '{"schema_version": 1}', "\udc80"])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "null", "[" * 100_000, '{"schema_version": 1}', "\udc80"]
+)
 def test_broken_manifest(run, content):
     (run / "manifest.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(RunError, match=r"manifest\.json: .*To do: run the audit again"):

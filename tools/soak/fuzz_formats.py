@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 from equipoise.audits import load_config
 from equipoise.audits.config_images import leave_out_images
 from equipoise.audits.studies.study import study_files
+from equipoise.core import DataError
 from equipoise.data import (
     ArraySource,
     ItemSource,
@@ -240,7 +241,10 @@ def _picture_of(name: str, folder: Path) -> object:
     form, path = ("dsprites", file) if file.exists() else ("cifar", folder)
     rows = find_format(form).rows
     pictures = rows(path) if rows else None
-    return pictures.read(name) if pictures and pictures.read else None
+    try:
+        return pictures.read(name) if pictures and pictures.read else None
+    except OSError as error:  # whoever reads pictures reports their ids
+        raise DataError(str(error), file=str(folder)) from error
 
 
 def _data_sets() -> Iterator[Format]:

@@ -396,7 +396,9 @@ def read_generated(folder: Path | str) -> Generated:
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    paths = [folder / part for part in manifest.get("parts", ())]
+    parts = manifest.get("parts")
+    names = parts if isinstance(parts, list) else []
+    paths = [folder / name for name in names if isinstance(name, str)]
     if not paths or not manifest.get("whole"):
         raise DataError(
             "the generation was not finished", file=str(folder), fix="run the generation to its end"

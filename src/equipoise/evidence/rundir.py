@@ -71,8 +71,8 @@ def keep_labels(run: Path, files: Mapping[str, bytes]) -> None:
 
 def _read_manifest(path: Path) -> Fields:
     try:
-        facts = dict(read_json_file(path))
-        facts["inputs"] = dict(facts.get("inputs", {}))
+        facts = {**read_json_file(path)}
+        facts["inputs"] = {**facts.get("inputs", {})}
     except (OSError, TypeError, ValueError) as error:
         raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again") from None
     return facts
