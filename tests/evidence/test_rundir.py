@@ -144,7 +144,15 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
 
 @pytest.mark.parametrize(
     "listing",
-    [None, "[]", '{"files": {}}', '{"written_by": "equipoise"}', "{", "\udcff", "[" * 100_000],
+    [
+        None,
+        "[]",
+        '{"files": {}}',
+        '{"written_by": "equipoise"}',
+        "{",
+        "\udcff",
+        pytest.param("[" * 100_000, id="nested too deep"),
+    ],
 )
 def test_a_folder_that_only_looks_like_a_run_is_never_removed(tmp_path, listing):
     out = tmp_path / "mine"
@@ -270,7 +278,9 @@ def test_labels_are_kept_whoever_wrote_them_and_links_are_refused(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"inputs": 3}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"inputs": 3}', pytest.param("[" * 100_000, id="nested too deep")]
+)
 def test_labels_beside_a_damaged_manifest_are_refused_before_they_are_written(content, tmp_path):
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(RunError, match=str(tmp_path / "manifest.json")):

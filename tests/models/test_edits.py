@@ -75,7 +75,10 @@ def test_a_chain_of_files_ends(tmp_path):
         load_model(f"edited:{tmp_path / '2'}")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", "[" * 100_000, '{"model": "edited:x"}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{", pytest.param("[" * 100_000, id="nested too deep"), '{"model": "edited:x"}'],
+)
 def test_a_damaged_file_of_edits_is_named(content, tmp_path):
     path = tmp_path / "edit.json"
     path.write_text(content)

@@ -48,7 +48,15 @@ def test_not_a_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "[]", "null", "[" * 100_000, '{"schema_version": 1}', "\udc80"]
+    "content",
+    [
+        "{",
+        "[]",
+        "null",
+        pytest.param("[" * 100_000, id="nested too deep"),
+        '{"schema_version": 1}',
+        "\udc80",
+    ],
 )
 def test_broken_manifest(run, content):
     (run / "manifest.json").write_bytes(content.encode("utf-8", "surrogateescape"))
