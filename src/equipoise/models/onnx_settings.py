@@ -330,9 +330,12 @@ def _id2label(path: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(_text(path)))
-    except (ValueError, TypeError) as error:
-        raise ModelError(f"{path} is no JSON object: {error}.") from error
+        settings = json.loads(_text(path))
+    except ValueError as error:
+        raise ModelError(f"{path} is no JSON: {error}.") from error
+    if not isinstance(settings, dict):
+        raise ModelError(f"{path} holds a {type(settings).__name__}, expected a JSON object.")
+    return settings
 
 
 def _text(path: Path) -> str:
