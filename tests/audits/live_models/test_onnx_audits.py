@@ -86,8 +86,9 @@ def test_other_weights_in_their_file_are_other_findings(make, audit, world):
     done, out = audit("onnx:model.onnx", "other")
     _, other = findings((done, out))
     assert other != table
-    keys = [report.read(world / name).manifest.models["m"]["key"] for name in ("first", "other")]
-    assert keys[0] != keys[1]
+    models = [report.read(world / name).manifest.models["m"] for name in ("first", "other")]
+    assert models[0]["weights_sha256"] != models[1]["weights_sha256"]
+    assert models[0]["files"].keys() == models[1]["files"].keys() >= {weights.name}
 
 
 def test_a_graph_that_gives_nan_is_named_by_its_key(audit, world):
