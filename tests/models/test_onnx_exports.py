@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -13,7 +15,7 @@ from equipoise.models import load_model
 from equipoise.models.onnx_settings import PROCESSORS, read_settings
 from equipoise.models.preprocessing import PillowPixels, probes
 from equipoise.models.registry import Options, find_adapter
-from model_checkpoints import images
+from model_checkpoints import graph_of_means, images
 from onnx_exports import export, means_graph, tiny_timm, write_timm_config
 
 LABELS = ["doctor", "nurse", "cook"]
@@ -352,3 +354,21 @@ def test_a_graph_of_an_unknown_number_of_classes_is_checked_when_it_runs(tmp_pat
     model = load_model(f"onnx:{tmp_path}")
     with pytest.raises(ModelError, match=r"an output of shape \(32, 3\)"):
         model.predict_proba(images())
+
+
+def test_a_yaml_beside_a_graph_of_bytes_is_refused(tmp_path):
+    onnx.save(graph_of_means(("scores", ["n", 3])), tmp_path / "model.onnx")
+    write_yaml(tmp_path)
+    with pytest.raises(ModelError, match=r"model\.yaml would not be used"):
+        load_model(f"onnx:{tmp_path}")
+
+
+def test_graphs_of_floats_need_no_torch(tmp_path):
+    onnx.save(means_graph(), tmp_path / "model.onnx")
+    write_yaml(tmp_path)
+    code = (
+        "import sys, numpy; from equipoise.models import load_model;"
+        f"load_model('onnx:{tmp_path}').predict_proba([numpy.zeros((9, 7, 3), 'uint8')]);"
+        "sys.exit(bool({'torch', 'torchvision', 'transformers', 'timm', 'onnx'} & {*sys.modules}))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
