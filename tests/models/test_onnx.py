@@ -79,7 +79,7 @@ def test_graphs_with_other_outputs(tmp_path):
     path = tmp_path / "m.onnx"
     for graph in (three, open_ended):
         onnx.save(graph, path)
-        with pytest.raises(ModelError, match="has the inputs and outputs"):
+        with pytest.raises(ModelError, match="has the outputs"):
             load_onnx_classifier(path, SHAPES)
 
 
@@ -109,6 +109,5 @@ def test_images_of_another_form(model, images, got):
 
 
 def test_another_number_of_labels():
-    model = load_onnx_classifier(GRAPH, ("square", "ellipse"))
-    with pytest.raises(ModelError, match=r"an output of shape \(256, 3\)"):
-        model.predict_proba(np.zeros((1, 32, 32, 3), dtype=np.uint8))
+    with pytest.raises(ModelError, match="gives 3 numbers an image, and there are 2 names"):
+        load_onnx_classifier(GRAPH, ("square", "ellipse"))

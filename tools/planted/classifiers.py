@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equipoise.models.onnx import labels_path
+from equipoise.models.onnx_settings import labels_path
 from equipoise.planted.scenes.render import SUBJECTS, degrade, render
 from equipoise.stats.streams import stream
 from tools.planted.colours import export

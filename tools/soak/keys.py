@@ -32,6 +32,7 @@ from equipoise.evidence import (
 )
 from equipoise.mitigate import Contrastive, Training
 from equipoise.models import Sampling, load_model
+from equipoise.models.onnx_settings import labels_path
 from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.embed import WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS as GLYPHS
@@ -209,6 +210,23 @@ def _vit(files: Path, store: Path, *, features: bool = False) -> int:
     return extract(pictures, f"hf:{files / 'model'}", store, options=options).computed
 
 
+def _export(files: Path) -> None:
+    """Write a shipped graph as torch exports it: its weights in a file beside it."""
+    import onnx
+
+    _photos(files)
+    (files / "model").mkdir()
+    graph, path = onnx.load(WEIGHTS / "cnn-biased.onnx"), files / "model" / "model.onnx"
+    onnx.save(graph, path, save_as_external_data=True, location="weights")
+    shutil.copy(WEIGHTS / "cnn-biased.labels.txt", labels_path(path))
+
+
+def _onnx(files: Path, store: Path) -> int:
+    pictures, options = pictures_in_folder(files / "photos"), replace(CPU, dtype="auto")
+    model = open_model(f"onnx:{files / 'model'}", options, store)
+    return extract_probabilities(pictures, model, store).computed
+
+
 SOURCE = """
 from equipoise.models import ModelInfo
 
@@ -320,6 +338,12 @@ SUBJECTS = (
         _planted("vit-biased"),
         _vit,
         (*KEPT, *bytes_of(*CLIP_FILES[:3]), *other(features=True)),
+    ),
+    Subject(
+        "ONNX classifier",
+        _export,
+        _onnx,
+        (*KEPT, *bytes_of("model/model.onnx", "model/weights", "model/model.labels.txt")),
     ),
     Subject(
         "python: factory",

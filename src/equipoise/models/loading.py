@@ -41,8 +41,8 @@ def load_model(
         ``hf:`` and a hub id or folder; ``open_clip:`` and architecture/tag, architecture/file,
         a folder or hf-hub:id; ``slip:``, ``laclip:``, ``alip:``, ``meter:`` and the file that its
         authors published; ``timm:`` and a name, name/file, a folder or hf-hub:id; ``onnx:``
-        and a file; ``python:`` and module:factory; ``equipoise:`` and a folder that a recipe of
-        `equipoise.mitigate` wrote.
+        and a file or folder; ``python:`` and module:factory; ``equipoise:`` and a folder that a
+        recipe of `equipoise.mitigate` wrote.
     device : str
         ``auto`` (cuda where there is one), ``cpu``, ``cuda`` or ``cuda:1``.
     dtype : str

@@ -14,6 +14,7 @@ from equipoise.core import Floats32, InputError
 from equipoise.models.images import Image, Images, as_rgb, pillow_images
 
 if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
     from torch import Tensor
 
 Sides = tuple[int, int]
@@ -145,6 +146,24 @@ def of_timm(settings: Mapping[str, Any]) -> Recipe:
     return _centre(large, size, settings, shorter=centre[settings.get("crop_mode") or "center"])
 
 
+@_readable
+def of_torchvision(
+    resize: int | Sides, crop: Sides | None, interpolation: str, scale: tuple[Any, Any, float]
+) -> Recipe:
+    """Return torchvision's Resize, CenterCrop, ToTensor and Normalize.
+
+    Parameters
+    ----------
+    resize, crop
+        As in `Recipe`.
+    interpolation : str
+        ``bicubic`` or ``bilinear``.
+    scale : (mean, std, factor)
+        Grey levels are multiplied by `factor`, before `mean` and `std`.
+    """
+    return _recipe(resize, interpolation, crop, scale, rounds=True)
+
+
 def _centre(large: Sides, size: Sides, settings: Mapping[str, Any], *, shorter: bool) -> Recipe:
     """Return the recipe that keeps a centre of images resized to two sides or the shorter one."""
     if shorter and large[0] != large[1]:
@@ -193,6 +212,44 @@ def _recipe(
     return Recipe(resize, mode, crop, rounds, pillow, mean, std)
 
 
+def _write_pixels(recipe: Recipe, resized: Image, target: Floats32) -> None:
+    """Write a resized image, cut and put on its scale, into its place of a batch."""
+    top, left = recipe.corner(*resized.shape[:2])
+    height, width = target.shape[1:]
+    np.copyto(target, resized[top : top + height, left : left + width].transpose(2, 0, 1))
+    mean, std = np.array([recipe.mean, recipe.std], dtype=np.float32)[..., None, None]
+    np.subtract(target, mean, out=target)
+    np.divide(target, std, out=target)
+
+
+def _resized_by_pillow(picture: "PillowImage", sides: Sides, mode: str) -> Image:
+    from PIL import Image as pillow  # noqa: N813
+
+    how = pillow.Resampling[mode.upper()]
+    return np.asarray(picture.resize(sides[::-1], how), dtype=np.uint8)
+
+
+@dataclass(frozen=True)
+class PillowPixels:
+    """A recipe, carried out by Pillow and numpy: a `Library` that needs no torch.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        With a `size`.
+    """
+
+    recipe: Recipe
+
+    def __call__(self, pictures: Images) -> dict[str, Floats32]:
+        """Return `pixel_values` of Pillow images, float32 (n, 3, height, width)."""
+        pixels = np.empty((len(pictures), 3, *(self.recipe.size or (0, 0))), dtype=np.float32)
+        for picture, target in zip(pictures, pixels, strict=True):
+            sides = self.recipe.resized(picture.height, picture.width)
+            _write_pixels(self.recipe, _resized_by_pillow(picture, sides, self.recipe.mode), target)
+        return {"pixel_values": pixels}
+
+
 # Below, bicubic resizing of random levels differs by two from Pillow's at a pixel in a million.
 SHRINKS = 1.5
 
@@ -233,14 +290,7 @@ class Pixels:
 
     def _write(self, image: Image, target: Floats32) -> None:
         """Write one image, resized, cut and put on its scale, into its place of the batch."""
-        resized = self._resized(image)
-        top, left = self.recipe.corner(*resized.shape[:2])
-        height, width = target.shape[1:]
-        kept = resized[top : top + height, left : left + width]
-        np.copyto(target, kept.transpose(2, 0, 1))
-        mean, std = np.array([self.recipe.mean, self.recipe.std], dtype=np.float32)[..., None, None]
-        np.subtract(target, mean, out=target)
-        np.divide(target, std, out=target)
+        _write_pixels(self.recipe, self._resized(image), target)
 
     def _resized(self, image: Image) -> Image:
         wanted = self.recipe.resized(*image.shape[:2])
@@ -252,9 +302,7 @@ class Pixels:
         if self.recipe.pillow and not (near and height <= 2 * width):
             from PIL import Image as pillow  # noqa: N813
 
-            how = pillow.Resampling[self.recipe.mode.upper()]
-            resized = pillow.fromarray(image).resize(wanted[::-1], how)
-            return np.asarray(resized, dtype=np.uint8)
+            return _resized_by_pillow(pillow.fromarray(image), wanted, self.recipe.mode)
         # torch warns of an array that it could write to by mistake.
         given = self.torch.from_numpy(image if image.flags.writeable else image.copy())
         found = self.torch.nn.functional.interpolate(
