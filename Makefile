@@ -12,7 +12,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test slow soak calibrate bench constraints clean
+.PHONY: help demo docs check test slow soak calibrate bench constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,13 @@ test: .venv/.installed-test ## lint, format, types, import contract, tests; stop
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) $(PYTEST_FLAGS)
+
+check: .venv/.installed-test ## what a change needs at once: lint, contract, types, the tests of the files changed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
+	$(PYTEST) -q -n auto $$($(BIN)/python -m tools.changed_tests)
 
 docs: .venv/.installed-docs ## build the documentation, its reports and its notebooks: docs/_build/html
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html

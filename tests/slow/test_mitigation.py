@@ -1,4 +1,4 @@
-"""The scenes as an experiment, on the shipped models; decision 0012 tells of others."""
+"""The scenes as an experiment, on the shipped models; docs/mitigation-experiments.md has others."""
 
 import pytest
 

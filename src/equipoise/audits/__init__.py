@@ -1,4 +1,4 @@
-"""From a configuration to findings: what is measured, corrected, judged and compared."""
+"""Kinds of audit: configuration, measurement, correction, verdicts, comparison."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -216,9 +216,9 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
 
     What is found of one model is the same whatever others were audited with it, see decision
     0014. Findings that compare models are families of their own. Where a model has tests in both
-    families q is doubled, so that both together keep alpha, see decision 0028; findings of single
+    families q is doubled, so that both together keep alpha, see decision 0008; findings of single
     queries, which never lead, don't share it. A finding that folds into another shares its test
-    and verdict, see decision 0020.
+    and verdict, see decision 0011.
     """
     every = _folded(list(drafts))
     families: dict[tuple[str | None, Family], list[int]] = {}

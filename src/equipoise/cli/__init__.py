@@ -1,4 +1,4 @@
-"""The command line: parse, call, print, exit code."""
+"""The command line."""
 
 from equipoise.cli.app import main
 

@@ -1,4 +1,4 @@
-"""Frozen types that every room shares."""
+"""Types that all rooms share: `Estimate`, `Finding`, `AuditResult`, `Groups`, errors."""
 
 from equipoise.core.arrays import (
     AnyArray,

@@ -59,9 +59,9 @@ class DataError(EquipoiseError):
         )
         where = ", ".join(filter(None, places))
         text = f"{where}: {problem}" if where else problem
-        rest = [f"Expected: {expected}."] if expected else []
-        rest += [f"To do: {fix}."] if fix else []
-        super().__init__(". ".join([text.rstrip("."), " ".join(rest)]).rstrip())
+        sentences = [f"Expected: {expected}."] if expected else []
+        sentences += [f"To do: {fix}."] if fix else []
+        super().__init__(". ".join([text.rstrip("."), " ".join(sentences)]).rstrip())
 
 
 class ModelError(EquipoiseError):

@@ -63,14 +63,14 @@ class LaterParts:
         """Return the table, made once; None as the default of the field."""
         if estimate is None:
             return None
-        held = vars(estimate)
-        if callable(held["by"]):
-            held["by"] = _table(held["by"]())
-        return held["by"]
+        fields = vars(estimate)
+        if callable(fields["by"]):
+            fields["by"] = _table(fields["by"]())
+        return fields["by"]
 
-    def __set__(self, estimate: Estimate, given: Parts | Callable[[], Parts]) -> None:
+    def __set__(self, estimate: Estimate, parts: Parts | Callable[[], Parts]) -> None:
         """Keep what was given, parts as a table."""
-        vars(estimate)["by"] = given if callable(given) else _table(given)
+        vars(estimate)["by"] = parts if callable(parts) else _table(parts)
 
 
 def _table(parts: Parts) -> pa.Table | None:
@@ -210,12 +210,12 @@ class Estimate:
             parts = (Part(self.metric, "", self.value, ends.low, ends.high, n=n),)
         if len(parts) == 1 and parts[0].by_group:
             groups = parts[0].by_group
-            marks = [Mark(one.group, one.value, one.low, one.high) for one in groups]
-            return f"{self.metric} by group", marks, [one.n for one in groups]
-        several = len({part.metric for part in parts}) > 1
+            marks = [Mark(group.group, group.value, group.low, group.high) for group in groups]
+            return f"{self.metric} by group", marks, [group.n for group in groups]
+        mixed = len({part.metric for part in parts}) > 1
         marks = [
             Mark(
-                f"{part.subject} {part.metric}".strip() if several else part.subject or self.metric,
+                f"{part.subject} {part.metric}".strip() if mixed else part.subject or self.metric,
                 part.value, part.low, part.high, "", part.chance_low, part.chance_high,
             )
             for part in parts
@@ -226,18 +226,18 @@ class Estimate:
         if not self.estimable:
             return f"<{self.metric} can't be estimated: {self.reason}>"
         ends, facts = self.interval(), []
-        shown = "" if math.isnan(ends.low) else f" {_ends(ends.low, ends.high)}"
+        interval = "" if math.isnan(ends.low) else f" {_ends(ends.low, ends.high)}"
         if self.chance is not None:
             facts.append(f"chance {number(self.chance.mean)}")
         if self.p_value is not None:
             facts.append(f"p = {self.p_value:.2g}")
         groups = f" in {len(self.n)} groups" if len(self.n) > 1 else ""
         facts.append(f"n = {sum(self.n.values()):,}{groups}")
-        return f"<{self.metric} {number(self.value)}{shown}; {', '.join(facts)}>"
+        return f"<{self.metric} {number(self.value)}{interval}; {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
-        said = escape(repr(self)[1:-1]).replace(" [", ", 95 % interval [", 1)
-        return f"<p>{said}</p>{self.table()._repr_html_()}"
+        text = escape(repr(self)[1:-1]).replace(" [", ", 95 % interval [", 1)
+        return f"<p>{text}</p>{self.table()._repr_html_()}"
 
     def _parts(self) -> pa.Table:
         if self.by is None:

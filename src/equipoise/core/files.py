@@ -35,8 +35,8 @@ def open_regular(path: str | Path) -> BufferedReader:
     """
     mode = os.stat(path).st_mode  # noqa: PTH116 - a path may be text
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        why = "it is no regular file: a pipe, a socket or a device"
-        raise IrregularFileError(errno.EINVAL, why, str(path))
+        problem = "it is no regular file: a pipe, a socket or a device"
+        raise IrregularFileError(errno.EINVAL, problem, str(path))
     return open(path, "rb")  # noqa: PTH123 - the caller closes it
 
 
@@ -167,10 +167,10 @@ class Mapped:
             span = (int(rows.max()) - int(rows.min()) + 1) * self._row
             self._count(min(span, len(rows) * max(self._row, _AROUND)))
 
-    def run(self, many: int) -> None:
+    def run(self, count: int) -> None:
         """Count rows that follow each other, and give memory back beyond 64 MiB."""
         if self._map is not None:
-            self._count(many * self._row)
+            self._count(count * self._row)
 
     def _count(self, size: int) -> None:
         self._read += size

@@ -71,8 +71,8 @@ class Groups:
         if not columns:
             raise InputError("groups: an empty mapping; expected at least one attribute")
         names = tuple(str(name) for name in columns)
-        every = (encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items())
-        encoded = [in_bands(*one) for one in every]
+        encodings = (encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items())
+        encoded = [in_bands(*encoding) for encoding in encodings]
         sizes = {len(codes) for codes, _ in encoded}
         if len(sizes) > 1:
             raise InputError(

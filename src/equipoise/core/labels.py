@@ -83,8 +83,8 @@ def coded(labels: Labels) -> Encoded | None:
 def text_column(labels: Labels) -> pa.ChunkedArray | None:
     """Return a column of text in Arrow's memory, or of codes into texts; None for others."""
     streams = hasattr(labels, "__arrow_c_stream__")
-    one = len(getattr(labels, "shape", (0,))) == 1
-    if not one or not (streams or hasattr(labels, "__arrow_c_array__")):
+    one_dimensional = len(getattr(labels, "shape", (0,))) == 1
+    if not one_dimensional or not (streams or hasattr(labels, "__arrow_c_array__")):
         return None
     try:
         column = pa.chunked_array(labels if streams else [labels])
@@ -104,15 +104,15 @@ def is_text(kind: pa.DataType) -> bool:
 def _coded_text(column: pa.ChunkedArray) -> Encoded:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    whole = column.unify_dictionaries().combine_chunks()
-    codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy()
-    names = whole.dictionary.to_pylist()
+    combined = column.unify_dictionaries().combine_chunks()
+    codes = combined.indices.cast(pa.int32()).fill_null(-1).to_numpy()
+    names = combined.dictionary.to_pylist()
     if "" not in names and None not in names:
         return Encoded(codes, tuple(names))
-    kept = [name for name in names if name]
-    place = {name: index for index, name in enumerate(kept)}
+    named = [name for name in names if name]
+    place = {name: index for index, name in enumerate(named)}
     lookup = np.array([*(place.get(name, -1) for name in names), -1], dtype=np.int32)
-    return Encoded(lookup[codes], tuple(kept))
+    return Encoded(lookup[codes], tuple(named))
 
 
 def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, Strings]:
@@ -138,9 +138,9 @@ def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, Strings
     InputError
         When `labels` is not one-dimensional, or a label is a fraction, infinite or bytes.
     """
-    known = coded(labels)
-    if known is not None:
-        return _sorted(known, str)
+    encoded = coded(labels)
+    if encoded is not None:
+        return _sorted(encoded, str)
     array = label_array(labels, what=what)
     if array.ndim != 1:
         raise InputError(f"{what}: shape {array.shape}; expected one label per row, shape (n,)")
@@ -172,9 +172,9 @@ def unit_codes(labels: Labels, n: int, what: str) -> tuple[Integers, Strings]:
     if len(codes) != n:
         raise InputError(f"{what}: {len(codes)} rows; expected {n}")
     alone = np.flatnonzero(codes < 0)
-    found = codes.astype(np.int64)
-    found[alone] = len(names) + np.arange(len(alone))
-    return found, (*names, *(f"row {row}" for row in alone.tolist()))
+    units = codes.astype(np.int64)
+    units[alone] = len(names) + np.arange(len(alone))
+    return units, (*names, *(f"row {row}" for row in alone.tolist()))
 
 
 def label_array(labels: Labels, *, what: str = "labels") -> AnyArray:
@@ -215,21 +215,26 @@ def in_order(texts: Sequence[str]) -> tuple[Strings, Integers]:
     try:
         column = pa.array(texts, pa.large_string())
     except UnicodeEncodeError:  # As in `_coded_objects`; such bytes have that order, too.
-        column = pa.array([one.encode(errors="surrogatepass") for one in texts], pa.large_binary())
+        column = pa.array(
+            [text.encode(errors="surrogatepass") for text in texts], pa.large_binary()
+        )
     order, new = sort_indices(column), np.ones(len(column), dtype=bool)
     ordered = column.take(order)
     new[1:] = not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
     indices, places = order.to_numpy(), np.empty(len(column), dtype=np.int64)
-    names = [texts[one] for one in indices[new].tolist()]
+    names = [texts[index] for index in indices[new].tolist()]
     places[indices] = np.cumsum(new) - 1
     # No finite number begins with a letter, and trying costs more than sorting.
     upper, lower = (slice(bisect_left(names, a), bisect_left(names, z)) for a, z in ("A[", "a{"))
     maybe = np.r_[: upper.start, upper.stop : lower.start, lower.stop : len(names)]
-    keys = {one: natural(names[one]) for one in maybe.tolist()}
-    numbers = sorted((one for one in keys if not keys[one][0]), key=keys.__getitem__)
+    keys = {index: natural(names[index]) for index in maybe.tolist()}
+    numbers = sorted((index for index in keys if not keys[index][0]), key=keys.__getitem__)
     if numbers:
-        moved = np.append(numbers, np.delete(np.arange(len(names)), numbers))
-        names, places = [names[one] for one in moved.tolist()], np.argsort(moved)[places]
+        permutation = np.append(numbers, np.delete(np.arange(len(names)), numbers))
+        names, places = (
+            [names[index] for index in permutation.tolist()],
+            np.argsort(permutation)[places],
+        )
     return tuple(names), places
 
 
@@ -243,11 +248,11 @@ _SIDES = (
 def in_bands(codes: Integers32, names: Strings) -> tuple[Integers32, Strings]:
     """Sort labels by their first numbers where all have some: "under 18", "18-29", "100+"."""
     numbers = [_NUMBER.search(name) for name in names]
-    found = [float(number[0]) for number in numbers if number]
-    if len(found) < len(names):
+    values = [float(number[0]) for number in numbers if number]
+    if len(values) < len(names):
         return codes, names
     below, above = ([bool(side.search(name)) for name in names] for side in _SIDES)
-    order = sorted(range(len(names)), key=lambda i: (found[i], above[i] - below[i], names[i]))
+    order = sorted(range(len(names)), key=lambda i: (values[i], above[i] - below[i], names[i]))
     place = np.full(len(names) + 1, -1, dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     return place[codes], tuple(names[index] for index in order)

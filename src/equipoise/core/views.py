@@ -104,7 +104,9 @@ def _html(text: str) -> str:
 
 def as_markdown(text: str) -> str:
     """Return text as Markdown that shows it, without markup of its own."""
-    return "".join(f"\\{one}" if one in r"\|*_`[]<>" else one for one in visible(text))
+    return "".join(
+        f"\\{character}" if character in r"\|*_`[]<>" else character for character in visible(text)
+    )
 
 
 @dataclass(frozen=True)
@@ -185,31 +187,33 @@ class Plot:
 
     def to_svg(self) -> str:
         """Return the chart as an SVG element that takes the text colour of its page."""
-        left = min(280.0, 18 + 7.2 * max((len(mark.label) for mark in self.marks), default=0))
+        label_width = min(
+            280.0, 18 + 7.2 * max((len(mark.label) for mark in self.marks), default=0)
+        )
         ends = [end for mark in self.marks for end in vars(mark).values() if _known(end)]
         low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
         margin = 0.04 * (high - low) or 0.5
-        scale = (_WIDTH - left - 24) / (high - low + 2 * margin)
+        scale = (_WIDTH - label_width - 24) / (high - low + 2 * margin)
 
         def x(value: float) -> str:
-            return f"{left + (value - low + margin) * scale:.1f}"
+            return f"{label_width + (value - low + margin) * scale:.1f}"
 
         top = 46 if len(self.series) > 1 else 26
         height = top + _ROW * len(self.marks) + _AXIS
         parts = [_text(0, 14, self.title, weight="bold"), *_legend(self.series)]
         for tick in _ticks(low, high):
-            shown = percent(tick) if self.percent else number(tick)
+            label = percent(tick) if self.percent else number(tick)
             parts += [
                 f'<path d="M{x(tick)} {top}V{height - _AXIS}" stroke="currentColor" '
                 'stroke-opacity="0.2"/>',
-                _text(x(tick), height - _AXIS + 16, shown, anchor="middle"),
+                _text(x(tick), height - _AXIS + 16, label, anchor="middle"),
             ]
         before = ""
         for row, mark in enumerate(self.marks):
             y = top + _ROW * row + _ROW / 2
             color = COLORS[self.series.index(mark.series) % len(COLORS)]
             if mark.label != before:
-                parts.append(_text(left - 8, y + 4, mark.label, anchor="end"))
+                parts.append(_text(label_width - 8, y + 4, mark.label, anchor="end"))
             if _known(mark.chance_low):
                 width = float(x(mark.chance_high)) - float(x(mark.chance_low))
                 parts.append(
@@ -267,5 +271,5 @@ def _ticks(low: float, high: float) -> list[float]:
         return [low]
     rough = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * one for one in (1, 2, 5, 10) if power * one >= rough)
+    step = next(power * multiple for multiple in (1, 2, 5, 10) if power * multiple >= rough)
     return [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -1,4 +1,4 @@
-"""Images that differ in social attributes alone: from captions to sets that can be probed."""
+"""Generated images that differ only in social attributes, and their filters."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -85,9 +85,9 @@ class Candidates:
 
     def without(self, rows: Booleans, state: str, reason: str = "") -> Candidates:
         """Return the candidates with another state of some images, such as unreadable ones."""
-        lost = rows & self.made
-        reasons = np.where(lost, reason, self.columns["reason"])
-        states = np.where(lost, state, self.state)
+        changed = rows & self.made
+        reasons = np.where(changed, reason, self.columns["reason"])
+        states = np.where(changed, state, self.state)
         return replace(self, state=states, columns={**self.columns, "reason": reasons})
 
 
@@ -122,8 +122,8 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
         named = [pl.when(pl.col(name).fill_null("") != "").then(pl.lit(name)) for name in types]
         varying = pl.concat_str(named, separator="-", ignore_nulls=True)
         frame = frame.with_columns(varying.alias("attributes"))
-    kept = frame.filter((pl.col("attributes").fill_null("") != "") & pl.col("set").is_not_null())
-    if kept.is_empty():
+    rows = frame.filter((pl.col("attributes").fill_null("") != "") & pl.col("set").is_not_null())
+    if rows.is_empty():
         raise DataError(
             "no image has a set and a value of an attribute",
             file=file,
@@ -132,13 +132,13 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     # Members are numbered in the order of their first appearance, which is that of the captions.
     cells, key = ["attributes", *types], ["set", "candidate"]
     set_name = pl.col("set").cast(pl.String)
-    owners = kept.unique(key, keep="first", maintain_order=True)
+    owners = rows.unique(key, keep="first", maintain_order=True)
     owners = owners.sort(set_name, "candidate").with_row_index("#owner")
-    members = kept.select(cells).unique(maintain_order=True).with_row_index("#member")
-    kept = kept.join(owners.select("#owner", *key), on=key)
-    kept = kept.join(members, on=cells, nulls_equal=True)
+    members = rows.select(cells).unique(maintain_order=True).with_row_index("#member")
+    rows = rows.join(owners.select("#owner", *key), on=key)
+    rows = rows.join(members, on=cells, nulls_equal=True)
     for column, keys in (("image_id", ["image_id"]), ("set", ["#owner", "#member"])):
-        repeated = kept.filter(pl.struct(keys).is_duplicated())
+        repeated = rows.filter(pl.struct(keys).is_duplicated())
         if len(repeated):
             raise DataError(
                 f"two images have the {column} {repeated[column][0]!r} and the same attributes",
@@ -149,9 +149,11 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
             )
     shared = [*key, "attributes"]
     shared += [name for name in ("prefix", "subject") if name in frame.columns]
-    wanted = owners.select("#owner", *shared).join(members, on="attributes")
-    own_columns = kept.drop(*shared, *types)
-    full = wanted.join(own_columns, on=["#owner", "#member"], how="left").sort("#owner", "#member")
+    expected = owners.select("#owner", *shared).join(members, on="attributes")
+    own_columns = rows.drop(*shared, *types)
+    full = expected.join(own_columns, on=["#owner", "#member"], how="left").sort(
+        "#owner", "#member"
+    )
     absent = full["state"].is_null().to_numpy()
     columns: dict[str, Objects] = {}
     for name in frame.columns:
@@ -166,5 +168,5 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
         columns.pop("state"),
         np.append(starts, len(full)),
         tuple(names),
-        len(frame) - len(kept),
+        len(frame) - len(rows),
     )

@@ -144,12 +144,12 @@ def caption_sets(
     columns = ["caption_id", "set", "attributes", "prefix", "subject", *attributes, "caption"]
     if len({*columns}) < len(columns):
         raise InputError(f"types of attributes {', '.join(attributes)}: a column has such a name")
-    for what, words in {"subjects": subjects, "prefixes": prefixes, **attributes}.items():
-        _check_words(what, words)
+    for role, words in {"subjects": subjects, "prefixes": prefixes, **attributes}.items():
+        _check_words(role, words)
     varied = [tuple(types) for types in combinations or [[*attributes]]]
     for types in varied:
-        known = {*types} <= {*attributes} and len({*types}) == len(types)
-        if not known or all(len(attributes[name]) == 1 for name in types):
+        valid = {*types} <= {*attributes} and len({*types}) == len(types)
+        if not valid or all(len(attributes[name]) == 1 for name in types):
             raise InputError(
                 f"the combination {list(types)} gives sets of one caption, or is not of different "
                 f"types of attributes; expected some of {', '.join(map(repr, attributes))}"
@@ -162,22 +162,22 @@ def caption_sets(
         )
     before, after = template.split("{prefix}")
     rows: list[dict[str, str]] = []
-    seen: dict[str, tuple[str, str]] = {}
+    first_uses: dict[str, tuple[str, str]] = {}
     for types, prefix, subject in product(varied, prefixes, subjects):
         joined = "-".join(types)
         name = word_id((joined, prefix, subject))
-        if name in seen:
+        if name in first_uses:
             raise InputError(
-                f"{seen[name]} and {(prefix, subject)} would both be the set {name!r}; expected "
-                "subjects and prefixes that differ in more than case and punctuation"
+                f"{first_uses[name]} and {(prefix, subject)} would both be the set {name!r}; "
+                "expected subjects and prefixes that differ in more than case and punctuation"
             )
-        seen[name] = (prefix, subject)
+        first_uses[name] = (prefix, subject)
         for values in product(*(attributes[kind] for kind in types)):
             words = after.format(attributes=" ".join(values), subject=subject).strip()
             text = " ".join(f"{before}{agreeing(prefix, words)} {words}".split())
             cells = (f"{name}/{word_id(values)}", name, joined, prefix, subject, *values, text)
             rows.append(dict(zip((*columns[:5], *types, "caption"), cells, strict=True)))
-    return CaptionSets(_text_table(rows, columns), len(seen))
+    return CaptionSets(_text_table(rows, columns), len(first_uses))
 
 
 def howard_2024(subjects: Sequence[str] | None = None) -> CaptionSets:
@@ -231,8 +231,8 @@ def neutral_prompts(subjects: Sequence[str], prefixes: Sequence[str]) -> pa.Tabl
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 4.
     """
-    for what, words in (("subjects", subjects), ("prefixes", prefixes)):
-        _check_words(what, words)
+    for role, words in (("subjects", subjects), ("prefixes", prefixes)):
+        _check_words(role, words)
     rows = []
     for subject, prefix in product(subjects, prefixes):
         before, _, after = prefix.partition("{}")

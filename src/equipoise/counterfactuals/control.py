@@ -45,10 +45,10 @@ def generate_controlled(
     Hertz et al. 2023, Prompt-to-Prompt image editing with cross-attention control; Howard et al.
     2024, SocialCounterfactuals, section 3.1.
     """
-    prompts = [prompt for own in candidates for prompt in own.group.prompts]
+    prompts = [prompt for candidate in candidates for prompt in candidate.group.prompts]
     return model.generate_with(
         prompts,
-        seeds=[own.seed for own in candidates for _ in own.group.prompts],
+        seeds=[candidate.seed for candidate in candidates for _ in candidate.group.prompts],
         sampling=sampling,
         attention=SharedAttention(candidates, model.tokens(prompts)),
     )
@@ -85,13 +85,13 @@ class SharedAttention:
 
     def active(self, *, cross: bool) -> list[tuple[int, Candidate]]:
         """Return the sets whose maps are shared in this step, with their place in the batch."""
-        found, first = [], 0
+        spans, first = [], 0
         for candidate in self.candidates:
             share = candidate.shared if cross else candidate.shared_self
             if len(candidate) > 1 and self._step < round((share or 0.0) * self._steps):
-                found.append((first, candidate))
+                spans.append((first, candidate))
             first += len(candidate)
-        return found
+        return spans
 
     def mix(
         self,
@@ -112,8 +112,8 @@ class SharedAttention:
         begin = len(query) - len(self.tokens)
         coarse = query[0, 0, images].shape[0] <= _PLACES
         on_texts, on_images = (
-            {first for first, _ in self.active(cross=cross)} if wanted else set()
-            for cross, wanted in ((True, texts), (False, to_images and coarse))
+            {first for first, _ in self.active(cross=cross)} if selected else set()
+            for cross, selected in ((True, texts), (False, to_images and coarse))
         )
 
         def maps_of(row: int) -> Maps:
@@ -121,23 +121,23 @@ class SharedAttention:
             return scores.softmax(dim=-1)
 
         first = 0
-        for own in self.candidates:
-            members = range(first, first + len(own)) if first in on_texts | on_images else ()
-            base = maps_of(begin + first + own.base) if members else query
+        for candidate in self.candidates:
+            members = range(first, first + len(candidate)) if first in on_texts | on_images else ()
+            base = maps_of(begin + first + candidate.base) if members else query
             for member in members:
                 # The base itself is what the model makes alone.
-                if member == first + own.base:
+                if member == first + candidate.base:
                     continue
                 maps = maps_of(begin + member)
                 if first in on_texts:
-                    source = aligned(self.tokens[first + own.base], self.tokens[member])
+                    source = aligned(self.tokens[first + candidate.base], self.tokens[member])
                     places = maps.new_tensor(source).long()
-                    taken = base[..., texts][..., places.clamp(min=0)]
-                    maps[..., texts] = taken.where(places >= 0, maps[..., texts])
+                    base_columns = base[..., texts][..., places.clamp(min=0)]
+                    maps[..., texts] = base_columns.where(places >= 0, maps[..., texts])
                 if first in on_images:
                     maps[..., to_images] = base[..., to_images]
                 mixed[begin + member, :, images] = maps @ value[begin + member]
-            first += len(own)
+            first += len(candidate)
 
 
 @lru_cache(maxsize=4096)

@@ -157,11 +157,13 @@ def own_check(
 
 def made_stage(candidates: Candidates) -> Stage:
     """Return the stage before any filter: whether there is an image of every caption."""
-    made = candidates.made
+    generated = candidates.made
     texts = zip(candidates.state, candidates.columns["reason"], strict=True)
-    reason = np.array([f"{state}: {why}" if why else str(state) for state, why in texts], object)
-    value, every = made.astype(np.float64), np.ones_like(made)
-    check = own_check(candidates, "image made", value, 0.0, ~made, reason, checked=every)
+    reason = np.array(
+        [f"{state}: {cause}" if cause else str(state) for state, cause in texts], object
+    )
+    value, all_checked = generated.astype(np.float64), np.ones_like(generated)
+    check = own_check(candidates, "image made", value, 0.0, ~generated, reason, checked=all_checked)
     return Stage("complete", (check,))
 
 
@@ -235,34 +237,34 @@ def similarity_filter(
         Checks "caption similarity" and "pair similarity". An outlier fails every pair it is in,
         and costs each other image one.
     """
-    seen, texts = _units(images, candidates.made), _units(captions, candidates.made)
-    cosine = np.einsum("nd,nd->n", seen, texts, dtype=np.float64)
+    image_vectors, texts = _units(images, candidates.made), _units(captions, candidates.made)
+    cosine = np.einsum("nd,nd->n", image_vectors, texts, dtype=np.float64)
     reason = f"cosine with the caption ≤ {threshold:g}"
     check = own_check(
         candidates, "caption similarity", cosine, threshold, cosine <= threshold, reason
     )
     if pairs is None:
         return Stage("similarity", (check,))
-    return Stage("similarity", (check, _pair_check(candidates, seen, pairs)))
+    return Stage("similarity", (check, _pair_check(candidates, image_vectors, pairs)))
 
 
-def _units(vectors: AnyArray, made: Booleans) -> Floats32:
+def _units(vectors: AnyArray, generated: Booleans) -> Floats32:
     units = np.zeros(vectors.shape, dtype=np.float32)
-    rows = vectors[made].astype(np.float64)
-    units[made] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = vectors[generated].astype(np.float64)
+    units[generated] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return units
 
 
 def _pair_check(candidates: Candidates, units: Floats32, least: float) -> Check:
     parts = zip(*_pairs(candidates, units), strict=True)
     first, second, value = (np.concatenate(part) for part in parts)
-    known = candidates.made[first] & candidates.made[second]
-    first, second, value = first[known], second[known], value[known]
-    n, both = candidates.images, np.concatenate([first, second])
-    checks = np.bincount(both, minlength=n).astype(np.float64)
-    failed = np.bincount(both, np.tile(value <= least, 2), minlength=n)
+    generated = candidates.made[first] & candidates.made[second]
+    first, second, value = first[generated], second[generated], value[generated]
+    n, ends = candidates.images, np.concatenate([first, second])
+    checks = np.bincount(ends, minlength=n).astype(np.float64)
+    failed = np.bincount(ends, np.tile(value <= least, 2), minlength=n)
     lowest, of_set = np.full(n, np.nan), np.full(len(candidates), np.nan)
-    np.fmin.at(lowest, both, np.tile(value, 2))
+    np.fmin.at(lowest, ends, np.tile(value, 2))
     np.fmin.at(of_set, candidates.candidate[first], value)
     text = f"cosine with another image of the set ≤ {least:g}"
     return Check(
@@ -283,13 +285,13 @@ def _pairs(candidates: Candidates, units: Floats32) -> Iterator[tuple[Integers, 
     """Yield pairs and their cosines, candidates of one size at a time."""
     for size in np.unique(candidates.sizes).tolist():
         begin = candidates.starts[:-1][candidates.sizes == size]
-        left, right = np.triu_indices(size, 1)
+        first, right = np.triu_indices(size, 1)
         step = max(1, _CELLS // max(1, size * max(size, units.shape[1])))
         for start in range(0, len(begin), step):
             rows = begin[start : start + step, None] + np.arange(size)
-            some = units[rows]
-            cosines = np.matmul(some, some.transpose(0, 2, 1))[:, left, right]
-            yield rows[:, left].ravel(), rows[:, right].ravel(), cosines.ravel().astype(np.float64)
+            chunk = units[rows]
+            cosines = np.matmul(chunk, chunk.transpose(0, 2, 1))[:, first, right]
+            yield rows[:, first].ravel(), rows[:, right].ravel(), cosines.ravel().astype(np.float64)
 
 
 def attribute_filter(
@@ -341,18 +343,18 @@ def _shown(
     thresholds: SetThresholds,
 ) -> Check:
     column = candidates.columns[name].tolist()
-    own = np.array([names.index(cell) if cell else -1 for cell in column], dtype=np.int64)
-    checked, texts = candidates.made & (own >= 0), vectors.astype(np.float64)
+    prompted = np.array([names.index(cell) if cell else -1 for cell in column], dtype=np.int64)
+    checked, texts = candidates.made & (prompted >= 0), vectors.astype(np.float64)
     units = texts / np.linalg.norm(texts, axis=1, keepdims=True)
     rows = images[checked].astype(np.float64)
     cosines = np.zeros((candidates.images, len(names)))
     cosines[checked] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ units.T
     # By how much the own value leads the best other one.
-    every = np.arange(len(own))
-    shown = cosines[every, own]
-    cosines[every, own] = -np.inf
+    image_rows = np.arange(len(prompted))
+    prompted_cosines = cosines[image_rows, prompted]
+    cosines[image_rows, prompted] = -np.inf
     other = cosines.argmax(axis=1)
-    margin = shown - cosines[every, other]
+    margin = prompted_cosines - cosines[image_rows, other]
     looks = np.array([f"looks more like “{value}”" for value in names], dtype=object)[other]
     # How many images of each candidate must show the attribute; 0 where it is constant.
     least, combinations = np.zeros(len(candidates)), candidates.of_candidates("attributes")
@@ -418,7 +420,7 @@ class Learned:
 
 
 def learned_threshold(
-    shown: npt.ArrayLike,
+    values: npt.ArrayLike,
     labels: npt.ArrayLike,
     size: int,
     clusters: npt.ArrayLike,
@@ -450,7 +452,7 @@ def learned_threshold(
     InputError
         When there are fewer than ten labels or two clusters, or all are the same.
     """
-    counts, truth = np.asarray(shown, dtype=np.int64), np.asarray(labels, dtype=bool)
+    counts, truth = np.asarray(values, dtype=np.int64), np.asarray(labels, dtype=bool)
     n, yes = len(truth), int(truth.sum())
     names, place = np.unique(np.asarray(clusters).astype(str), return_inverse=True)
     if n < _FEWEST or yes in (0, n) or len(names) < 2:
@@ -471,9 +473,9 @@ def learned_threshold(
     return Learned(chosen, size, n, yes, agreement, right / n, float(low), float(high), share)
 
 
-def _best(shown: Integers, labels: Booleans, size: int) -> tuple[int, float]:
+def _best(ranks: Integers, labels: Booleans, size: int) -> tuple[int, float]:
     """Return the largest threshold that agrees most often, and how often it does."""
-    agree = ((shown >= np.arange(1, size + 1)[:, None]) == labels).mean(axis=1)
+    agree = ((ranks >= np.arange(1, size + 1)[:, None]) == labels).mean(axis=1)
     return int(np.flatnonzero(agree == agree.max())[-1]) + 1, float(agree.max())
 
 
@@ -505,28 +507,28 @@ def learned_thresholds(
     InputError
         When there are too few labels of one that varies; it names both.
     """
-    found = {}
+    labels_by_name = {}
     of_candidates, sets = candidates.of_candidates("attributes"), candidates.of_candidates("set")
     for check in stage.checks:
         name = check.name.removesuffix(" shown")
-        known = labels.get(name, {})
-        labelled = np.array([one in known for one in candidates.names])
+        image_labels = labels.get(name, {})
+        labelled = np.array([candidate_name in image_labels for candidate_name in candidates.names])
         for combination in candidates.combinations:
             same = of_candidates == combination
             rows = np.flatnonzero(labelled & same)
             if name not in combination.split("-") or not len(rows):
                 continue
             try:
-                found[combination, name] = learned_threshold(
+                labels_by_name[combination, name] = learned_threshold(
                     check.set_value[rows],
-                    [known[candidates.names[row]] for row in rows],
+                    [image_labels[candidates.names[row]] for row in rows],
                     int(candidates.sizes[same].max()),
                     sets[rows],
                     level,
                 )
             except InputError as error:
                 raise InputError(f"{name} in sets of {combination}: {error}") from None
-    return found
+    return labels_by_name
 
 
 @record
@@ -581,11 +583,14 @@ class Filtered:
         candidates = self.candidates
         masks, names = self.entering, [stage.name for stage in self.stages]
         combinations = candidates.of_candidates("attributes")
-        every = [*candidates.combinations, *([ALL] if len(candidates.combinations) > 1 else [])]
+        combinations_and_all = [
+            *candidates.combinations,
+            *([ALL] if len(candidates.combinations) > 1 else []),
+        ]
         rows = []
-        for combination in every:
-            some = (combinations == combination) | (combination == ALL)
-            sizes = {"sets": some.astype(np.int64), "images": candidates.sizes * some}
+        for combination in combinations_and_all:
+            selected = (combinations == combination) | (combination == ALL)
+            sizes = {"sets": selected.astype(np.int64), "images": candidates.sizes * selected}
             for order, stage in enumerate(names):
                 row: Fields = {"attributes": combination, "stage": stage, "order": order}
                 for unit, size in sizes.items():
@@ -631,11 +636,11 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
             reasons = [
                 f"{good:g} of {n} images pass, {least:g} needed" for good, n, least in numbers
             ]
-            found: dict[str, Fields] = {"filter_images": images}
+            tables_of_check: dict[str, Fields] = {"filter_images": images}
             if check.pairs is not None:
                 first, second, value = check.pairs
                 reasons = [f"least alike: {value:.4g}" for value in check.set_value]
-                found["filter_pairs"] = {
+                tables_of_check["filter_pairs"] = {
                     "set": names.gather(owner[first]),
                     "image_id": ids.gather(first),
                     "other_id": ids.gather(second),
@@ -643,7 +648,7 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
                     "threshold": np.full(len(value), check.threshold),
                     "passed": value > check.threshold,
                 }
-            found["filter_sets"] = {
+            tables_of_check["filter_sets"] = {
                 "set": names,
                 "reached": filtered.entering[place],
                 "value": check.set_value,
@@ -651,7 +656,7 @@ def evidence(filtered: Filtered) -> dict[str, pa.Table]:
                 "passed": check.passed,
                 "reason": np.where(check.passed, "", reasons).tolist(),
             }
-            for name, columns in found.items():
+            for name, columns in tables_of_check.items():
                 table = pl.DataFrame(columns, schema_overrides=_TEXTS).select(pl.all(), **about)
                 if name == "filter_images":
                     table = table.filter(~np.isnan(check.rejected))
@@ -677,8 +682,8 @@ def released_columns(candidates: Candidates) -> dict[str, list[str]]:
     for row, (name, caption) in enumerate(zip(names, candidates.columns["caption"], strict=True)):
         varying = [(of, value) for of in candidates.types if (value := candidates.columns[of][row])]
         pairs = permutations(varying, 2) if len(varying) == 2 else ()
-        told = str(caption).casefold()
-        pair = next((p for p in pairs if f"{p[0][1]} {p[1][1]}".casefold() in told), None)
+        text = str(caption).casefold()
+        pair = next((p for p in pairs if f"{p[0][1]} {p[1][1]}".casefold() in text), None)
         if pair is None and candidates.made[row]:
             raise InputError(
                 f"the caption {caption!r} doesn't name two attributes, one after the other, as "
@@ -760,7 +765,7 @@ def _write_released(
     folder.mkdir()
     parts = [range(start, min(start + _ROWS, len(rows))) for start in range(0, len(rows), _ROWS)]
     for number, part in enumerate(parts):
-        cells = {name: [own[rows[row]] for row in part] for name, own in columns.items()}
+        cells = {name: [column[rows[row]] for row in part] for name, column in columns.items()}
         pixels = [{"bytes": image(row), "path": f"{row:07d}.png"} for row in part]
         file = f"train-{number:05d}-of-{len(parts):05d}.parquet"
         write_table(pa.table({**cells, "image": pixels}), folder / file)

@@ -221,19 +221,19 @@ class Planned:
 def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Planned:
     """Return counts of what `generate` would do; no model is loaded."""
     settings = Settings(**how)
-    present, own, cost = 0, None, None
+    present, folder_of_run, cost = 0, None, None
     for path in sorted(store.glob("generations/*/manifest.json")):
         folder, manifest = path.parent, read_manifest(path.parent)
-        known, name = manifest.get("key", {}), manifest.get("model", {}).get("name")
-        facts = request.facts(known.get("model"), settings.sampling, settings.part)
-        if name != model or known.get("sampling") != facts["sampling"]:
+        key, name = manifest.get("key", {}), manifest.get("model", {}).get("name")
+        facts = request.facts(key.get("model"), settings.sampling, settings.part)
+        if name != model or key.get("sampling") != facts["sampling"]:
             continue
         # Other images by this model with these settings take as long, and as much room.
         cost = cost_per_image(folder) or cost
-        if facts == known:
+        if facts == key:
             parts = request.parts(folder, facts)
             present = sum(len(piece) for path, piece in parts.items() if path.exists())
-            own = folder
+            folder_of_run = folder
     to_do = request.images - present
     return Planned(
         prompts=request.table.num_rows,
@@ -244,7 +244,7 @@ def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Plann
         to_do=to_do,
         bytes=None if cost is None else round(cost[1] * to_do),
         seconds=None if cost is None else cost[0] * to_do,
-        folder=own,
+        folder=folder_of_run,
     )
 
 
@@ -314,7 +314,7 @@ def _run(
     """
     images = sum(map(len, parts.values()))
     todo = {path: piece for path, piece in parts.items() if not is_sound(path, len(piece))}
-    there = images - sum(map(len, todo.values()))
+    present = images - sum(map(len, todo.values()))
     if todo:
         write_manifest(folder, about | {"whole": False})
     failed: dict[Path, list[Fields]] = {}
@@ -329,8 +329,8 @@ def _run(
         if count <= min(allowed, so_far - 1):
             return
         first = failed[min(failed)][0]
-        for each in failed:
-            each.unlink()
+        for failure in failed:
+            failure.unlink()
         raise ModelError(
             f"{models[0].info.name} failed on {count} of {images} images, and max_failures allows "
             f"{allowed}; the first is {first['image_id']!r}: {first['reason']}"
@@ -347,8 +347,8 @@ def _run(
             rate = {"images": computed, "seconds": round(perf_counter() - began, 3)}
             write(folder / RATE, json.dumps(rate).encode())
             if settings.progress is not None:
-                settings.progress("images generated", there + computed, images)
-            check(path, there + computed)
+                settings.progress("images generated", present + computed, images)
+            check(path, present + computed)
     return computed
 
 
@@ -378,17 +378,17 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
         if not batches or sum(map(len, batches[-1])) + len(candidate) > room:
             batches.append([])
         batches[-1].append(candidate)
-    made: list[Any] = []
+    outputs: list[Any] = []
     while batches:
         batch = batches.pop(0)
         try:
-            made += _images(model, batch, sampling)
-        except Exception as why:  # noqa: BLE001 - whatever the model raises is a reason
+            outputs += _images(model, batch, sampling)
+        except Exception as error:  # noqa: BLE001 - whatever the model raises is a reason
             if len(batch) > 1:
                 batches[:0] = [[candidate] for candidate in batch]
                 continue
-            made += [str(why).partition("\n")[0] or type(why).__name__] * len(batch[0])
-    return made
+            outputs += [str(error).partition("\n")[0] or type(error).__name__] * len(batch[0])
+    return outputs
 
 
 def _images(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:

@@ -241,8 +241,8 @@ def request_prompts(table: pa.Table, images: int, seed: int) -> Request:
     ids, prompts = _texts(table, ("prompt_id", "prompt"), images)
     sets = table["set"].to_pylist() if "set" in table.column_names else [None] * len(ids)
     groups = tuple(
-        Group(name, (name,), (prompt,), own)
-        for name, prompt, own in zip(ids, prompts, sets, strict=True)
+        Group(name, (name,), (prompt,), members)
+        for name, prompt, members in zip(ids, prompts, sets, strict=True)
     )
     return Request(table, "prompt_id", groups, images, seed)
 
@@ -285,11 +285,12 @@ def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
     if count < 1:
         raise InputError(f"{count} images of each {columns[-1]}; expected 1 or more")
     names = {*table.column_names} if isinstance(table, pa.Table) else set()
-    taken = names & ({*COLUMNS.names, "image"} - {*columns, "set"})
-    if not names >= {*columns} or taken or not table.num_rows:
+    reserved = names & ({*COLUMNS.names, "image"} - {*columns, "set"})
+    if not names >= {*columns} or reserved or not table.num_rows:
         raise InputError(
             f"expected a pyarrow.Table with rows and the columns {', '.join(columns)}, and without "
-            f"the columns of images: {', '.join(sorted(taken)) or 'one of the former is missing'}"
+            "the columns of images: "
+            f"{', '.join(sorted(reserved)) or 'one of the former is missing'}"
         )
     values: list[list[Any]] = [table[name].to_pylist() for name in columns]
     wrong = [cell for cells in values for cell in cells if not isinstance(cell, str) or not cell]
@@ -418,8 +419,8 @@ def generated(
     """Return the images in the parts of a folder, sorted by id."""
     rows = read_rows(paths, COLUMNS.names)
     ids = rows["image_id"].to_numpy()
-    made = np.flatnonzero(pc.equal(rows["state"], "image").to_numpy())
-    order = made[np.argsort(ids[made])]
+    generated = np.flatnonzero(pc.equal(rows["state"], "image").to_numpy())
+    order = generated[np.argsort(ids[generated])]
     pictures = Pictures(str(folder), ids[order], rows_of(paths, "image").take(order.tolist()))
     inputs = {f"generations/{folder.name}": input_of(paths, rows.num_rows)}
     return Generated(folder, table, pictures, info, inputs, computed)

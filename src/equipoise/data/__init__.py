@@ -1,4 +1,4 @@
-"""Tables and data sets in, one checked and joined form out."""
+"""Tables and data sets as checked arrays and groups."""
 
 from equipoise.data.captions import count_captions
 from equipoise.data.formats.celeba import read_celeba

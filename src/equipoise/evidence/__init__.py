@@ -1,4 +1,4 @@
-"""Run directories: evidence on disk, whole or not there at all."""
+"""Model outputs on disk, run directories, and the engine that extracts them."""
 
 from equipoise.evidence.examples import read_pictures, with_every_column, write_examples
 from equipoise.evidence.extraction import (

@@ -103,7 +103,7 @@ def find_layer(
                 "that lies over the image. To do: name another layer."
             )
         return layer
-    for place in reversed([one for one in outputs if one.startswith(tower)]):
+    for place in reversed([name for name in outputs if name.startswith(tower)]):
         layer = _placed(place, inside.layer(place), outputs[place], size, places)
         if layer is None or not _is_usual(layer):
             continue
@@ -250,10 +250,10 @@ def frame_of(recipe: Recipe | None, height: int, width: int) -> tuple[float, flo
     if recipe is None:
         return 0.0, 0.0, float(width), float(height)
     high, wide = recipe.resized(height, width)
-    top, left = recipe.corner(high, wide)
+    top, x = recipe.corner(high, wide)
     rows, columns = recipe.crop or (high, wide)
     down, across = height / high, width / wide
-    return left * across, top * down, (left + columns) * across, (top + rows) * down
+    return x * across, top * down, (x + columns) * across, (top + rows) * down
 
 
 def framed(boxes: Floats, frames: Floats) -> Floats:
@@ -311,44 +311,47 @@ def activation_maps(
     Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
     """
     arrays = as_rgb(images)
-    asked = (targets,) * len(arrays) if isinstance(targets, str) else tuple(targets)
+    image_targets = (targets,) * len(arrays) if isinstance(targets, str) else tuple(targets)
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}; expected one of {', '.join(METHODS)}")
     if not arrays:
         raise InputError("images: none; expected at least one")
-    if len(asked) != len(arrays):
+    if len(image_targets) != len(arrays):
         raise InputError(
-            f"targets: {len(asked)} for {len(arrays)} images; expected one each, or one for all"
+            f"targets: {len(image_targets)} for {len(arrays)} images; "
+            "expected one each, or one for all"
         )
-    scored = scoring(model, asked, question=question)
+    scored = scoring(model, image_targets, question=question)
     step = 1 if scored.alone else batch
     with _pixels_alone(scored):
         inputs = _inputs(scored, arrays[:1])
         height, width = inputs["pixel_values"].requires_grad_(True).shape[-2:]
-        found = find_layer(
+        target_layer = find_layer(
             scored.inside,
-            lambda: scored.score(inputs, asked[:1]),
+            lambda: scored.score(inputs, image_targets[:1]),
             (int(height), int(width)),
             name=layer or scored.layer,
             tower=scored.tower,
             places=None if scored.places is None else scored.places(inputs),
         )
         parts = [
-            _batch(scored, found, method, arrays[start : start + step],
-                   asked[start : start + step])
+            _batch(scored, target_layer, method, arrays[start : start + step],
+                   image_targets[start : start + step])
             for start in range(0, len(arrays), step)
         ]  # fmt: skip
     recipe = scored.inside.recipe
     frames = np.array([frame_of(recipe, *array.shape[:2]) for array in arrays])
     return ActivationMaps(
-        np.concatenate(parts), frames, asked, found.name, method, recipe is not None
+        np.concatenate(parts), frames, image_targets, target_layer.name, method, recipe is not None
     )
 
 
 @contextmanager
 def _pixels_alone(scored: Scoring) -> Iterator[None]:
     """Have gradients of pixels and of what comes of them, and none of weights."""
-    weights = [one for one in scored.inside.module.parameters() if one.requires_grad]
+    weights = [
+        parameter for parameter in scored.inside.module.parameters() if parameter.requires_grad
+    ]
     for weight in weights:
         weight.requires_grad_(False)
     try:
@@ -399,10 +402,10 @@ def _batch(
             model=Opinion(), target_layers=[layer.module], reshape_transform=layer.reshape
         )
         try:
-            found = cam(over, targets=[lambda score: score] * len(images))
+            maps = cam(over, targets=[lambda score: score] * len(images))
         finally:
             cam.activations_and_grads.release()
-    return _coarse(np.asarray(found, dtype=np.float32))
+    return _coarse(np.asarray(maps, dtype=np.float32))
 
 
 def _coarse(maps: Floats32) -> Floats32:

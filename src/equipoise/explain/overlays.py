@@ -55,25 +55,25 @@ def overlay(
     from PIL import ImageDraw
 
     (pixels,) = as_rgb([image])
-    seen = pillow.fromarray(pixels).crop(tuple(round(edge) for edge in frame))  # type: ignore[arg-type]
-    scale = SIDE / max(seen.size)
-    size = (max(1, round(seen.width * scale)), max(1, round(seen.height * scale)))
+    crop = pillow.fromarray(pixels).crop(tuple(round(edge) for edge in frame))  # type: ignore[arg-type]
+    scale = SIDE / max(crop.size)
+    size = (max(1, round(crop.width * scale)), max(1, round(crop.height * scale)))
     heat = np.asarray(map_, dtype=np.float32) / max(float(np.max(map_)), 1e-12)
     heat = np.asarray(pillow.fromarray(heat).resize(size, pillow.Resampling.BILINEAR))
-    small = np.asarray(seen.resize(size, pillow.Resampling.BILINEAR))
+    small = np.asarray(crop.resize(size, pillow.Resampling.BILINEAR))
     below = blurred(small, hidden).astype(np.float64)
     steps = np.linspace(0.0, 1.0, len(_RAMP))
-    colour = np.stack([np.interp(heat, steps, _RAMP[:, one]) for one in range(3)], axis=2)
+    colour = np.stack([np.interp(heat, steps, _RAMP[:, channel]) for channel in range(3)], axis=2)
     share = _STRENGTH * np.clip(heat, 0.0, 1.0)[..., None]
-    drawn = pillow.fromarray(np.rint(below * (1 - share) + colour * share).astype(np.uint8))
-    pen = ImageDraw.Draw(drawn)
+    overlay = pillow.fromarray(np.rint(below * (1 - share) + colour * share).astype(np.uint8))
+    pen = ImageDraw.Draw(overlay)
     for box in boxes:
         if not np.isnan(box).any():
-            left, top, right, bottom = np.clip(box, 0.0, 1.0)
-            corners = (left * size[0], top * size[1], right * size[0] - 1, bottom * size[1] - 1)
+            x_min, top, right, bottom = np.clip(box, 0.0, 1.0)
+            corners = (x_min * size[0], top * size[1], right * size[0] - 1, bottom * size[1] - 1)
             pen.rectangle(corners, outline=(255, 255, 255))
     data = io.BytesIO()
-    drawn.save(data, "JPEG", quality=_QUALITY)
+    overlay.save(data, "JPEG", quality=_QUALITY)
     return data.getvalue()
 
 
@@ -93,14 +93,14 @@ def blurred(pixels: AnyArray, boxes: Sequence[Sequence[float]]) -> Bytes:
     ndarray of uint8
         Of the same shape. A box has at most `BLOCKS` by `BLOCKS` colours.
     """
-    found = np.array(pixels, dtype=np.uint8)
-    height, width = found.shape[:2]
+    blurred = np.array(pixels, dtype=np.uint8)
+    height, width = blurred.shape[:2]
     for box in boxes:
-        left, top, right, bottom = np.clip(WHOLE if np.isnan(box).any() else box, 0.0, 1.0)
+        x_min, top, right, bottom = np.clip(WHOLE if np.isnan(box).any() else box, 0.0, 1.0)
         rows = slice(math.floor(top * height), math.ceil(bottom * height))
-        part = found[rows, math.floor(left * width) : math.ceil(right * width)]
+        part = blurred[rows, math.floor(x_min * width) : math.ceil(right * width)]
         side = max(1, math.ceil(max(part.shape[:2]) / BLOCKS))
         for down, across in product(*(range(0, length, side) for length in part.shape[:2])):
             block = part[down : down + side, across : across + side]
             block[:] = np.rint(block.mean(axis=(0, 1)))
-    return found
+    return blurred

@@ -47,19 +47,21 @@ def maps_and_falls(
     """
     turns: list[tuple[list[Bytes], Floats | None]] = [([*as_rgb(images)], boxes)]
     turns += [_mirrored(*turns[0])] if mirror else []
-    own, *others = [
-        maps.activation_maps(model, some, targets, question=question, method=method, layer=layer)
-        for some, _ in turns
+    scored, *controls = [
+        maps.activation_maps(model, images, targets, question=question, method=method, layer=layer)
+        for images, _ in turns
     ]
-    for other in others:
-        both = np.stack([own.maps, other.maps[:, :, ::-1]]).astype(np.float64)
-        sums = both.sum(axis=(2, 3), keepdims=True)
-        means = np.where((sums > 0.0).all(axis=0), both / np.where(sums > 0.0, sums, 1.0), 0.0)
-        own = replace(own, maps=means.mean(axis=0).astype(np.float32))
+    for other in controls:
+        pairs = np.stack([scored.maps, other.maps[:, :, ::-1]]).astype(np.float64)
+        sums = pairs.sum(axis=(2, 3), keepdims=True)
+        means = np.where((sums > 0.0).all(axis=0), pairs / np.where(sums > 0.0, sums, 1.0), 0.0)
+        scored = replace(scored, maps=means.mean(axis=0).astype(np.float32))
     falls = [
-        _falls(model, some, edges, targets, question) for some, edges in turns if edges is not None
+        _falls(model, images, edges, targets, question)
+        for images, edges in turns
+        if edges is not None
     ]
-    return own, np.mean(falls, axis=0) if falls else None
+    return scored, np.mean(falls, axis=0) if falls else None
 
 
 def _mirrored(images: list[Bytes], boxes: Floats | None) -> tuple[list[Bytes], Floats | None]:
@@ -74,24 +76,24 @@ def _mirrored(images: list[Bytes], boxes: Floats | None) -> tuple[list[Bytes], F
 def _falls(
     model: Model, images: Sequence[Bytes], boxes: Floats, targets: Sequence[str], question: str
 ) -> Floats:
-    scored, found = scoring(model, targets, question=question), np.full(boxes.shape[:2], np.nan)
+    scored, falls = scoring(model, targets, question=question), np.full(boxes.shape[:2], np.nan)
     torch = scored.inside.torch
     for row, (image, target) in enumerate(zip(images, targets, strict=True)):
-        known = np.flatnonzero(~np.isnan(boxes[row]).any(axis=1))
-        some = [image, *(_hidden(image, box) for box in boxes[row, known])]
-        step = 1 if scored.alone else len(some)
+        people = np.flatnonzero(~np.isnan(boxes[row]).any(axis=1))
+        variants = [image, *(_hidden(image, box) for box in boxes[row, people])]
+        step = 1 if scored.alone else len(variants)
         with torch.no_grad():
-            whole, *hidden = torch.cat([
-                scored.score(scored.inputs(some[at : at + step]), [target] * step)
-                for at in range(0, len(some), step)
+            unhidden, *hidden = torch.cat([
+                scored.score(scored.inputs(variants[at : at + step]), [target] * step)
+                for at in range(0, len(variants), step)
             ]).tolist()  # fmt: skip
-        found[row, known] = whole - np.array(hidden)
-    return found
+        falls[row, people] = unhidden - np.array(hidden)
+    return falls
 
 
 def _hidden(image: Bytes, box: Floats) -> Bytes:
-    left, top = np.maximum(np.floor(box[:2]), 0).astype(int)
+    x, top = np.maximum(np.floor(box[:2]), 0).astype(int)
     right, bottom = np.maximum(np.ceil(box[2:]), 0).astype(int)
-    found = image.copy()
-    found[top:bottom, left:right] = np.rint(image.mean(axis=(0, 1)))
-    return found
+    hidden = image.copy()
+    hidden[top:bottom, x:right] = np.rint(image.mean(axis=(0, 1)))
+    return hidden

@@ -128,27 +128,31 @@ def _patches(module: Any, inputs: Tensors) -> Places:
 def _tokens(model: HfAnswerer, inputs: Tensors) -> Places:
     """Return the places of a chat model: where the tokens of the image stand."""
     config = model.model.config
-    found = (inputs["input_ids"][0] == config.image_token_id).nonzero()[:, 0].tolist()
+    positions = (inputs["input_ids"][0] == config.image_token_id).nonzero()[:, 0].tolist()
     if "image_grid_thw" in inputs:
         merged = config.vision_config.spatial_merge_size
         _, high, wide = (inputs["image_grid_thw"][0] // merged).tolist()
     else:
-        high = wide = math.isqrt(len(found))
-    if not found or high * wide != len(found) or found[-1] - found[0] + 1 != len(found):
+        high = wide = math.isqrt(len(positions))
+    if (
+        not positions
+        or high * wide != len(positions)
+        or positions[-1] - positions[0] + 1 != len(positions)
+    ):
         raise ModelError(
             f"{model.info.name} takes images in pieces that lie on no grid, so there is no map of "
             "them. To do: name a model that takes the whole image at once."
         )
-    return high, wide, found[0]
+    return high, wide, positions[0]
 
 
 def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
     places = _places(dict(enumerate(model.labels)), targets, f"{inside.name} has no label")
 
-    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
+    def score(inputs: Tensors, texts: Sequence[str]) -> Any:
         output = inside.module(inputs["pixel_values"])
         logits = getattr(output, "logits", output)
-        columns = inside.torch.tensor([places[one] for one in asked], device=logits.device)
+        columns = inside.torch.tensor([places[text] for text in texts], device=logits.device)
         return logits.gather(1, columns[:, None])[:, 0]
 
     return score
@@ -157,9 +161,9 @@ def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
 def _places(names: Mapping[int, str], targets: Sequence[str], problem: str) -> dict[str, int]:
     """Return the place of each name; refuse targets that are none."""
     places = {str(name): place for place, name in names.items()}
-    for one in targets:
-        if one not in places:
-            raise InputError(f"{problem} {one!r}")
+    for target in targets:
+        if target not in places:
+            raise InputError(f"{problem} {target!r}")
     return places
 
 
@@ -168,13 +172,13 @@ def _cosine(model: DualEncoder, inside: Insides, targets: Sequence[str]) -> Scor
     places = {text: place for place, text in enumerate(texts)}
     vectors = _unit(inside.torch.from_numpy(model.embed_texts(texts)))
 
-    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
+    def score(inputs: Tensors, texts: Sequence[str]) -> Any:
         if isinstance(model, TowerEncoder):
             images = _unit(model.tower.call(inside.module, inputs)[0])
         else:
             images = _unit(inside.module(inputs["pixel_values"]))
-        wanted = vectors[[places[one] for one in asked]].to(images.device)
-        return (images * wanted).sum(dim=1)
+        text_vectors = vectors[[places[text] for text in texts]].to(images.device)
+        return (images * text_vectors).sum(dim=1)
 
     return score
 
@@ -184,9 +188,9 @@ def _unit(vectors: Any) -> Any:
 
 
 def _match(model: MatchingModel) -> Score:
-    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
-        seen = model.family.seen(model.model, inputs)
-        return model.family.match(model.model, seen, model.tokens(asked))
+    def score(inputs: Tensors, texts: Sequence[str]) -> Any:
+        image_states = model.family.seen(model.model, inputs)
+        return model.family.match(model.model, image_states, model.tokens(texts))
 
     return score
 
@@ -205,11 +209,11 @@ def _likelihood(model: HfAnswerer, inside: Insides, question: str, targets: Sequ
     if family.name not in BLIP:
         return partial(_continued, model)
 
-    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
-        tokens = _answer_tokens(model, asked)
+    def score(inputs: Tensors, texts: Sequence[str]) -> Any:
+        tokens = _answer_tokens(model, texts)
         logits = _logits(model, inputs, tokens, question)[:, :-1]
-        each = _log_probabilities(logits, tokens["input_ids"][:, 1:])
-        return (each * tokens["attention_mask"][:, 1:]).sum(dim=1)
+        log_probabilities = _log_probabilities(logits, tokens["input_ids"][:, 1:])
+        return (log_probabilities * tokens["attention_mask"][:, 1:]).sum(dim=1)
 
     return score
 
@@ -221,29 +225,29 @@ def _log_probabilities(logits: Any, tokens: Any) -> Any:
 def _answer_class(model: HfAnswerer, targets: Sequence[str]) -> Score:
     answers = model.model.config.id2label
     places = _places(answers, targets, f"{model.info.name} has among its classes no answer")
-    return lambda inputs, asked: model.classify(inputs)[:, places[asked[0]]]
+    return lambda inputs, texts: model.classify(inputs)[:, places[texts[0]]]
 
 
-def _continued(model: HfAnswerer, inputs: Tensors, asked: Sequence[str]) -> Any:
+def _continued(model: HfAnswerer, inputs: Tensors, texts: Sequence[str]) -> Any:
     """Return the log-likelihood of the answer to one image where a language model goes on."""
-    config, given = model.model.config, dict(inputs)
+    config, tensors = model.model.config, dict(inputs)
     # BLIP-2's prompt ends without the space that an answer begins with.
-    text = asked[0] if model.family.chat else f" {asked[0]}"
+    text = texts[0] if model.family.chat else f" {texts[0]}"
     answer = model.processor.tokenizer(text, add_special_tokens=False, return_tensors="pt")
-    ids = answer["input_ids"].to(given["pixel_values"].device)
-    if "input_ids" not in given:  # of a caption
+    ids = answer["input_ids"].to(tensors["pixel_values"].device)
+    if "input_ids" not in tensors:  # of a caption
         start = [config.image_token_id] * config.num_query_tokens
-        given["input_ids"] = ids.new_tensor([[*start, config.text_config.bos_token_id]])
+        tensors["input_ids"] = ids.new_tensor([[*start, config.text_config.bos_token_id]])
     if config.get_text_config().is_encoder_decoder:
-        logits = model.model(**given, labels=ids).logits
+        logits = model.model(**tensors, labels=ids).logits
         return _log_probabilities(logits, ids).sum(dim=1)
-    shape = given["input_ids"].shape
+    shape = tensors["input_ids"].shape
     fills = {"input_ids": ids, "attention_mask": ids.new_ones(ids.shape)}
-    for name, value in given.items():
+    for name, value in tensors.items():
         if value.shape == shape:  # and those that say of what kind a token is: of text, 0
             more = fills.get(name, ids.new_zeros(ids.shape))
-            given[name] = model.placement.torch.cat([value, more], dim=1)
-    logits = model.model(**given).logits[:, -ids.shape[1] - 1 : -1]
+            tensors[name] = model.placement.torch.cat([value, more], dim=1)
+    logits = model.model(**tensors).logits[:, -ids.shape[1] - 1 : -1]
     return _log_probabilities(logits, ids).sum(dim=1)
 
 
@@ -251,8 +255,12 @@ def _answer_tokens(model: HfAnswerer, answers: Sequence[str]) -> Tensors:
     """Answers between the tokens that begin and end one, filled up at their ends."""
     tokenizer, text = model.processor.tokenizer, model.model.config.text_config
     rows = [
-        [text.bos_token_id, *tokenizer(one, add_special_tokens=False).input_ids, text.sep_token_id]
-        for one in answers
+        [
+            text.bos_token_id,
+            *tokenizer(answer, add_special_tokens=False).input_ids,
+            text.sep_token_id,
+        ]
+        for answer in answers
     ]
     padded = tokenizer.pad({"input_ids": rows}, padding_side="right", return_tensors="pt")
     return model.placement.put(padded)
@@ -264,15 +272,15 @@ def _logits(model: HfAnswerer, inputs: Tensors, answer: Tensors, question: str) 
     mask = states.new_ones(states.shape[:2]).long()
     if question:
         text = model.family.prompt.format(question)
-        asked = model.processor.tokenizer([text] * len(states), return_tensors="pt")
-        own = asked["attention_mask"].to(states.device)
+        tokens = model.processor.tokenizer([text] * len(states), return_tensors="pt")
+        question_mask = tokens["attention_mask"].to(states.device)
         states = model.model.text_encoder(
-            input_ids=asked["input_ids"].to(states.device),
-            attention_mask=own,
+            input_ids=tokens["input_ids"].to(states.device),
+            attention_mask=question_mask,
             encoder_hidden_states=states,
             encoder_attention_mask=mask,
         ).last_hidden_state
-        mask = own
+        mask = question_mask
     return model.model.text_decoder(
         **answer, encoder_hidden_states=states, encoder_attention_mask=mask
     ).logits

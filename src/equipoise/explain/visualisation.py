@@ -83,24 +83,24 @@ def visualise(
     spectrum = black.new_tensor(_START * noise).requires_grad_()
     optimizer = torch.optim.Adam([spectrum], _RATE)
     jitter = stream(seed, "jitter")
-    most = max(height // 16, 1)
-    seen: list[Any] = []
+    max_shift = max(height // 16, 1)
+    captured: list[Any] = []
 
     def drawn(shift: Sequence[int]) -> tuple[Any, Any]:
         waves = torch.fft.irfft2(torch.view_as_complex(spectrum) * scale, s=(height, width))
         levels = torch.einsum("rc,nchw->nrhw", colours, waves).sigmoid()
         pixels = black + (white - black) * levels.roll([*shift], (2, 3))
         scored.score({**inputs, "pixel_values": pixels}, [target] * seeds)
-        return levels, site.pooled(seen.pop())[:, 0]
+        return levels, site.pooled(captured.pop())[:, 0]
 
-    handle = site.hook(inside.layer(site.layer), seen.append)
+    handle = site.hook(inside.layer(site.layer), captured.append)
     try:
-        for shift in jitter.integers(-most, most + 1, (steps, 2)).tolist():
+        for shift in jitter.integers(-max_shift, max_shift + 1, (steps, 2)).tolist():
             optimizer.zero_grad()
             (-drawn(shift)[1].sum()).backward()
             optimizer.step()
         levels, active = drawn((0, 0))
     finally:
         handle.remove()
-    made = (255.0 * levels).round().to(torch.uint8).permute(0, 2, 3, 1)
-    return made.cpu().numpy(), active.detach().cpu().double().numpy()
+    images = (255.0 * levels).round().to(torch.uint8).permute(0, 2, 3, 1)
+    return images.cpu().numpy(), active.detach().cpu().double().numpy()

@@ -1,4 +1,4 @@
-"""Recipes that lower a disparity of a model, and the price of each."""
+"""Recipes that lower a disparity, with their costs."""
 
 from equipoise.mitigate.augmentation.experiment import augmentation_experiment
 from equipoise.mitigate.augmentation.faces import (

@@ -1,4 +1,4 @@
-"""Models to audit: what they must offer, and the libraries that run them."""
+"""Adapters for model libraries, and the protocols that models implement."""
 
 from equipoise.models.generators import ImageGenerator, Sampling
 from equipoise.models.info import ModelInfo

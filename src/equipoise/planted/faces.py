@@ -55,10 +55,10 @@ def draw_faces(n: int, *, long_hair: Sequence[float], seed: int) -> Drawn:
     seed : int
     """
     random = stream(seed, "faces")
-    each = n // len(TOOLS)
-    tool = np.repeat(np.arange(len(TOOLS)), each)
-    rank = np.tile(np.arange(each), len(TOOLS))
-    group = (rank < np.round(np.asarray(long_hair)[tool] * each)).astype(np.int64)
+    per_tool = n // len(TOOLS)
+    tool = np.repeat(np.arange(len(TOOLS)), per_tool)
+    rank = np.tile(np.arange(per_tool), len(TOOLS))
+    group = (rank < np.round(np.asarray(long_hair)[tool] * per_tool)).astype(np.int64)
     order = random.permutation(n)
     tool, group = tool[order], group[order]
     move = random.integers(-_MOVE, _MOVE + 1, (n, 2))
@@ -100,10 +100,10 @@ def _between(dark: Sequence[float], light: Sequence[float], share: Floats) -> Fl
 
 def _tools(x: Floats, y: Floats, tool: Integers) -> Booleans:
     """Return the mask of each image's tool, centred at 0."""
-    far, reach = np.hypot(x, y), np.maximum(np.abs(x), np.abs(y))
+    distance, reach = np.hypot(x, y), np.maximum(np.abs(x), np.abs(y))
     inside = reach <= _TOOL
     shapes = (
-        (far <= _TOOL) & (far >= _TOOL - 1.6),
+        (distance <= _TOOL) & (distance >= _TOOL - 1.6),
         inside & ((np.abs(x) < 1) | (np.abs(y) < 1)),
         inside & (np.abs(y) < 1),
         inside & (reach >= _TOOL - 1.2),

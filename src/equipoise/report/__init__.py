@@ -1,4 +1,4 @@
-"""Results as files and as a page; the gate."""
+"""Findings as files, sentences, charts and pages; the gate."""
 
 from equipoise.report.blocks import Page
 from equipoise.report.card import card

@@ -1,4 +1,4 @@
-"""What people say of the images of a run: samples, labels, and what follows from them."""
+"""A local page for images behind findings, labels of people, and causes."""
 
 from equipoise.review.labels import (
     SETTLED,

@@ -139,7 +139,7 @@ def test_the_study_of_stable_diffusion_asks_the_prompts_of_its_source(tmp_path):
     assert {name: len(texts) for name, texts in prompts.attribute_texts.items()} == {
         "men": 4, "women": 4, "non_binary": 3
     }  # fmt: skip
-    assert prompts.target_texts["sports"]["gymnast"] == ("an image of gymnast",)
+    assert prompts.target_texts["sports"]["a gymnast"] == ("an image of a gymnast",)
     planned = audits.plan(config, base=tmp_path)
     items = [run["items"] for run in planned.runs if run["model"] == "stable_diffusion_1_5"]
     assert items == [11 * 16, 28 * 20]

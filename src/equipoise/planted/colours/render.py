@@ -166,8 +166,8 @@ def coverage(factors: Factors, distance: Callable[[Floats, Floats], Floats]) -> 
         A linear ramp one pixel wide across the outline.
     """
     side, turn, x, y = (
-        each[:, None, None]
-        for each in (SIDE * factors.scale, factors.rotation, factors.x, factors.y)
+        quantity[:, None, None]
+        for quantity in (SIDE * factors.scale, factors.rotation, factors.x, factors.y)
     )
     centres = np.arange(IMAGE_SIZE) + 0.5
     free = IMAGE_SIZE - 2.0 * MARGIN
@@ -199,13 +199,13 @@ def _heart_distance(x: Floats, y: Floats) -> Floats:
     across, up = np.abs(x) * _HEART_UNIT, y * _HEART_UNIT + _HEART_CENTROID
     length, slope = np.hypot(_LOBE, _TIP), 1.0 / np.hypot(_LOBE, _TIP)
     along = (across * _LOBE + (up + _TIP) * _TIP) / length
-    beside = np.abs(across * _TIP - (up + _TIP) * _LOBE) / length
+    lobes = np.abs(across * _TIP - (up + _TIP) * _LOBE) / length
     cosine = np.sqrt(1.0 - slope**2)
-    passed = beside * slope + along * cosine
-    flank = beside * cosine - along * slope
-    lobe = np.hypot(beside, along - length) - 1.0
+    passed = lobes * slope + along * cosine
+    flank = lobes * cosine - along * slope
+    lobe = np.hypot(lobes, along - length) - 1.0
     cone = np.select(
-        [passed < 0.0, passed > cosine * length], [np.hypot(beside, along), lobe], flank
+        [passed < 0.0, passed > cosine * length], [np.hypot(lobes, along), lobe], flank
     )
     kite = np.maximum(
         (across - _LOBE) * _NOTCH + up * _LOBE, (across * _TIP - (up + _TIP) * _LOBE) / length

@@ -36,8 +36,8 @@ def distances() -> Floats32:
     across, up = np.meshgrid(middles, -middles)
     points = np.column_stack([across.ravel(), up.ravel()])
     corners = [_CORNERS[_CORNERS[:, 0] == shape, 1:].astype(np.float64) for shape in SHAPES]
-    found = np.stack([_signed_distance(points, one) for one in corners])
-    table: Floats32 = found.reshape(len(SHAPES), CELLS, CELLS).astype(np.float32)
+    distances = np.stack([_signed_distance(points, polygon) for polygon in corners])
+    table: Floats32 = distances.reshape(len(SHAPES), CELLS, CELLS).astype(np.float32)
     table.flags.writeable = False
     return table
 
@@ -52,8 +52,8 @@ def _signed_distance(points: Floats, corners: Floats) -> Floats:
         away = offset - along[:, None] * edge
         nearest = np.minimum(nearest, (away**2).sum(axis=1))
         spans = (start[1] > points[:, 1]) != (end[1] > points[:, 1])
-        left = edge[0] * offset[:, 1] - edge[1] * offset[:, 0]
-        inside ^= spans & ((left < 0.0) == (edge[1] > 0.0))
+        cross = edge[0] * offset[:, 1] - edge[1] * offset[:, 0]
+        inside ^= spans & ((cross < 0.0) == (edge[1] > 0.0))
     signed: Floats = np.where(inside, -1.0, 1.0) * np.sqrt(nearest)
     return signed
 
@@ -205,7 +205,7 @@ def degrade(images: Bytes, *, seed: int) -> Bytes:
 def _smoothed(images: Floats32, *, axis: int) -> Floats32:
     """Average each pixel with two on either side of it; edges are repeated outwards."""
     reach = BLUR // 2
-    widths = [(reach, reach) if one == axis else (0, 0) for one in range(images.ndim)]
+    widths = [(reach, reach) if dimension == axis else (0, 0) for dimension in range(images.ndim)]
     padded = np.pad(images, widths, mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, BLUR, axis=axis)
     means: Floats32 = windows.mean(axis=-1, dtype=np.float32)
@@ -218,14 +218,14 @@ def _render_chunk(factors: Factors) -> Bytes:
     behind = 255.0 * grey.astype(np.float32)[:, None, :]
     length, width, away = BAR
     along = np.clip(length / 2.0 + 0.5 - np.abs(column), 0.0, 1.0)
-    beside = np.clip(width / 2.0 + 0.5 - np.abs(np.abs(column) - away), 0.0, 1.0)
-    level = (beside[:, None] * along[None, :]).astype(np.float32)
+    coverage = np.clip(width / 2.0 + 0.5 - np.abs(np.abs(column) - away), 0.0, 1.0)
+    level = (coverage[:, None] * along[None, :]).astype(np.float32)
     bars = np.stack([level, level.T])[factors.frame]
     behind = behind + bars * (_INK - behind)
     ink = RGB[factors.hue] * factors.light.astype(np.float32)[:, None]
     covered = _coverage(factors, column)[..., None]
-    drawn = behind[..., None] + covered * (ink[:, None, None, :] - behind[..., None])
-    pixels: Bytes = np.rint(np.clip(drawn, 0.0, 255.0)).astype(np.uint8)
+    blended = behind[..., None] + covered * (ink[:, None, None, :] - behind[..., None])
+    pixels: Bytes = np.rint(np.clip(blended, 0.0, 255.0)).astype(np.uint8)
     return pixels
 
 

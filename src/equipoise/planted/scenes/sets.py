@@ -70,7 +70,7 @@ def render_balanced(per_cell: int, *, seed: int) -> Scenes:
     """
     parts, names = [], []
     for cell in product(range(len(SUBJECTS)), range(len(HUES)), range(len(FRAMES))):
-        subject, hue, frame = (np.full(per_cell, one, dtype=np.int64) for one in cell)
+        subject, hue, frame = (np.full(per_cell, level, dtype=np.int64) for level in cell)
         parts.append(draw_poses(subject, hue, frame, stream(seed, "scenes", "balanced", *cell)))
         name = f"{SUBJECTS[cell[0]]} {HUES[cell[1]]} {FRAMES[cell[2]]}".replace(" ", "-")
         names += [f"{name}-{number:05d}" for number in range(per_cell)]
@@ -112,4 +112,6 @@ def render_sets(per_subject: int, *, seed: int) -> Scenes:
 
 def _joined(parts: list[Factors]) -> Factors:
     columns = [vars(part) for part in parts]
-    return Factors(**{name: np.concatenate([own[name] for own in columns]) for name in columns[0]})
+    return Factors(
+        **{name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
+    )

@@ -228,7 +228,7 @@ class Space:
 
         An item has similarity 1 with itself, which says nothing of its set. Leaving out these
         pairs alone would leave the two sets of a question dependent, and p-values too small: see
-        docs/decisions/0015-targets-are-left-out-of-attributes.md.
+        docs/nulls-and-intervals.md.
 
         Raises
         ------

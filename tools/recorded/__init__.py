@@ -1,0 +1,1 @@
+"""Record findings and tables of every example and demo, and compare two records."""
