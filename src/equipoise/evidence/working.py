@@ -703,7 +703,6 @@ class Cluster:
                 "a loaded model stays in this process. To do: give the engine 'ray' the model's "
                 "name"
             )
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # it tells its makers unless this is set
         try:
             import ray
             from ray.util import ActorPool
