@@ -176,8 +176,9 @@ def commands_of(group=app, prefix=()):
 
 # The paths of Ray's sockets must be short; this folder goes with the process.
 START_RAY = (
-    f"mount -t tmpfs ray /mnt; {sys.executable} -m ray.scripts.scripts start --head --num-cpus 2 --disable-usage-stats "
-    f"--include-dashboard false --node-ip-address {ADDRESS} --port 6379 --temp-dir /mnt/ray >&2"
+    f"mount -t tmpfs ray /mnt; {sys.executable} -m ray.scripts.scripts start --head --num-cpus 2 "
+    f"--disable-usage-stats --include-dashboard false --node-ip-address {ADDRESS} --port 6379 "
+    "--temp-dir /mnt/ray >&2"
 )
 MORE = {cluster: {"before": START_RAY, "RAY_ADDRESS": f"{ADDRESS}:6379"}}
 # The slowest first.
@@ -240,6 +241,16 @@ def test_a_library_that_reports_is_caught(traced):
     leaks = traced(reporting).leaks
     assert any("htons(53)" in leak for leak in leaks)
     assert any("onnxruntime" in leak for leak in leaks)
+
+
+def test_no_cluster_is_started(tmp_path):
+    """Ray would ask the cloud's metadata service where it runs, whatever its switches say."""
+    draw_photos(tmp_path)
+    audit = ("audit", pictures(tmp_path, {"model": CNN}, engine="ray"))
+    done, leaks = trace(tmp_path, "-m", "equipoise", *audit, RAY_TMPDIR=str(tmp_path))
+    assert done.returncode == 2
+    assert "RAY_ADDRESS" in done.stderr
+    assert [leak for leak in leaks if "nscd" not in leak] == []
 
 
 LEAKS = {

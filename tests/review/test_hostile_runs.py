@@ -109,7 +109,6 @@ READING = {
     "export": ["export", "RUN"],
     "compare": ["compare", "RUN", "OTHER", "--out", "both"],
     "check": ["check", "RUN"],
-    "check": ["check", "RUN"],
     "label": ["label", "RUN", "--question", "right"],
     "causes": ["causes", "RUN", *CHOSEN, "--cause", "called"],
 }
