@@ -2,6 +2,8 @@
 
 import typing as _typing
 
+from equipoise import telemetry as _telemetry
+
 if _typing.TYPE_CHECKING:
     from equipoise import audits as audits
     from equipoise import data as data
@@ -12,6 +14,8 @@ if _typing.TYPE_CHECKING:
     from equipoise.audits.runs import compare, load
     from equipoise.core import Estimate as Estimate
     from equipoise.core import Groups as Groups
+
+_telemetry.switch_off()
 
 __version__ = "0.1.0"
 __all__ = ["audit", "compare", "load", "metrics", "models"]

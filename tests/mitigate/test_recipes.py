@@ -1,10 +1,13 @@
 """Every recipe: a model with a name and a key of its own, that comes back by its name."""
 
+import json
+import sys
+
 import numpy as np
 import pytest
 
 from equipoise.cli.mitigation_world import SAID
-from equipoise.core import InputError, RunError
+from equipoise.core import InputError, ModelError, RunError
 from equipoise.mitigate import (
     Contrastive,
     MatchedPrompts,
@@ -39,6 +42,17 @@ def test_a_recipe_gives_another_model_that_its_name_opens(recipe, clip, tmp_path
     with pytest.raises(RunError, match="something lies there, and nothing is written over a model"):
         recipe.fit(clip, training(), tmp_path / "made", seed=4)
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
+
+
+def test_code_in_a_model_that_lies_there_is_not_run(clip, tmp_path):
+    """Somebody else may have put it there: its record alone says which model it is."""
+    made = tmp_path / "made"
+    PromptEnsemble().fit(clip, training(images=False), made)
+    settings = made / "equipoise_model.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"base": "python:this:d"}))
+    with pytest.raises(ModelError):
+        PromptEnsemble().fit(clip, training(images=False), made)
+    assert "this" not in sys.modules
 
 
 def test_only_the_towers_asked_for_move(clip, tmp_path):

@@ -76,7 +76,8 @@ def run(kitchen):
 @pytest.fixture
 def called(capsys, run):
     def call(*arguments, code=0):
-        chosen = ("--finding", "true_positive_rate", "--subject", "cup", "--json")
+        chosen = ("--finding", "true_positive_rate", "--subject", "cup", "--json",
+                  "--trust-remote-code")  # fmt: skip
         assert command([*map(str, ("causes", run, *chosen, *arguments))]) == code
         out = capsys.readouterr().out
         return json.loads(out) if code == 0 else out
@@ -302,7 +303,12 @@ def test_boxes_of_a_data_set_count_objects_and_people(tmp_path, capsys):
     assert command(["audit", str(tmp_path / "audit.yaml"), "--out", run]) == 0
     named = [f"--cause={name}" for name in ("objects", "people", "box size", "box from the left")]
     capsys.readouterr()
-    assert command(["causes", run, "--subject", "cup", "--mask", *named, "--json"]) == 0
+    assert (
+        command(
+            ["causes", run, "--subject", "cup", "--mask", "--trust-remote-code", *named, "--json"]
+        )
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
     rows = {one["cause"]: one for one in found["causes"]}
     assert rows["people"]["evidence"] == "woman: mean 1; man: mean 2"

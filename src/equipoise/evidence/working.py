@@ -692,7 +692,7 @@ class Cluster:
     ModelError
         When the workers cannot load the model, or ask it that.
     RunError
-        When the model is no name, or the cluster gives up.
+        When the model is no name, there is no cluster, or it gives up.
     """
 
     def __init__(
@@ -703,14 +703,21 @@ class Cluster:
                 "a loaded model stays in this process. To do: give the engine 'ray' the model's "
                 "name"
             )
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # it tells its makers unless this is set
         try:
             import ray
             from ray.util import ActorPool
         except ImportError as error:
             raise MissingExtraError("ray", "ray") from error
         if not ray.is_initialized():
-            ray.init()
+            # A cluster that Ray starts by itself asks the cloud which one it is: none is started.
+            try:
+                ray.init(address="auto")
+            except ConnectionError as error:
+                raise RunError(
+                    "no cluster of Ray was found. To do: name its address in RAY_ADDRESS, start "
+                    "one with 'ray start', or leave the engine at native, which uses all GPUs of "
+                    "this machine"
+                ) from error
         gpus = 0 if options.device == "cpu" else int(ray.cluster_resources().get("GPU", 0))
         nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
         cpus = [count for count in nodes if count]

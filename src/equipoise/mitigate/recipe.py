@@ -28,7 +28,7 @@ from equipoise.models import runtimes
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model
-from equipoise.models.registry import Options, find_adapter
+from equipoise.models.registry import Options, find_adapter, is_code
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 
 Names = Some[Name]
@@ -51,6 +51,7 @@ class Recipe(Section, ABC):
         out: Path,
         *,
         seed: int = 0,
+        trust_remote_code: bool = False,
         progress: Progress | None = None,
     ) -> ModelT:
         """Learn from the training subjects and write a model with a key of its own.
@@ -63,6 +64,8 @@ class Recipe(Section, ABC):
         out : Path
             Folder of the new model: missing, empty, or with the model of the same record.
         seed : int
+        trust_remote_code : bool
+            As the base was loaded. A base whose name is Python code is trusted.
         progress : callable, optional
 
         Returns
@@ -82,7 +85,8 @@ class Recipe(Section, ABC):
         """
         info = base.info
         name = f"{self._write(base, training, out, seed, progress)}:{out}"
-        options = Options(name, info.device, info.dtype, trust_remote_code=True)
+        trusted = trust_remote_code or is_code(info.name.partition(":")[0])
+        options = Options(name, info.device, info.dtype, trust_remote_code=trusted)
         if info.backend != "torch":
             options = replace(options, backend=info.backend)
         adapter, folder = find_adapter(name, makes_images=self.makes_images)

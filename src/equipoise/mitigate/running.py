@@ -145,6 +145,7 @@ class _Job:
     training: Training
     out: Path
     only: Sequence[str] | None = None
+    trust_remote_code: bool = False
 
 
 def _assessed(
@@ -164,7 +165,10 @@ def _assessed(
         training = replace(job.training, teacher=teacher)
         for name, recipe in recipes.items():
             began = perf_counter()
-            model = recipe.fit(base, training, job.out / name, seed=seed, progress=progress)
+            model = recipe.fit(
+                base, training, job.out / name, seed=seed,
+                trust_remote_code=job.trust_remote_code, progress=progress,
+            )  # fmt: skip
             seconds[name] += perf_counter() - began
             models[name] = model.info.name
             own = test.measure(model, only=job.only, progress=progress)
@@ -223,7 +227,8 @@ def run(
         test = GeneratedTest(
             images, texts, probe, sampling, own.images, out / IMAGES, config.seed, teacher
         )
-    job = _Job(loaded.split, loaded.training, out)
+    trusted = config.trust_remote_code
+    job = _Job(loaded.split, loaded.training, out, trust_remote_code=trusted)
     test = test.of(loaded.split.withheld)
     return _assessed(model, floor, config.recipes, [job], test, config.seed, progress)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.core import Floats32
+from equipoise.telemetry import without_reporters
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-TELEMETRY = "openvino_telemetry"
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
 
@@ -24,18 +24,12 @@ def library() -> ModuleType:
     """Return the module openvino, imported without the package that reports its use.
 
     That package sends an event when openvino is imported, unless a file in the home folder says no.
-    OpenVINO does without it where it is not installed, so for the moment of the import it is not.
+    OpenVINO does without it where it is not installed.
     """
     if "openvino" in sys.modules:
         return import_module("openvino")
-    before = sys.modules.get(TELEMETRY)
-    sys.modules[TELEMETRY] = None  # type: ignore[assignment]
-    try:
+    with without_reporters():
         return import_module("openvino")
-    finally:
-        del sys.modules[TELEMETRY]
-        if before is not None:
-            sys.modules[TELEMETRY] = before
 
 
 def compiled(

@@ -104,6 +104,8 @@ class Sources:
         Zero-shot model that says the medium of each image.
     mask : bool
         Whether the audited model runs again, with each object hidden.
+    allow_pickle, trust_remote_code : bool
+        Whether models may run code, see `Probe`.
     seed : int
     progress : callable, optional
     """
@@ -119,6 +121,8 @@ class Sources:
     wordnet: Path | None = None
     medium: str = ""
     mask: bool = False
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
     seed: int = 0
     progress: Progress | None = None
 
@@ -159,7 +163,8 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
     DataError
         If a table, picture or file of embeddings can't be read.
     """
-    found, probe = Candidates(), Probe(run, disparity, sources.folder, sources.progress)
+    found, trust = Candidates(), (sources.allow_pickle, sources.trust_remote_code)
+    probe = Probe(run, disparity, sources.folder, *trust, sources.progress)
     _add_labels(found, probe)
     columns, values = _columns(probe, sources), found.values
     choices = {**columns, **_of_pictures(probe, columns)}

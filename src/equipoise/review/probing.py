@@ -37,6 +37,7 @@ from equipoise.evidence.examples import BOXES, FOLDER, IMAGES, base_of
 from equipoise.evidence.pictures import Source, pixels
 from equipoise.metrics import explained_disparity, labelled_share_gap
 from equipoise.metrics.measure import Drawing
+from equipoise.models.registry import is_code
 from equipoise.review.disparities import Disparity
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE
@@ -107,12 +108,17 @@ class Probe:
     disparity : Disparity
     folder : Path or None
         Of the pictures, in place of that of the config.
+    allow_pickle, trust_remote_code : bool
+        Whether models may run code. What the config of the run allows doesn't count: somebody else
+        may have written it.
     progress : callable or None
     """
 
     run: Path
     disparity: Disparity
     folder: Path | None = None
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
     progress: Progress | None = None
 
     @cached_property
@@ -151,7 +157,8 @@ class Probe:
         Raises
         ------
         ConfigError
-            If the run has no such model, or it has no prefix.
+            If the run has no such model, it has no prefix, or it runs code that the user doesn't
+            allow.
         """
         own = getattr(self.disparity.images.config, "models", {}).get(name)
         if isinstance(own, RunConfig):
@@ -160,11 +167,30 @@ class Probe:
                     f"{option} {name}: the run has its outputs from a file; expected a model that "
                     "can be run. To do: name one such as hf:openai/clip-vit-base-patch32"
                 )
+            self._check_trust(option, name, own)
             return own
         try:
-            return RunConfig(model=name)
+            return RunConfig(
+                model=name,
+                allow_pickle=self.allow_pickle,
+                trust_remote_code=self.trust_remote_code,
+            )
         except ValidationError as error:
             raise ConfigError(f"{option} {name}: {error.errors()[0]['ctx']['error']}") from None
+
+    def _check_trust(self, option: str, name: str, section: RunConfig) -> None:
+        """Refuse a model of the run that may run code, unless the user allows it."""
+        coded = section.trust_remote_code or is_code(str(section.model).partition(":")[0])
+        needs = {
+            "trust_remote_code": (coded, "runs Python code"),
+            "allow_pickle": (section.allow_pickle, "reads pickles, which can run code"),
+        }
+        for key, (needed, why) in needs.items():
+            if needed and not getattr(self, key):
+                raise ConfigError(
+                    f"{option} {name}: the run names the model {section.called}, which {why}. To "
+                    f"do: if you trust whoever made {self.run}, add --{key.replace('_', '-')}"
+                )
 
     def vectors(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
         """Return places of images and their embeddings at length 1, from a file or a model.

@@ -22,6 +22,8 @@ class Options(TypedDict):
     wordnet: Path | None
     medium: str
     mask: bool
+    allow_pickle: bool
+    trust_remote_code: bool
     seed: int
 
 
@@ -97,6 +99,10 @@ class Options(TypedDict):
     help="Zero-shot model that says the medium; human labels of it correct the shares.",
 )
 @click.option("--mask", is_flag=True, help="Run the audited model again with each object hidden.")
+@click.option(
+    "--trust-remote-code", is_flag=True, help="Run Python code that a model of RUN brings or names."
+)
+@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run code.")
 @click.option(
     "--concreteness",
     "norms",
