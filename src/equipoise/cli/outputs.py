@@ -1,7 +1,6 @@
 """Files at paths that a user names: whole or not there, and replaced only by their own kind."""
 
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -27,6 +26,7 @@ def check_output(path: Path, mark: bytes = b"") -> None:
         When the path is taken or not usable; says what to do.
     """
     from equipoise.core import RunError
+    from equipoise.core.writing import sweep
 
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     own = mark and path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]
@@ -39,29 +39,22 @@ def check_output(path: Path, mark: bytes = b"") -> None:
         problem = "exists already"
     if problem:
         raise RunError(f"{path}: {problem}. To do: choose another name or folder")
+    sweep(path)
 
 
 def write_output(path: Path, text: str, mark: bytes = b"") -> None:
-    """Write a file under a temporary name, then rename it; missing folders are made.
+    """Write a file that appears when it is whole; missing folders are made.
 
     Raises
     ------
     RunError
-        As `check_output`.
+        As `check_output`, or when it cannot be written.
     """
+    from equipoise.core.writing import write
+
     check_output(path, mark)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        if not os.path.lexists(path):
-            path.touch(exist_ok=False)  # fails where a file has appeared meanwhile
-        partial.replace(path)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        partial.unlink(missing_ok=True)
+    # Without a file to replace, it fails where one has appeared meanwhile.
+    write(path, text.encode(), new=not os.path.lexists(path))
 
 
 def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.arrays import AnyArray, Integers
+from equipoise.core.writing import writer
 
 
 class IrregularFileError(OSError):
@@ -63,10 +64,10 @@ def write_table(table: pa.Table, path: Path, **options: str | int) -> None:
 
     Raises
     ------
-    OSError
+    RunError
         When the file cannot be written.
     """
-    with path.open("wb+") as file:
+    with writer(path) as file:
         _write(table, file, options)
 
 
