@@ -103,20 +103,32 @@ def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
                 yield file
             return
         sweep(path)
-        partial = temporary(path)
-        descriptor = None
+        partial, file, descriptor = _begin(path)
         try:
-            with partial.open("xb+") as file:
-                descriptor = _hold(partial)
+            with file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             (_link if new else replace)(partial, path)
         finally:
-            if descriptor is not None:
-                os.close(descriptor)
+            os.close(descriptor)
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
+
+
+def _begin(path: Path) -> tuple[Path, BinaryIO, int]:
+    """Return a hidden file beside a path, open, and the descriptor that holds it."""
+    while True:
+        partial = temporary(path)
+        file = partial.open("xb+")
+        descriptor = os.dup(file.fileno())
+        with suppress(OSError):  # a file system without locks
+            _hold(descriptor, wait=True)
+        if partial.exists():
+            return partial, file, descriptor
+        # Another process took it for one that was left.
+        os.close(descriptor)
+        file.close()
 
 
 def replace(source: Path, target: Path) -> None:
@@ -230,28 +242,25 @@ def sweep(path: Path) -> None:
 
 def _remove_unheld(path: Path) -> None:
     with suppress(OSError):  # it is gone, or held
-        descriptor = _hold(path)
-        if descriptor is not None:
-            path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            if _hold(descriptor, wait=False):
+                path.unlink(missing_ok=True)
+        finally:
             os.close(descriptor)
 
 
-def _hold(path: Path) -> int | None:
-    """Return a descriptor that holds a file as one at work, None where the system has no locks.
+def _hold(descriptor: int, *, wait: bool) -> bool:
+    """Hold an open file as one at work; return False where the system has no locks.
 
     Raises
     ------
     OSError
-        When another process holds it.
+        When another process holds it (without `wait`), or it cannot be held.
     """
     try:
         import fcntl
     except ImportError:
-        return None
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+        return False
+    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    return True
