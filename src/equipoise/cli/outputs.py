@@ -11,7 +11,7 @@ JUNIT = b'<testsuite name="equipoise gate"'
 """Text near the start of every JUnit file of equipoise."""
 
 
-def check_output(path: Path, mark: bytes = b"") -> None:
+def check_output(path: Path, mark: bytes = b"", text: str | None = None) -> None:
     """Refuse a path that `write_output` would refuse, before anything is measured.
 
     Parameters
@@ -19,6 +19,8 @@ def check_output(path: Path, mark: bytes = b"") -> None:
     path : Path
     mark : bytes
         A file whose start holds this text may be replaced; none unless given.
+    text : str, optional
+        A file that holds just this may be there: a killed command wrote it.
 
     Raises
     ------
@@ -29,7 +31,8 @@ def check_output(path: Path, mark: bytes = b"") -> None:
     from equipoise.core.writing import sweep
 
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
-    own = mark and path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]
+    content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    own = (mark and mark in content[:_HEAD]) or (text and text.encode() == content)
     problem = ""
     if not str(path).isprintable():
         problem = "expected a name that can be shown, in valid UTF-8"
@@ -37,9 +40,10 @@ def check_output(path: Path, mark: bytes = b"") -> None:
         problem = f"{above} is no folder"
     elif os.path.lexists(path) and not own:
         problem = "exists already"
+    if above.is_dir():
+        sweep(path)
     if problem:
         raise RunError(f"{path}: {problem}. To do: choose another name or folder")
-    sweep(path)
 
 
 def write_output(path: Path, text: str, mark: bytes = b"") -> None:
@@ -52,7 +56,7 @@ def write_output(path: Path, text: str, mark: bytes = b"") -> None:
     """
     from equipoise.core.writing import write
 
-    check_output(path, mark)
+    check_output(path, mark, text)
     # Without a file to replace, it fails where one has appeared meanwhile.
     write(path, text.encode(), new=not os.path.lexists(path))
 

@@ -144,7 +144,7 @@ def replace(source: Path, target: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Give a file another name, unless that is taken, and flush it to the disk."""
+    """Rename a file, unless the name is taken, and flush the name to the disk."""
     try:
         os.link(source, target)
     except FileExistsError:
@@ -153,6 +153,7 @@ def _link(source: Path, target: Path) -> None:
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         source.rename(target)
+    source.unlink(missing_ok=True)
     flush_folder(target.parent)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from equipoise.core import RunError
-from equipoise.core.writing import flush_tree, make_folder, replace, write
+from equipoise.core.writing import flush_tree, make_folder, replace, temporary, write
 from equipoise.data.problems import listed
 from equipoise.models.info import sha256_of
 
@@ -297,4 +297,7 @@ def _replace(partial: Path, target: Path) -> None:
         if not target.exists():
             replace(old, target)
         raise
+    # Under this name the next run removes it, if this one is killed meanwhile.
+    with suppress(OSError):
+        old = old.rename(temporary(target))
     shutil.rmtree(old, ignore_errors=True)

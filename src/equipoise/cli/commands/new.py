@@ -54,14 +54,11 @@ def new_command(
         written = {path: ask(path, template)}
     else:
         written = {path: template(audit or "predictions")}
+    for one, text in written.items():
+        check_output(one, text=text)
+    for one, text in written.items():
+        write_output(one, text)
     beside = [one for one in written if one != path]
-    # What a killed command left lies there already. The configuration comes last.
-    left = {one for one in beside if one.is_file() and one.read_bytes() == written[one].encode()}
-    files = [one for one in (*beside, path) if one not in left]
-    for one in files:
-        check_output(one)
-    for one in files:
-        write_output(one, written[one])
     configs = [one for one in beside if one.suffix != ".csv"]
     tables = [one for one in beside if one.suffix == ".csv"]
     if as_json:
