@@ -116,7 +116,7 @@ class Disk:
             self._real[name] = getattr(os, name)
             setattr(os, name, getattr(self, f"_{name}"))
         self._real["io"] = io.open
-        io.open = builtins.open = self._io_open  # type: ignore[assignment]
+        io.open = builtins.open = self._io_open
         for library in ("numpy", "torch"):
             self._watch_weights(importlib.import_module(f"safetensors.{library}"))
 

@@ -27,6 +27,11 @@ from tools.soak.table import Row
 from tools.soak.work import in_process
 
 
+def _put(value: Any, name: str, *places: Any) -> None:
+    for place in places:
+        setattr(place, name, value)
+
+
 def not_atomic() -> None:
     """Write files in their place."""
 
@@ -40,7 +45,7 @@ def not_atomic() -> None:
                 os.fsync(file.fileno())
             writing.flush_folder(path.parent)
 
-    writing.writer = writer
+    _put(writer, "writer", writing)
 
 
 def file_not_flushed() -> None:
@@ -51,12 +56,12 @@ def file_not_flushed() -> None:
         if Path(f"/proc/self/fd/{descriptor}").is_dir():
             flush(descriptor)
 
-    os.fsync = fsync
+    _put(fsync, "fsync", os)
 
 
 def folder_not_flushed() -> None:
     """Leave names that are not on the disk."""
-    writing.flush_folder = lambda _: None
+    _put(lambda _: None, "flush_folder", writing)
 
 
 def lock_removed() -> None:
@@ -67,15 +72,14 @@ def lock_removed() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         yield True
 
-    for module in (store, extraction, generation):
-        module.held = held  # type: ignore[attr-defined]
+    _put(held, "held", store, extraction, generation)
 
 
 def key_without_file() -> None:
     """Forget the files of a model in its key."""
-    key = ModelInfo.key.fget
-    assert key is not None  # noqa: S101 - it is a property
-    ModelInfo.key = property(lambda info: key(replace(info, files={}, weights_sha256="")))  # type: ignore[method-assign]
+    key = vars(ModelInfo)["key"].fget
+    forgetful = property(lambda info: key(replace(info, files={}, weights_sha256="")))
+    _put(forgetful, "key", ModelInfo)
 
 
 def key_without_setting() -> None:
@@ -85,12 +89,12 @@ def key_without_setting() -> None:
     def forgetful(*arguments: Any) -> Any:
         return {**facts(*arguments), "question": ""}
 
-    extraction._facts = forgetful
+    _put(forgetful, "_facts", extraction)
 
 
 def leftover_kept() -> None:
     """Remove no hidden file that a killed process left."""
-    writing.sweep = lambda _: None
+    _put(lambda _: None, "sweep", writing)
 
 
 def checksum_ignored() -> None:
@@ -100,8 +104,7 @@ def checksum_ignored() -> None:
         names = None if columns is None else [*columns]
         return pq.read_table(path, columns=names, schema=schema, partitioning=None)
 
-    for module in (files, store, report_store):
-        module.read_table = read_table  # type: ignore[attr-defined]
+    _put(read_table, "read_table", files, store, report_store)
 
 
 def error_swallowed() -> None:
@@ -112,8 +115,7 @@ def error_swallowed() -> None:
         with suppress(RunError):
             write(path, data, new=new)
 
-    for module in (store, extraction, generation, writing):
-        module.write = swallowing  # type: ignore[attr-defined]
+    _put(swallowing, "write", store, extraction, generation, writing)
 
 
 def part_skipped() -> None:
@@ -126,7 +128,7 @@ def part_skipped() -> None:
             if not (interrupted and piece.number == 1 and not piece.have):
                 yield piece
 
-    store.Ledger.pieces = skipping
+    _put(skipping, "pieces", store.Ledger)
 
 
 @dataclass(frozen=True)

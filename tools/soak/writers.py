@@ -152,7 +152,8 @@ def _made() -> None:
 
 
 def _sets() -> None:
-    from equipoise.counterfactuals.filters import Candidates, Filtered, write_sets
+    from equipoise.counterfactuals.candidates import Candidates
+    from equipoise.counterfactuals.filters import Filtered, write_sets
 
     made = _generated(3)
     columns = ("caption_id", "prompt", "state", "reason", "candidate", "image_id", "set")
@@ -277,7 +278,7 @@ def _domains() -> None:
     sys.modules.setdefault("image_files", image_files)
     from tests import data_sets
 
-    data_sets.domain_net(Path(), each=2)
+    data_sets.domain_net(Path(), each=2)  # type: ignore[no-untyped-call]
     where = {"domain": ["clipart", "real"]}
     config = {
         "images": {"folder": "DomainNet", "levels": ["domain", "class"]},
@@ -298,7 +299,7 @@ def _train() -> None:
 def _drawn() -> None:
     from tests.cli import faces_project
 
-    faces_project.draw(Path())
+    faces_project.draw(Path())  # type: ignore[no-untyped-call]
     path = Path("config.yaml")
     text = path.read_text(encoding="utf-8").replace(
         "networks: [cnn]", "networks: [timm:test_resnet]"

@@ -99,8 +99,8 @@ def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
     with translated(path):
         make_folder(path.parent)
         if is_staged(path):
-            with path.open("wb+") as file:
-                yield file
+            with path.open("wb+") as staged:
+                yield staged
             return
         sweep(path)
         partial, file, descriptor = _begin(path)
@@ -120,7 +120,7 @@ def _begin(path: Path) -> tuple[Path, BinaryIO, int]:
     """Return a hidden file beside a path, open, and the descriptor that holds it."""
     while True:
         partial = temporary(path)
-        file = partial.open("xb+")
+        file: BinaryIO = partial.open("xb+")
         descriptor = os.dup(file.fileno())
         with suppress(OSError):  # a file system without locks
             _hold(descriptor, wait=True)
