@@ -22,6 +22,8 @@ from equipoise.cli.training import NetworksConfig, scaled
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
+from equipoise.core.writing import write, writer
+from equipoise.counterfactuals.parts import png
 from equipoise.evidence import check_place, new_run
 from equipoise.mitigate.augmentation.experiment import (
     augmentation_experiment,
@@ -268,23 +270,21 @@ def run_configured(
 
 def _write_images(test: Faces, config: AugmentConfig, folder: Path) -> None:
     """Write the test images whole and covered, and their boxes beside the predictions."""
-    from PIL import Image as Pillow
-
     path = folder / "predictions.parquet"
     found: dict[str, list[str | int | None]] = {name: [] for name in ("whole", "covered", *SIDES)}
-    for name in ("whole", "covered"):
-        (folder / name).mkdir()
     for place, image in enumerate(map(np.asarray, test.images)):
         for name, pixels in (("whole", image), ("covered", test.covered(place))):
             file = f"{name}/{place:06d}.png"
             found[name].append(file)
-            Pillow.fromarray(pixels).save(folder / file)
+            write(folder / file, png(pixels))
         for side, end in zip(SIDES, test.regions.box(place) or (None,) * len(SIDES), strict=True):
             found[side].append(end)
     known = pl.DataFrame({
         "image_id": test.ids, config.label: test.labels, config.group: test.groups, **found
     })  # fmt: skip
-    known.hstack(pl.read_parquet(path)).write_parquet(path)
+    joined = known.hstack(pl.read_parquet(path, memory_map=False))
+    with writer(path) as table:
+        joined.write_parquet(table)
 
 
 def _sizes(faces: Mapping[str, Faces]) -> Iterator[str]:
@@ -367,5 +367,6 @@ def _experiment(
             f"{network}, {arm}": np.array(done.classes)[answers[0]].tolist()
             for (network, arm), answers in done.answers.items()
         }
-        pl.DataFrame(table).write_parquet(saved / "predictions.parquet")
+        with writer(saved / "predictions.parquet") as file:
+            pl.DataFrame(table).write_parquet(file)
     return AuditResult(findings, manifest, tables_of(done, **drawn))

@@ -1,7 +1,6 @@
 """The run of `equipoise train`: its config, its images, and the folder that it writes."""
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, cast
@@ -25,6 +24,7 @@ from equipoise.audits.config_fields import (
 from equipoise.audits.studies import StudyName
 from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Progress, record
 from equipoise.core.types import FileFacts
+from equipoise.core.writing import remove_folder, write, writer
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces, Regions
@@ -239,13 +239,14 @@ def run_training(
                 codes = np.concatenate([some for some, _ in outputs(module, taken(test))])
                 table[f"{name}, {arm}"] = classes[codes].tolist()
                 save_network(module, job.classes, config.size, folder, f"{name}, {arm}")
-        pl.DataFrame(table).write_parquet(folder / "predictions.parquet")
+        with writer(folder / "predictions.parquet") as file:
+            pl.DataFrame(table).write_parquet(file)
         facts: dict[str, object] = {
             "config": config.model_dump(mode="json"), "inputs": inputs, "images": counts,
             "equipoise": __version__,
         }  # fmt: skip
-        (folder / "training.json").write_text(json.dumps(facts, indent=1, default=str))
-    shutil.rmtree(states, ignore_errors=True)
+        write(folder / "training.json", json.dumps(facts, indent=1, default=str).encode())
+    remove_folder(states)
     return facts
 
 

@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +19,9 @@ from equipoise.audits.config_fields import Dtype, Name, Section, Some
 from equipoise.core import AnyArray, ModelError, Progress, RunError
 from equipoise.core.files import read_json_file
 from equipoise.core.types import Json
+from equipoise.core.writing import remove_folder, write
 from equipoise.evidence import new_run
-from equipoise.evidence.store import locked, write
+from equipoise.evidence.store import locked
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
 from equipoise.mitigate.trainable import RECORD, Shifts, Trainable
 from equipoise.models import runtimes
@@ -282,7 +282,7 @@ class TrainedRecipe(Recipe):
                 with new_run(out) as partial:
                     subject.save(partial, outcome)
         # A run that was killed after it wrote the model leaves its state behind.
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         return subject.prefix
 
     def _inputs(self, training: Training) -> dict[str, Any]:

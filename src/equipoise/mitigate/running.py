@@ -15,6 +15,7 @@ import pyarrow as pa
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError, Progress
 from equipoise.core.types import Json
+from equipoise.core.writing import write
 from equipoise.mitigate.config import IMAGES, WITHHELD, Config
 from equipoise.mitigate.generated import GeneratedTest
 from equipoise.mitigate.loading import Loaded, check_images, load
@@ -215,9 +216,8 @@ def run(
         name and _opened(config, name, base, makes_images=own is not None)
         for name in (config.model, config.floor)
     )
-    out.mkdir(parents=True, exist_ok=True)
     subjects = "".join(f"{subject}\n" for subject in loaded.split.withheld)
-    (out / WITHHELD).write_text(subjects, encoding="utf-8")
+    write(out / WITHHELD, subjects.encode())
     test: Test | GeneratedTest = loaded.test
     if own is not None:
         sampling = Sampling(own.steps, own.guidance, own.negative_prompt)

@@ -113,12 +113,13 @@ def save_network(
     name : str
         Of the folder inside; slashes and colons become hyphens.
     """
-    runtimes.timm().models.save_for_hf(
-        module.cpu(), str(folder / re.sub(r"[/\\:]+", "-", name)), safe_serialization=True,
-        model_config={"label_names": [*classes]},
-        data_config={"input_size": (3, size, size), "interpolation": "bilinear",
-                     "crop_pct": 1.0, "crop_mode": "squash"},
-    )  # fmt: skip
+    with runtimes.saving(folder):
+        runtimes.timm().models.save_for_hf(
+            module.cpu(), str(folder / re.sub(r"[/\\:]+", "-", name)), safe_serialization=True,
+            model_config={"label_names": [*classes]},
+            data_config={"input_size": (3, size, size), "interpolation": "bilinear",
+                         "crop_pct": 1.0, "crop_mode": "squash"},
+        )  # fmt: skip
 
 
 def check_networks(names: Sequence[str], size: int) -> None:

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, PlainValidator, TypeAdapter
 
 from equipoise.core import Floats32, ModelError, record
 from equipoise.core.files import read_regular
+from equipoise.core.writing import write
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
@@ -370,7 +371,7 @@ class UnitEdit:
         text = json.dumps(facts, indent=1, default=np.ndarray.tolist) + "\n"
         if path.exists() and path.read_text(encoding="utf-8") != text:
             raise ModelError(f"{path} is there and holds something else. To do: name a new file.")
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write(path, text.encode())
 
 
 def read_edit(path: Path) -> UnitEdit:

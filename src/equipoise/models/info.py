@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.types import Json
+from equipoise.core.writing import write
 
 WEIGHTS = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth", ".safetensors"}
@@ -79,7 +80,7 @@ def sha256_of(path: Path) -> str:
 def write_settings(path: Path, settings: Mapping[str, Json]) -> None:
     """Write settings as JSON: the same bytes for the same settings."""
     text = json.dumps(settings, indent=1, sort_keys=True)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    write(path, f"{text}\n".encode())
 
 
 def digests(paths: Iterable[Path], folder: Path | None = None) -> dict[str, str]:

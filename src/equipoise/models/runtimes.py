@@ -1,5 +1,6 @@
 """The libraries that run models: imported when the first model is loaded, and not before."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from equipoise.core import Bytes, MissingExtraError, ModelError
+from equipoise.core.writing import translated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -259,3 +261,25 @@ def quiet(library: ModuleType) -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def saving(folder: Path) -> Iterator[None]:
+    """Say what to do where a library cannot write weights into a folder.
+
+    Raises
+    ------
+    RunError
+        In place of an OSError, and of what safetensors makes of one.
+    """
+    from safetensors import SafetensorError
+
+    with translated(folder):
+        try:
+            yield
+        except SafetensorError as error:
+            match = re.search(r"os error (\d+)", str(error))
+            if match is None:
+                raise
+            number = int(match[1])
+            raise OSError(number, os.strerror(number), str(folder)) from error

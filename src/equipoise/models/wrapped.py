@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from equipoise.core import Floats, Floats32, ModelError, Positions, record
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
+from equipoise.core.writing import write
 from equipoise.models.hub import without_revision
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
@@ -248,9 +249,9 @@ def save_wrapped(
         "record": dict(wrapping.record),
     }
     for name, numbers in wrapping.arrays.items():
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
-        save_file(numbers, folder / name)
+        write(folder / name, save(numbers))
     write_settings(folder / SETTINGS, settings)
 
 

@@ -156,6 +156,7 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
     """Measure what a config says, and write the run with the config's text."""
     from equipoise import audits
     from equipoise.cli.runs import write
+    from equipoise.core import writing
     from equipoise.evidence import new_run
 
     # What was imported stays: collecting garbage need not look at it again.
@@ -170,7 +171,7 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
         saved = beside.submit(audits.save, inputs, folder)
         write(result, folder)
         saved.result()
-        (folder / "config.yaml").write_bytes(text)
+        writing.write(folder / "config.yaml", text)
     return result
 
 

@@ -54,8 +54,8 @@ def new_command(
         written = {path: ask(path, template)}
     else:
         written = {path: template(audit or "predictions")}
-    for one in written:
-        check_output(one)
+    for one, text in written.items():
+        check_output(one, text=text)
     for one, text in written.items():
         write_output(one, text)
     beside = [one for one in written if one != path]

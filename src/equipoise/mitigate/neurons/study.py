@@ -17,7 +17,7 @@ from equipoise.core import AuditResult, InputError, Objects, Progress, record, t
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
 from equipoise.data import read_table
-from equipoise.evidence import prompts
+from equipoise.evidence import check_place, new_run, prompts
 from equipoise.explain.visualisation import visualise
 from equipoise.mitigate.loading import REPORT, read_images
 from equipoise.mitigate.neurons.choosing import (
@@ -142,30 +142,34 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
     """
     began, inputs = perf_counter(), dict[str, FileFacts]()
     folder = base / config.output / EDITS
-    refuse_occupied(folder)
-    refuse_occupied(base / config.output / REPORT)
+    report = base / config.output / REPORT
+    refuse_occupied(report)
+    check_place(folder, overwrite=not report.exists())
     halves = _read(config, base, inputs)
     trial = _trial(config, halves["images"][1])
     options = replace(config.options(ExtractionConfig()), backend="torch")
     model = options.load(config.located(base))
-    folder.mkdir(parents=True, exist_ok=True)
     tables: dict[str, list[dict[str, Any]]] = {"components": [], "sweep": [], "parts": []}
     gallery: list[dict[str, Any]] = []
     notes = [*_NOTES]
-    for kind in with_progress(config.kinds, progress, "changing components"):
-        chosen, tested = halves["texts" if kind == "texts" else "images"]
-        found = _find(kind, config, base, model, chosen)
-        tables["components"] += [{"kind": kind} | row for row in _components(found, tested, config)]
-        if kind == "heads":
-            more = {"replicates": config.replicates, "seed": config.seed}
-            tables["parts"] = association_parts(model, trial, **more).to_pylist()
-        try:
-            tables["sweep"] += _swept(found, trial, config, folder, kind)
-        except InputError as error:  # nothing responds
-            notes.append(f"{kind}: {error}.")
-            continue
-        if kind != "texts":
-            gallery += _pictures(found, tested, config)
+    # Edits without a report are those of a killed run.
+    with new_run(folder, overwrite=not report.exists()) as edits:
+        for kind in with_progress(config.kinds, progress, "changing components"):
+            chosen, tested = halves["texts" if kind == "texts" else "images"]
+            found = _find(kind, config, base, model, chosen)
+            tables["components"] += [
+                {"kind": kind} | row for row in _components(found, tested, config)
+            ]
+            if kind == "heads":
+                more = {"replicates": config.replicates, "seed": config.seed}
+                tables["parts"] = association_parts(model, trial, **more).to_pylist()
+            try:
+                tables["sweep"] += _swept(found, trial, config, edits, kind)
+            except InputError as error:  # nothing responds
+                notes.append(f"{kind}: {error}.")
+                continue
+            if kind != "texts":
+                gallery += _pictures(found, tested, config)
     manifest = manifest_of(
         config=config.model_dump(mode="json", exclude_unset=True),
         resolved=config.model_dump(mode="json"),
