@@ -59,7 +59,7 @@ class ImagesConfig(PicturesConfig):
 
 
 class SetsConfig(ImagesConfig):
-    """Counterfactual sets: images that differ in attributes alone, with their captions."""
+    """Counterfactual sets: images that differ in attributes alone, with captions."""
 
     subject: Name = "subject"
     set: Name = "set"

@@ -185,7 +185,7 @@ def _assess_jobs(
 def run(
     config: Config, *, base: Path = Path(), loaded: Loaded, progress: Progress | None = None
 ) -> Assessment:
-    """Fit every recipe, write its model into the output, and measure withheld subjects.
+    """Fit every recipe, write its model, and measure the withheld subjects.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def list_named_values(texts: Iterable[SubjectTexts]) -> tuple[str, ...]:
 
 @record
 class ImageSets:
-    """Images in counterfactual sets: members of a set differ in their attributes alone.
+    """Images in counterfactual sets: members differ in their attributes alone.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ def _shuffle(subjects: Collection[str], seed: int, purpose: str) -> list[str]:
 
 
 def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[Split, ...]:
-    """Cut the subjects into parts, each withheld once while the others are learned from.
+    """Split the subjects into folds, each withheld once.
 
     Parameters
     ----------

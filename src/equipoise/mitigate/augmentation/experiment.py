@@ -190,7 +190,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
 def _class_associations(
     versions: Mapping[str, Floats32], test: Faces, resampling: Resampling, seed: int
 ) -> dict[Pair, Estimate]:
-    """Return the association of each class with the groups, by class and version of the faces."""
+    """Return associations of classes with groups, by class and kind of faces."""
     first, second = sorted({*map(str, test.groups)})
     associations = {}
     for label in sorted({*map(str, test.labels)}):
