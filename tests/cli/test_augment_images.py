@@ -48,7 +48,7 @@ def test_faces_are_sought_by_a_detector(project, monkeypatch):
     Image.new("RGB", (20, 20)).save(project / "photos" / "biased-01.png")
     regions = read(project).regions
     assert regions.boxes[0].tolist() == [4, 4, 20, 36]
-    assert regions.found.tolist() == [True, False, *[True] * 30]
+    assert regions.has_face.tolist() == [True, False, *[True] * 30]
 
 
 def fails_before_training(project, command):

@@ -42,7 +42,7 @@ from equipoise.mitigate.augmentation.faces import (
 from equipoise.mitigate.config import ImagesConfig as SetConfig
 from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
-from equipoise.mitigate.training import Schedule, digest_of
+from equipoise.mitigate.training import Schedule, digest_experiment
 from equipoise.planted.faces import draw_faces
 from equipoise.stats import Bootstrap
 
@@ -216,7 +216,7 @@ def read_set(
 
 
 def _faces_missing(name: str, faces: Faces) -> Iterator[str]:
-    if not faces.regions.found.all():
+    if not faces.regions.has_face.all():
         missing = faces.regions.missing(faces.groups).items()
         groups = ", ".join(f"{group} {count} of {n}" for group, (count, n) in missing)
         yield f"{name}: images without a face stay as they are ({groups})."
@@ -273,7 +273,7 @@ def _write_images(test: Faces, config: AugmentConfig, folder: Path) -> None:
     path = folder / "predictions.parquet"
     found: dict[str, list[str | int | None]] = {name: [] for name in ("whole", "covered", *SIDES)}
     for place, image in enumerate(map(np.asarray, test.images)):
-        for name, pixels in (("whole", image), ("covered", test.covered(place))):
+        for name, pixels in (("whole", image), ("covered", test.cover_face(place))):
             file = f"{name}/{place:06d}.png"
             found[name].append(file)
             write(folder / file, png(pixels))
@@ -339,7 +339,7 @@ def _experiment(
         faces["biased"],
         faces["balanced"],
         faces["test"],
-        folder / digest_of(faces["biased"], faces["balanced"], config.seed),
+        folder / digest_experiment(faces["biased"], faces["balanced"], config.seed),
         networks=config.networks,
         repeats=config.repeats,
         noise=config.noise,

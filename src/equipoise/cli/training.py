@@ -30,7 +30,7 @@ from equipoise.evidence.store import locked
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces, Regions
 from equipoise.mitigate.config import ImagesConfig
 from equipoise.mitigate.loading import TableImages, read_images
-from equipoise.mitigate.recipe import digest_of_images
+from equipoise.mitigate.recipe import digest_images
 from equipoise.mitigate.training import (
     Job,
     Schedule,
@@ -231,7 +231,7 @@ def run_training(
             counts[arm] = dict(zip(classes.tolist(), many.tolist(), strict=True))
             regions = Regions(np.zeros((len(rows), 4), np.int64), np.zeros(len(rows), np.bool_))
             data = PlainFaces(Faces(own, labels, labels, regions))
-            digest = digest_of_images(own, labels)
+            digest = digest_images(own, labels)
             for name, network in networks.items():
                 schedule = config.schedules.get(name, config.schedule)
                 job = Job(network, tuple(classes.tolist()), config.seed, schedule, digest)

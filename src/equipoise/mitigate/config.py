@@ -47,19 +47,19 @@ AnyRecipe = Annotated[
 
 
 class ImagesConfig(PicturesConfig):
-    """Images as an audit takes them; a table has `image_id` and `path`, and files beside it."""
+    """Images as in an audit; a table has the columns `image_id` and `path`."""
 
     def located(self) -> PicturesConfig:
         """Return the section with the columns and the folder of a table."""
         if self.table is None:
             return self
-        beside = self.table.parent if isinstance(self.table, Path) else Path()
+        table_folder = self.table.parent if isinstance(self.table, Path) else Path()
         columns = {"id": self.id or "image_id", "path": self.path or "path"}
-        return self.model_copy(update={"root": self.root or beside, **columns})
+        return self.model_copy(update={"root": self.root or table_folder, **columns})
 
 
 class SetsConfig(ImagesConfig):
-    """Counterfactual sets: images that differ in attributes alone, with their captions."""
+    """Counterfactual sets: images that differ in attributes alone, with captions."""
 
     subject: Name = "subject"
     set: Name = "set"
@@ -83,7 +83,7 @@ class PairsConfig(ImagesConfig):
 
 
 class LabelsConfig(ImagesConfig):
-    """Images with a class each; `names` has what prompts call a class."""
+    """Images with a class each; `names` maps classes to their names in prompts."""
 
     label: Name = "label"
     names: Mapped | None = None
@@ -91,7 +91,7 @@ class LabelsConfig(ImagesConfig):
 
 
 class GenerationConfig(Section):
-    """How images of a generator are made, and what reads them.
+    """Settings of image generation, and the models that read the images.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class GroupedTexts(Section):
 
 
 class Dictionary(Section):
-    """The file of a sparse autoencoder, and the layer whose output it was trained on."""
+    """The file of a sparse autoencoder, and the layer it was trained on."""
 
     file: FilePath
     layer: Name
