@@ -139,7 +139,10 @@ def test_an_assessment_ends_as_every_audit_does():
     splits = (half, Split(half.withheld, half.training))
     done = Assessment(rows, outcomes(rows), splits, before, after, floor, {"a": 1.0}, {})
     findings = findings_of(done)
-    assert [one.metric for one in findings] == ["ndkl_change", "accuracy_change"]
+    assert [(one.metric, one.change_from) for one in findings] == [
+        ("ndkl", "before"),
+        ("accuracy", "before"),
+    ]
     assert {one.verdict for one in findings} == {Verdict.NONE}
     tables = tables_of(done)
     assert [table.num_rows for table in tables.values()] == [2, 1, 24]

@@ -12,7 +12,7 @@ from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.cli.terminal import say, say_table, say_values
-from equipoise.core import AuditResult, Family, Finding
+from equipoise.core import AuditResult, Family, Finding, NullHypothesis
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
 from equipoise.report.text import interval, number, verdict_word
@@ -126,5 +126,5 @@ def _word(finding: Finding) -> str:
 def _name(finding: Finding) -> str:
     """Name the metric, its version, and what its test keeps fixed."""
     version = "" if finding.version == "default" else f" ({finding.version})"
-    kept = ", within class" if "within each true class" in finding.null else ""
+    kept = ", within class" if finding.null is NullHypothesis.WITHIN_CLASS else ""
     return f"{finding.metric}{kept}{version}"

@@ -1,6 +1,5 @@
 """Pages of a mitigation, and of training on mixed and noisy faces."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -249,7 +248,7 @@ def conclusions(result: AuditResult) -> list[str]:
     """Say for each network and training whether it helped, and by how much."""
     texts = []
     for finding in result.findings:
-        known = json.loads(finding.parameters)
+        known = finding.parameters
         if "arm" not in known:
             continue
         training = f"{known['network']}: {known['arm']}"

@@ -23,7 +23,9 @@ def test_a_rare_group_hides_no_difference_between_large_ones():
     config = audits.parse_config(values(data, metrics=["auroc"], **how))
     result = audits.run(config)
     assert any(one.verdict is Verdict.INCONCLUSIVE for one in result.findings if not one.group)
-    leaves = [one for one in result.findings if one.metric == "auroc_against_rest"]
+    leaves = [
+        one for one in result.findings if one.metric == "auroc" and one.aggregate == "against_rest"
+    ]
     assert [one.group for one in leaves[:3]] == ["a", "b", "rare"]
     assert {one.verdict for one in leaves[:2]} == {Verdict.DISPARITY}
     assert leaves[0].family is Family.COMPOSITE is not leaves[3].family is Family.LEAF
