@@ -54,8 +54,8 @@ def test_metrics_are_on_unless_switched_off():
 def test_a_threshold_replaces_its_default_only():
     testing = parse_config(values(testing={"thresholds": {"accuracy": 0.1}})).testing
     assert testing.threshold(spec_of("accuracy")) == 0.1
-    assert testing.threshold("cramers_v") == SPECS["cramers_v"].threshold
-    assert testing.threshold("skewsize") is None
+    assert testing.threshold(spec_of("cramers_v")) == SPECS["cramers_v"].threshold
+    assert testing.threshold(spec_of("skewsize")) is None
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()

@@ -26,7 +26,11 @@ def without_new(table: pl.DataFrame, names: dict[str, Any]) -> pl.DataFrame:
     """Return today's findings but for those that older records lack, and for fields added."""
     new = names.get("new", {})
     lacking = pl.col("metric").is_in(new["metrics"]) & (pl.col("aggregate") == new["aggregate"])
-    return table.filter(~lacking).drop(names.get("added", []), strict=False)
+    unnamed = pl.col("variant").is_in(names.get("unnamed_variants", []))
+    main = pl.when(unnamed).then(pl.lit("")).otherwise(pl.col("variant"))
+    return (
+        table.filter(~lacking).with_columns(variant=main).drop(names.get("added", []), strict=False)
+    )
 
 
 def _nested(table: pl.DataFrame, name: str) -> bool:

@@ -534,7 +534,7 @@ def has(value: float | None) -> bool:
 
 def parameters_text(parameters: Mapping[str, Json]) -> str:
     """Return a finding's parameters as "name: value" pairs."""
-    known = parameters.items()
+    known = sorted(parameters.items())
     return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
 
 

@@ -30,6 +30,7 @@ from equipoise.report.text import (
     p_value,
     percent,
     plural,
+    verdict_title,
 )
 
 _LARGEST_LOG = 700.0
@@ -350,6 +351,16 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
     NullHypothesis.NORMAL: "Numbers are independent and normal: Student's t",
 })  # fmt: skip
 """What is exchangeable under each null hypothesis."""
+
+
+def shown_verdict(finding: Finding) -> str:
+    """Return what people read for the verdict of a finding, with the threshold where it decides."""
+    title = verdict_title(finding.verdict, comparison=is_comparison(finding))
+    if finding.verdict is not Verdict.BELOW_THRESHOLD or math.isnan(finding.threshold):
+        return title
+    points = spec_of_shown(finding).unit in ("share", "points")
+    enough = f"{100 * finding.threshold:g} points" if points else f"{finding.threshold:g}"
+    return f"{title} (under {enough})"
 
 
 def names_groups(finding: Finding) -> bool:
