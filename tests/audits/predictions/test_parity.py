@@ -9,7 +9,7 @@ import pytest
 from equipoise import audits
 from equipoise.report.summary import summarize
 
-LEADS = ("demographic_parity", "selection_rate_against_rest")
+LEADS = ("demographic_parity", "selection_rate")
 
 
 def rows(base_rates, right, n=800, seed=0):
@@ -42,7 +42,8 @@ def findings(groups, truth, said, units=None, **config):
 
 
 def parity(result):
-    return [one for one in result.findings if one.metric in LEADS]
+    places = [("demographic_parity", "difference"), ("selection_rate", "against_rest")]
+    return [one for one in result.findings if (one.metric, one.aggregate) in places]
 
 
 BASE = {"a": 0.3, "b": 0.5, "c": 0.7}
