@@ -36,6 +36,7 @@ from equipoise.core import (
     Verdict,
     table_of,
 )
+from equipoise.core.finding import plain_parameters
 from equipoise.metrics.spec import SPECS, spec_for
 from equipoise.report.blocks import rows
 from equipoise.report.result import Result
@@ -301,7 +302,7 @@ def difference(  # noqa: PLR0913 - one keyword for each field
         compared_to=compared_to, change_from=pair.first, subject=part.subject,
         family=family, excluded=part.excluded, unit=unit, interval=interval,
         method=method, null=null, null_drawn=null_drawn,
-        parameters=parameters, direction=worse, reason=part.reason,
+        parameters=plain_parameters(parameters), direction=worse, reason=part.reason,
     )  # fmt: skip
     return UncorrectedFinding(finding, "either")
 

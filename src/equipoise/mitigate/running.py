@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError, NullHypothesis, Progress
+from equipoise.core.finding import plain_parameters
 from equipoise.core.types import Json
 from equipoise.mitigate.config import IMAGES, WITHHELD, Config
 from equipoise.mitigate.generated import GeneratedTest
@@ -337,7 +338,7 @@ def _finding(row: Row) -> Finding:
         method=f"Student's t, paired by {unit}; none with fewer than {FEWEST}",
         null=NullHypothesis.MODELS,
         null_drawn=f"before and after are exchangeable for each {unit}; {row.test}",
-        parameters=parameters,
+        parameters=plain_parameters(parameters),
         direction=f"{named(row.measure)} of {group} {change}",
         reason="a change is no disparity of its own",
     )  # fmt: skip

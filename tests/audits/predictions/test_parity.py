@@ -1,7 +1,5 @@
 """Parity against the labels: a report starts with parity only where the model adds to it."""
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -77,7 +75,7 @@ def test_the_added_difference_is_paired_over_rows():
     own = next(
         one for one in parity(result) if (one.group, one.subject) == ("a", "no") and one.tested
     )
-    known = json.loads(own.parameters)
+    known = own.parameters
     inside = groups == "a"
     label = truth[inside].mean() - truth[~inside].mean()
     shown = said[inside].mean() - said[~inside].mean()
@@ -106,7 +104,7 @@ def test_units_that_differ_in_size_have_a_jackknife_interval():
     said = np.where(wrong, groups != "a", truth)
     found = parity(findings(groups, truth, said, units))
     own = next(one for one in found if (one.group, one.subject) == ("a", "no") and one.tested)
-    known = json.loads(own.parameters)
+    known = own.parameters
 
     def value(kept):
         mine = (groups == "a") & kept

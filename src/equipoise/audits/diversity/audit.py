@@ -34,6 +34,7 @@ from equipoise.core import (
     NullHypothesis,
     record,
 )
+from equipoise.core.finding import plain_parameters
 from equipoise.core.types import FileFacts
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
@@ -56,7 +57,8 @@ if TYPE_CHECKING:
 
 def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
     """Add the number of components, which metrics of projections don't know."""
-    return each.changed(parameters={**each.finding.parameters, "components": components})
+    known = {**each.finding.parameters, "components": components}
+    return each.changed(parameters=plain_parameters(known))
 
 
 def _within(

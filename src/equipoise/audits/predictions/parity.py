@@ -6,6 +6,7 @@ import numpy as np
 
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core import Floats
+from equipoise.core.finding import plain_parameters
 from equipoise.metrics.building import folded
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.comparisons import all_others
@@ -119,7 +120,7 @@ def beside_labels(
         labels, value, least, most = (float(one[own][place]) for one in arrays)
         more = {"labels": labels, "added": value, "added_low": least, "added_high": most}
         yield draft.changed(
-            parameters={**finding.parameters, **more},
+            parameters=plain_parameters({**finding.parameters, **more}),
             leads=required or bool(leads[own].any()),
             beside=(
                 f"In the labels, {counts.groups.names[own[1]][place[1]]} and all other groups are "

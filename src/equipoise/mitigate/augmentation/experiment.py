@@ -28,6 +28,7 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.finding import plain_parameters
 from equipoise.metrics import accuracy_difference, association_score
 from equipoise.mitigate.augmentation.faces import (
     Faces,
@@ -377,7 +378,7 @@ def _finding(done: Experiment, network: str, arm: str, threshold: float) -> Find
         threshold=threshold, n=first.shape[1], unit="image and training run", method=change.method,
         null=NullHypothesis.MODELS,
         null_drawn="the two trainings are alike: their mean difference is 0",
-        parameters=known,
+        parameters=plain_parameters(known),
         direction=f"accuracy is worse for {worse}" if worse else "",
         citation="Mandal 2024, chapter 10",
     )  # fmt: skip
