@@ -36,7 +36,7 @@ def test_a_mirrored_gap_is_the_gap_it_names_and_is_not_tested():
         assert shown.value == tested.value or abs(shown.value - tested.value) < 1e-12
         assert (shown.family, tested.family) == (Family.FOLD, Family.LEAF)
         assert (shown.q_value, shown.verdict) == (tested.q_value, tested.verdict)
-        assert shown.reason.startswith(f"the same fact as {original} of dog, which is tested")
+        assert shown.reason.startswith(f"the same fact as {original} difference of dog, which is tested")
 
 
 @pytest.mark.parametrize("kinds", [2, 3])
