@@ -44,9 +44,12 @@ def column(table, name):
     return np.asarray(table[name].to_pylist())
 
 
-def part(table, metric, subject):
-    """The one part of a metric and class."""
+def part(table, metric, subject, aggregate=None):
+    """The one part of a metric and class, of several aggregates that of one."""
     (found,) = [
-        one for one in table.to_pylist() if (one["metric"], one["subject"]) == (metric, subject)
+        row
+        for row in table.to_pylist()
+        if (row["metric"], row["subject"]) == (metric, subject)
+        and aggregate in (None, row["aggregate"])
     ]
     return found

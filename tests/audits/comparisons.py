@@ -56,9 +56,14 @@ def usual():
     return compare(run(images(), "poor", "good"))
 
 
-def pick(result, metric, subject="", groups="place"):
-    place = (metric, subject, "" if metric == "accuracy" else groups)
-    found = [one for one in result.findings if (one.metric, one.subject, one.groups) == place]
+def pick(result, metric, subject="", groups="place", aggregate=None):
+    whole = metric == "accuracy" and aggregate is None
+    place = (metric, subject, "" if whole else groups)
+    found = [
+        one
+        for one in result.findings
+        if (one.metric, one.subject, one.groups) == place and aggregate in (None, one.aggregate)
+    ]
     assert len(found) == 1, place
     return found[0]
 

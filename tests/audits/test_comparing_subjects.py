@@ -1,6 +1,5 @@
 """Runs of kinds other than predictions, held against each other subject by subject."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +54,7 @@ def test_the_mean_difference_over_subjects_its_interval_and_its_test(before):
     first, second = gaps(before, "gender"), gaps(after, "gender")
     assert found.n == len(first) == 12
     check_paired(found, first, second)
-    known = json.loads(found.parameters)
+    known = found.parameters
     assert known["worse"] == known["model_a"] == "before: embedder"
     assert found.model == "after: embedder − before: embedder"
     assert found.unit == "subject"

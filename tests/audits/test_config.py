@@ -12,6 +12,7 @@ from equipoise.audits import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config import EffectSizeOptions
 from equipoise.metrics import SPECS
+from equipoise.metrics.spec import spec_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -51,10 +52,10 @@ def test_metrics_are_on_unless_switched_off():
 
 
 def test_a_threshold_replaces_its_default_only():
-    testing = parse_config(values(testing={"thresholds": {"accuracy_gap": 0.1}})).testing
-    assert testing.threshold("accuracy_gap") == 0.1
-    assert testing.threshold("cramers_v") == SPECS["cramers_v"].threshold
-    assert testing.threshold("skewsize") is None
+    testing = parse_config(values(testing={"thresholds": {"accuracy": 0.1}})).testing
+    assert testing.threshold(spec_of("accuracy")) == 0.1
+    assert testing.threshold(spec_of("cramers_v")) == SPECS["cramers_v"].threshold
+    assert testing.threshold(spec_of("skewsize")) is None
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()

@@ -15,11 +15,12 @@ def result(shared_dir):
     return audits.run(audits.load_config(EXAMPLE), base=EXAMPLE.parent)
 
 
-def found(result, model, metric, groups):
+def found(result, model, metric, groups, aggregate=None):
     return [
         one
         for one in result.findings
         if (one.model, one.metric, one.groups, one.subject) == (model, metric, groups, "")
+        and aggregate in (None, one.aggregate)
     ]
 
 
@@ -31,8 +32,8 @@ def found(result, model, metric, groups):
 def test_figures(result, model, accuracy, worst, gap):
     both = "race × gender"
     assert found(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
-    (lowest,) = found(result, model, "worst_group_accuracy", both)
-    (between,) = found(result, model, "accuracy_gap", both)
+    (lowest,) = found(result, model, "accuracy", both, "worst_group")
+    (between,) = found(result, model, "accuracy", both, "difference")
     assert lowest.value == pytest.approx(worst, abs=5e-5)
     assert between.value == pytest.approx(gap, abs=5e-5)
     for finding in (lowest, between):

@@ -27,10 +27,11 @@ def test_an_audit_writes_a_whole_run(command, project):
     assert "note: Groups are as the data label them" in out
     assert "verdicts of bad: " in out
     assert "report: runs/one/report.html" in out
-    gap = next(one for one in found if (one.model, one.metric) == ("bad", "accuracy_gap"))
-    row = next(line for line in out.splitlines() if line.startswith("bad    g       accuracy_gap"))
-    assert row.split()[3] == f"{gap.value:.3f}"
-    assert row.split()[-1] == "disparity"
+    gap = next(one for one in found if (one.model, one.compared_to) == ("bad", "overall"))
+    start = "bad    g       accuracy difference"
+    row = next(line for line in out.splitlines() if line.startswith(start))
+    assert row.split()[4] == f"{gap.value:.3f}"
+    assert row.split()[-1] == "Disparity"
     told = json.loads(command("audit", "c.yaml", "--out", "r", "--json")[1])
     assert (told["run"], told["report"]) == ("r", "r/report.html")
     assert gap.value in [row["value"] for row in told["findings"]]
@@ -51,13 +52,17 @@ def test_another_run_is_refused_before_anything_is_measured(command, project, mo
 @pytest.mark.parametrize(
     ("rule", "code", "said"),
     [
-        ("worst_group_accuracy, min: 0.1", 0, "PASSED: worst_group_accuracy ≥ 0.1: good, g: "),
-        ("worst_group_accuracy, min: 0.8", 1, "BREACHED: worst_group_accuracy ≥ 0.8: bad, g: "),
+        ("accuracy, of: worst_group, min: 0.1", 0, "PASSED: accuracy worst group ≥ 0.1: good, "),
+        (
+            "accuracy, of: worst_group, min: 0.8",
+            1,
+            "BREACHED: accuracy worst group ≥ 0.8: bad, ",
+        ),
         ("skewsize, max: 1", 2, "NOT ESTIMABLE: skewsize ≤ 1: good, g: "),
     ],
 )
 def test_check_holds_the_rules_and_names_what_breaks(command, project, rule, code, said):
-    Path("c.yaml").write_text(CONFIG.replace("worst_group_accuracy, min: 0.8", rule))
+    Path("c.yaml").write_text(CONFIG.replace("accuracy, of: worst_group, min: 0.8", rule))
     assert command("audit", "c.yaml", "--out", "run")[0] == 0
     got, out, err = command("check", "run", "--junit", "gate.xml")
     assert (got, err) == (code, "")

@@ -92,7 +92,7 @@ def test_a_card_says_all_there_is(command, name):
     code, out, err = command("metrics", name)
     card = SPECS[name]
     assert (code, err) == (0, "")
-    for part in (card.definition, card.range, card.direction, card.chance, card.reference):
+    for part in (card.definition, card.range_text, card.direction, card.chance, card.reference):
         assert part in out
     facts = json.loads(command("metrics", name, "--json")[1])[name]
     assert facts["threshold"] == card.threshold

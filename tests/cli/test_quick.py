@@ -60,13 +60,14 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     code, out, _ = command("quick", "t.csv", "--target", "label", "--groups", groups, *given)
     assert code == 0
     found = equipoise.load("runs/t")
-    rows = [one for one in found.findings if one.groups == "sex" and "all rows" in one.null]
-    worst = {one.metric: one for one in rows}
-    assert worst["worst_group_accuracy"].verdict == "disparity"
-    assert worst["worst_group_accuracy"].value == pytest.approx(0.65, abs=0.06)
+    rows = [one for one in found.findings if one.groups == "sex" and one.null == "rows"]
+    worst = {(one.metric, one.aggregate, one.compared_to): one for one in rows}
+    assert worst["accuracy", "worst_group", ""].verdict == "disparity"
+    assert worst["accuracy", "worst_group", ""].value == pytest.approx(0.65, abs=0.06)
     # Of two groups, worst-group accuracy and the gap state the difference in accuracy.
-    assert worst["accuracy"].family == "leaf"
-    assert worst["accuracy_gap"].family == worst["worst_group_accuracy"].family == "fold"
+    assert worst["accuracy", "difference", ""].family == "leaf"
+    gap = worst["accuracy", "difference", "overall"]
+    assert gap.family == worst["accuracy", "worst_group", ""].family == "fold"
     text = (tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8")
     assert text in out
     if shape in AGAIN:
@@ -89,9 +90,7 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
 
 def worst_of(found, groups):
     return next(
-        one
-        for one in found.findings
-        if (one.metric, one.groups) == ("worst_group_accuracy", groups)
+        one for one in found.findings if (one.aggregate, one.groups) == ("worst_group", groups)
     )
 
 

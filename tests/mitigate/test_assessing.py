@@ -142,7 +142,10 @@ def test_an_assessment_ends_as_every_audit_does():
     splits = (half, Split(half.withheld, half.training))
     done = Assessment(rows, conclude(rows), splits, before, after, floor, {"a": 1.0}, {})
     findings = findings_of(done)
-    assert [finding.metric for finding in findings] == ["ndkl_change", "accuracy_change"]
+    assert [(finding.metric, finding.change_from) for finding in findings] == [
+        ("ndkl", "before"),
+        ("accuracy", "before"),
+    ]
     assert {finding.verdict for finding in findings} == {Verdict.NONE}
     tables = tables_of(done)
     assert [table.num_rows for table in tables.values()] == [2, 1, 24]

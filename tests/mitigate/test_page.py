@@ -73,7 +73,7 @@ def test_the_page_of_recipes_is_no_audit_and_escapes_names():
         ("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan
     )
     change = finding(
-        audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
+        audit="mitigation", model="ensemble", metric="ndkl", change_from="before", unit="subject",
         verdict=Verdict.NONE, direction="NDKL of withheld subjects fell", **nothing,
     )  # fmt: skip
     page = render(replace(result(BIAS, PRICE), findings=(change,)), PAGE)

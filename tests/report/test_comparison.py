@@ -19,7 +19,8 @@ from report.synthetic import (
     faces,
 )
 
-FOUND = {(f.metric, f.subject): f for f in comparison().findings}
+KEYS = [one[:2] for one in COMPARED]
+FOUND = dict(zip(KEYS, comparison().findings, strict=True))
 
 
 @cache
@@ -49,25 +50,26 @@ def test_a_sentence_has_both_values_and_what_the_verdict_allows(metric, subject,
 
 
 def test_the_sets_of_groups_where_models_are_farthest_apart_lead():
-    wide = FOUND["worst_group_accuracy", ""]
+    wide = FOUND["worst_group", ""]
     narrow, lost = replace(wide, groups="race", value=0.1), replace(wide, groups="age", value=NAN)
     found = [narrow, FOUND["accuracy", ""], wide, lost]
-    assert {(f.metric, f.groups) for f in leading(found)} == {
-        ("accuracy", ""), ("worst_group_accuracy", "race × gender"),
+    assert {(f.aggregate, f.groups) for f in leading(found)} == {
+        ("value", ""), ("worst_group", "race × gender"),
     }  # fmt: skip
     assert leading(faces().findings) == []
 
 
 def test_real_differences_come_first_and_what_is_not_tested_once():
     few = replace(FOUND["accuracy", ""], unit="subject", verdict=Verdict.NONE, reason="few")
-    texts = compared([few, replace(few, model="b − c"), FOUND["worst_group_accuracy", ""]])
+    texts = compared([few, replace(few, model="b − c"), FOUND["worst_group", ""]])
     assert [text.startswith("Worst-group") for text in texts] == [True, False]
 
 
 def test_differences_rank_by_their_size_whatever_their_sign():
     shown = [f for f in ranked(comparison().findings) if f.verdict == Verdict.DISPARITY]
-    assert [f.metric for f in shown] == [
-        "worst_group_accuracy", "accuracy_gap", "cramers_v", "accuracy",
+    assert [(f.metric, f.aggregate) for f in shown] == [
+        ("accuracy", "worst_group"), ("accuracy", "difference"), ("cramers_v", "value"),
+        ("accuracy", "value"),
     ]  # fmt: skip
 
 

@@ -62,8 +62,9 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.data.resolver import NO_CLASS
-from equipoise.metrics.spec import SPECS
+from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.report import GateRule
+from equipoise.report.gate import Of, new_spelling
 from equipoise.stats import Bootstrap, Resampling
 
 _MAX_NAME = 200
@@ -79,6 +80,8 @@ def check_metric(name: object, info: ValidationInfo) -> None:
         With the names that are allowed.
     """
     audit = (info.context or {}).get("audit")
+    if (new := new_spelling(str(name))) is not None:
+        raise ValueError(f"{name!r} is no metric. To do: write {new}")
     known = [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
     if name not in known:
         kind = f" of audits of {audit.replace('_', ' ')}" if audit else ""
@@ -117,6 +120,12 @@ class GateConfig(Section):
     ----------
     metric : str
         Name of the metric, as in the findings.
+    of : str, optional
+        What is compared: the metric's own `value`, the `difference` or `ratio` of groups, the
+        `worst_group`, or each group `against_rest`. By default the value; of a metric that is a
+        difference by definition, the difference.
+    change_from : str, optional
+        The model or run that a change is from; without it levels, no changes.
     min, max : float, optional
         Bounds, both allowed values themselves.
     on : str
@@ -127,6 +136,8 @@ class GateConfig(Section):
     """
 
     metric: str
+    of: Of | None = None
+    change_from: str | None = None
     min: float | None = None
     max: float | None = None
     on: Literal["value", "lower", "upper"] = "value"
@@ -193,10 +204,9 @@ class TestingConfig(Section):
             check_metric(name, info)
         return value
 
-    def threshold(self, metric: str) -> float | None:
-        """Return the practical threshold of a metric, or of what it is the gap of; None: none."""
-        name = metric if metric in SPECS else metric.removesuffix("_gap")
-        return self.thresholds.get(name, SPECS[name].threshold if name in SPECS else None)
+    def threshold(self, spec: MetricSpec) -> float | None:
+        """Return the practical threshold of what a record describes; None: none."""
+        return self.thresholds.get(spec.name, spec.threshold)
 
 
 class AuditConfig(Section):

@@ -12,11 +12,12 @@ from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.cli.terminal import say, say_table, say_values
-from equipoise.core import AuditResult, Family, Finding
+from equipoise.core import AuditResult, Family, Finding, NullHypothesis
+from equipoise.core.estimate import name_with
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
-from equipoise.report.text import interval, number, verdict_word
-from equipoise.report.words import is_comparison, ranked, sentence
+from equipoise.report.text import interval, number, verdict_title, verdict_word
+from equipoise.report.words import is_comparison, ranked, sentence, shown_verdict
 
 if TYPE_CHECKING:
     from equipoise.mitigate.running import Assessment
@@ -86,7 +87,7 @@ def show(result: AuditResult, run: Path) -> None:
                 number(finding.value),
                 interval(finding.ci_low, finding.ci_high),
                 number(finding.chance),
-                finding.verdict,
+                shown_verdict(finding),
             )
             for finding in overall
         ]
@@ -103,7 +104,7 @@ def show_end(result: AuditResult, run: Path) -> None:
     # Models may differ in every way.
     for model in dict.fromkeys(finding.model for finding in result.findings):
         own = [finding for finding in result.findings if finding.model == model]
-        counted = ", ".join(f"{n} {verdict}" for verdict, n in _verdicts(own).items())
+        counted = ", ".join(f"{n} {title}" for title, n in _titles(own).items())
         say(f"verdicts of {model or 'no model'}: {counted}")
     say(f"report: {run / 'report.html'}")
 
@@ -119,6 +120,13 @@ def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
     return dict(Counter(map(_word, counted)).most_common())
 
 
+def _titles(findings: Iterable[Finding]) -> dict[str, int]:
+    """Count findings by the verdict that people read."""
+    counted = (finding for finding in findings if finding.family is not Family.FOLD)
+    titles = (verdict_title(f.verdict, comparison=is_comparison(f)) for f in counted)
+    return dict(Counter(titles).most_common())
+
+
 def _word(finding: Finding) -> str:
     return verdict_word(finding.verdict, comparison=is_comparison(finding))
 
@@ -126,5 +134,5 @@ def _word(finding: Finding) -> str:
 def _name(finding: Finding) -> str:
     """Name the metric, its version, and what its test keeps fixed."""
     version = "" if finding.version == "default" else f" ({finding.version})"
-    kept = ", within class" if "within each true class" in finding.null else ""
-    return f"{finding.metric}{kept}{version}"
+    kept = ", within class" if finding.null is NullHypothesis.WITHIN_CLASS else ""
+    return f"{name_with(finding.metric, finding.aggregate)}{kept}{version}"

@@ -1,6 +1,5 @@
 """Pages of a mitigation, and of training on mixed and noisy faces."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -258,7 +257,7 @@ def conclusions(result: AuditResult) -> list[str]:
     """Describe the effect of each training on each network."""
     texts = []
     for finding in result.findings:
-        known = json.loads(finding.parameters)
+        known = finding.parameters
         if "arm" not in known:
             continue
         training = f"{known['network']}: {known['arm']}"

@@ -1,6 +1,5 @@
 """Recipes fitted and measured on withheld subjects: by configuration, or withheld in turn."""
 
-import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
-from equipoise.core import Family, Finding, InputError, ModelError, Progress
+from equipoise.core import Family, Finding, InputError, ModelError, NullHypothesis, Progress
+from equipoise.core.finding import plain_parameters
 from equipoise.core.types import Json
 from equipoise.core.writing import write
 from equipoise.mitigate.config import IMAGES, WITHHELD, Config
@@ -335,14 +335,15 @@ def _finding(row: Row) -> Finding:
         "after": row.after, "floor": None if math.isnan(row.floor) else row.floor,
     }  # fmt: skip
     return Finding(
-        audit="mitigation", model=row.recipe, metric=f"{row.measure}_change",
+        audit="mitigation", model=row.recipe, metric=row.measure, change_from="before",
         groups=row.about,
         family=Family.LEAF if row.role == "bias" else Family.COMPOSITE, value=row.difference,
         ci_low=row.low, ci_high=row.high, level=0.95, p_value=row.p_value, q_value=row.q_value,
         n=row.n, unit=unit,
         method=f"Student's t, paired by {unit}; none with fewer than {FEWEST}",
-        null=f"before and after are exchangeable for each {unit}; {row.test}",
-        parameters=json.dumps(parameters, sort_keys=True),
+        null=NullHypothesis.MODELS,
+        null_drawn=f"before and after are exchangeable for each {unit}; {row.test}",
+        parameters=plain_parameters(parameters),
         direction=f"{name_measure(row.measure)} of {group} {change}",
         reason="a change is no disparity of its own",
     )  # fmt: skip

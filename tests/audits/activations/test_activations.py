@@ -59,7 +59,12 @@ def run(**changes):
 def test_a_model_that_looks_at_one_groups_region_is_found():
     result = run()
     share, gap, beyond = result.findings
-    assert (gap.metric, gap.subject, gap.groups) == ("activation_share_gap", "face", "gender")
+    assert (gap.metric, gap.aggregate, gap.subject, gap.groups) == (
+        "activation_share",
+        "difference",
+        "face",
+        "gender",
+    )
     assert gap.verdict is Verdict.DISPARITY
     assert gap.family is Family.LEAF
     assert {one.group: one.n for one in gap.by_group} == {"man": 40, "woman": 40}

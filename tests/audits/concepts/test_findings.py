@@ -10,6 +10,7 @@ from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts import page
 from equipoise.core import Family, Verdict
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Table
 from equipoise.report.summary import summarize
 from equipoise.report.text import number
@@ -23,11 +24,13 @@ def test_a_rare_group_hides_no_difference_between_large_ones():
     config = audits.parse_config(values(data, metrics=["auroc"], **how))
     result = audits.run(config)
     assert any(one.verdict is Verdict.INCONCLUSIVE for one in result.findings if not one.group)
-    leaves = [one for one in result.findings if one.metric == "auroc_against_rest"]
+    leaves = [
+        one for one in result.findings if one.metric == "auroc" and one.aggregate == "against_rest"
+    ]
     assert [one.group for one in leaves[:3]] == ["a", "b", "rare"]
     assert {one.verdict for one in leaves[:2]} == {Verdict.DISPARITY}
     assert leaves[0].family is Family.COMPOSITE is not leaves[3].family is Family.LEAF
-    assert leaves[0].threshold == config.testing.threshold("auroc")
+    assert leaves[0].threshold == config.testing.threshold(spec_of("auroc"))
     leaf = [one for one in result.findings if one.family is Family.LEAF]
     assert audits.plan(config).tests == len(leaf)
     lead = summarize(result, page.PAGE.leads).statements[0].finding

@@ -146,7 +146,9 @@ def test_a_class_of_another_mapping_takes_its_place_in_the_hit_rate():
     # Nothing but the three classes that score highest is among the first three.
     assert found["default"].value == 0
     assert found["wide"].value > 0.2
-    gaps = [one for one in result.findings if one.metric == "hit_rate_gap"]
+    gaps = [
+        one for one in result.findings if one.metric == "hit_rate" and one.aggregate == "difference"
+    ]
     assert {one.version: one.verdict is Verdict.NONE for one in gaps} == {
         "default": False, "wide": True,
     }  # fmt: skip

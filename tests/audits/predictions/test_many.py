@@ -53,7 +53,7 @@ def test_few_classes_have_findings_whatever_their_size():
 def test_many_small_groups_are_listed_once():
     group = np.concatenate([np.arange(3).repeat(400), np.arange(3, 153).repeat(4)])
     result = audited(np.arange(len(group)) % 4, group)
-    gap = next(one for one in result.findings if one.metric == "accuracy_gap")
+    gap = next(one for one in result.findings if one.compared_to == "overall")
     assert [one.group for one in gap.by_group] == ["group 000", "group 001", "group 002"]
     assert {one.reason: one.count for one in gap.excluded}["groups under 30 rows"] == 150
     assert result.tables["group_sizes"].num_rows == 153
@@ -62,5 +62,5 @@ def test_many_small_groups_are_listed_once():
 def test_some_small_groups_stand_beside_the_others():
     group = np.concatenate([np.arange(3).repeat(400), np.arange(3, 53).repeat(4)])
     result = audited(np.arange(len(group)) % 4, group)
-    gap = next(one for one in result.findings if one.metric == "accuracy_gap")
+    gap = next(one for one in result.findings if one.compared_to == "overall")
     assert len(gap.by_group) == 53

@@ -65,7 +65,7 @@ def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):
     table = pl.read_csv(colours / "images.csv").rename({"shown": "said"})
     told = audits.run(config(table=table, prediction="said"), base=colours)
     assert numbers(run) == numbers(told)
-    worst = [one.value for one in run.findings if one.metric == "worst_group_accuracy"]
+    worst = [one.value for one in run.findings if one.aggregate == "worst_group"]
     assert max(worst) < 0.8
     assert run.manifest.models["m"]["name"] == "python:fake:classifier"
 

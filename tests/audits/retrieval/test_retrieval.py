@@ -1,6 +1,5 @@
 """The audit of retrieval: what was planted is found, and unusual input is told."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -225,7 +224,7 @@ def test_desired_shares_and_named_groups_of_one_choice_alone_are_told():
     assert "no shares of gender, gender × race" in notes
     assert "it isn't measured for gender × race" in notes
     params = {
-        (f.metric, f.groups): json.loads(f.parameters)
+        (f.metric, f.groups): f.parameters
         for f in result.findings
         if not f.subject and f.version == "default"
     }

@@ -33,6 +33,7 @@ from equipoise.data.labels import Items, Outputs
 from equipoise.evidence.extraction import Extraction, Settings, extracted
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Asked, Request
+from equipoise.metrics.spec import spec_for
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.models.images import Images
 
@@ -165,7 +166,10 @@ class Activations(Audit["Config", ActivationData, Design]):
         by_group = tuple(group for part in shares for group in part.by_group)
         shown = whole(share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region)
         found, *leaves = parts(gap, place)
-        tested = [replace(found, harm=gap.harm), *(leaf(one, gap.metric) for one in leaves)]
+        tested = [
+            replace(found, harm=gap.harm),
+            *(leaf(draft, spec_for(gap.metric, gap.aggregate)) for draft in leaves),
+        ]
         for at, one in enumerate(tested):
             if np.isnan(one.finding.p_value):
                 tested[at] = without_verdict(one, "there is nothing to exchange")

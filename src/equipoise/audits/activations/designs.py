@@ -229,7 +229,7 @@ class Question(Design):
         large = {name for name, ok in zip(self.every.names, self.every.usable, strict=True) if ok}
         by_group = tuple(own for part in share.parts for own in part.by_group)
         found = [whole(share, place, Family.LEAF, by_group=by_group)]
-        leaves = [leaf(one, share.metric) for one in parts(share, place)]
+        leaves = [leaf(one, spec_of(share.metric)) for one in parts(share, place)]
         if len(large) > 1:
             found += [one for one in leaves if one.finding.group in large]
         return (

@@ -20,6 +20,7 @@ from equipoise.audits.engines.labels import OTHER, label_gaps, with_folds
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
+    fact_of,
     more_alike,
     parts,
     whole,
@@ -375,7 +376,7 @@ def _representation(
     if len(known) == 2:
         # Both groups and their difference state one fact: that of the rarer than expected.
         first = min(known, key=lambda one: one.finding.value)
-        fold = ("representation", first.finding.subject)
+        fold = fact_of(first.finding)
         gap, *leaves = (one if one is first else replace(one, fold=fold) for one in (gap, *leaves))
     return [gap, *leaves]
 

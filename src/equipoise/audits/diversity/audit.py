@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -32,8 +31,10 @@ from equipoise.core import (
     Groups,
     GroupValue,
     Integers,
+    NullHypothesis,
     record,
 )
+from equipoise.core.finding import plain_parameters
 from equipoise.core.types import FileFacts
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
 
 def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
     """Add the number of components, which metrics of projections don't know."""
-    parameters = json.loads(each.finding.parameters) | {"components": components}
-    return each.changed(parameters=json.dumps(parameters, sort_keys=True))
+    known = {**each.finding.parameters, "components": components}
+    return each.changed(parameters=plain_parameters(known))
 
 
 def _within(
@@ -131,7 +132,8 @@ def _to_references(
             yield each.changed(
                 subject=_subject(design, each.finding.subject),
                 family=Family.DESCRIPTIVE,
-                null="",
+                null=NullHypothesis.NONE,
+                null_drawn="",
                 by_group=tuple(diversity[name] for name in pair),
                 reason=each.finding.reason or "it has no chance level: read it beside ISS intra",
             )

@@ -42,6 +42,7 @@ from equipoise.audits.findings import (
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
+from equipoise.audits.predictions.levels import pooled_rates
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
     Scored,
@@ -51,6 +52,7 @@ from equipoise.audits.predictions.scores import (
     verdict_ranges,
 )
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     AuditResult,
     ConfigError,
@@ -80,7 +82,7 @@ from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import MEV_SWEEP, EffectSizes, SkewSize, mev_sweep
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import band_of
+from equipoise.metrics.spec import band_of, spec_of
 from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats import minimum_effect_size, sample_size_for_difference
 from equipoise.stats.intervals import divide, fisher_z
@@ -232,12 +234,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         place, counts = design.place(self.name, level), design.counts
         if design.wording:
             return _wording(design, config, place)
-        findings: list[UncorrectedFinding] = []
-        if metrics.accuracy is not None and design.first:
-            # Over all labelled rows, whatever their groups.
-            drawn = resampling_of(config, 1)
-            estimate = measure(design.overall, [Accuracy("accuracy", None)], drawn, seed)[0]
-            findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
+        findings = [*_levels(design, config, replace(place, groups=""))] if design.first else []
         by_class = design.by_class
         tested, parts, left_out = findings_of(
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
@@ -249,7 +246,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         gaps = [*folded]
         every: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
-            threshold = config.testing.threshold("demographic_parity") or 0.0
+            threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
             required = config.parity == "required"
             every = beside_labels(
                 every, by_class, threshold=threshold, level=level, required=required
@@ -402,12 +399,22 @@ def _over_thresholds(
     return tables_of(rows, _COLUMNS)
 
 
+def _levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
+    """Yield accuracy and rates over all labelled rows, whatever their groups."""
+    if config.metrics.accuracy is not None:
+        drawn, seed = resampling_of(config, 1), config.resampling.seed
+        estimate = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], drawn, seed)[0]
+        yield whole(estimate, place, Family.DESCRIPTIVE)
+    if config.metrics.rates is not None:
+        yield from pooled_rates(design.overall, place, config.data.positive)
+
+
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
     alpha, overall, counts = config.testing.alpha, design.overall, design.counts
     right = overall.table[overall.truth == overall.prediction].sum() / overall.table.sum()
     # Away from 0 and 1, where a difference could go one way only.
     accuracy = float(np.clip(right, 0.05, 0.95))
-    threshold, effect = config.testing.threshold("accuracy_gap") or 0.05, None
+    threshold, effect = config.testing.threshold(spec_of("accuracy")) or 0.05, None
     by_class = counts.by_truth(counts.table[None])[0][counts.targets]
     n, groups = by_class.sum(axis=1), (by_class > 0).sum(axis=1)
     place, labels = int(n.argmin()), len(counts.targets)

@@ -14,10 +14,10 @@ from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_prefe
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
-from equipoise.core import Estimate, Family, GroupValue, Part, record
+from equipoise.core import Aggregate, Estimate, Family, GroupValue, Part, Variant, record
 from equipoise.core.types import Json
 from equipoise.metrics.rankings.preference import systematic_preference
-from equipoise.metrics.spec import AGAINST_REST
+from equipoise.metrics.spec import is_main, spec_of
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.stats import Resampling
 
@@ -28,7 +28,6 @@ _SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 4e-8, 0.5
 _DETECTABLE = 2.8
 # Most similar images that count unless the config says.
 _MOST = 100
-_POOL_ORDER = "_pool_order"
 _COLUMNS = {
     "group_effects": "model groups version concept group unit +n #effect #low #high #chance_low "
     "#chance_high #normalised #normalised_low #normalised_high",
@@ -115,7 +114,7 @@ class Design(ScoreDesign):
 
 def _concepts(estimate: Estimate) -> list[Part]:
     """Return the parts of the estimate's own metric, one for each concept."""
-    return [part for part in estimate.parts if part.metric == estimate.metric]
+    return [part for part in estimate.parts if is_main(part, estimate)]
 
 
 def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[UncorrectedFinding]:
@@ -132,15 +131,15 @@ def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[
         gap, place, Family.COMPOSITE,
         by_group=own[0].by_group if len(own) == 1 else by_group,
     )  # fmt: skip
-    concepts = [each for each in every if each.finding.metric == gap.metric] if several else []
+    concepts = [each for each in every if is_main(each.finding, gap)] if several else []
     for each in (first, *concepts):
         average = [] if each.finding.subject else averages
         yield tested(_with_direction(each, average, logits=scale is not None))
     for each in every:
-        if each.finding.metric.endswith(_POOL_ORDER):
-            yield beside(each, gap.metric)
-        elif each.finding.metric.endswith(AGAINST_REST):
-            drafted = replace(each, harm="either", parent=gap.metric)
+        if each.finding.variant is Variant.POOL_ORDER:
+            yield beside(each)
+        elif each.finding.aggregate is Aggregate.AGAINST_REST:
+            drafted = replace(each, harm="either", parent=spec_of(gap.metric))
             drafted = drafted.changed(group=each.finding.by_group[0].group)
             leaf = _with_direction(drafted, (), logits=scale is not None)
             yield tested(leaf if several else leaf.changed(subject=""))

@@ -33,7 +33,7 @@ from equipoise.audits.text_to_image.loading import (
     Judged,
     TextToImageData,
 )
-from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, record
+from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, Variant, record
 from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
@@ -255,7 +255,7 @@ class SpaceDesign(Design):
                         elif isinstance(each, UncorrectedFinding) and each.finding.metric in (
                             "mcas", "xmcas",
                         ):  # fmt: skip
-                            yield _described(each, OWN)
+                            yield _described(each, OWN).changed(variant=Variant.OWN_LEAN)
 
 
 def _untested(resampling: Resampling | None) -> Resampling | None:

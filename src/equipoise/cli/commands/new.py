@@ -129,7 +129,9 @@ def metrics_command(name: str | None, as_json: bool) -> None:
             f"no metric is called {name!r}. There are: {', '.join(SPECS)}{nearest(name, SPECS)}"
         )
     cards = {
-        key: {"name": key} | {field: getattr(spec, field) for field in _FIELDS}
+        key: {"name": key}
+        | {field: getattr(spec, field) for field in _FIELDS}
+        | {"range": spec.range_text}
         for key, spec in SPECS.items()
         if name in (None, key)
     }
@@ -137,7 +139,7 @@ def metrics_command(name: str | None, as_json: bool) -> None:
         say_json(cards)
     elif name is None:
         rows = sorted(SPECS.values(), key=lambda spec: spec.kinds[0])
-        cells = [(spec.name, spec.kinds[0], spec.range, spec.title) for spec in rows]
+        cells = [(spec.name, spec.kinds[0], spec.range_text, spec.title) for spec in rows]
         say_table(("metric", "audit", "range", "title"), cells)
         say("\n'equipoise metrics NAME' shows a whole card.")
     else:

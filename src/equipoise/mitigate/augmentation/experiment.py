@@ -1,6 +1,5 @@
 """Train on biased, mixed, noisy and balanced images, and compare on a balanced test set."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -24,11 +23,13 @@ from equipoise.core import (
     Floats32,
     InputError,
     Integers,
+    NullHypothesis,
     Progress,
     Verdict,
     record,
     table_of,
 )
+from equipoise.core.finding import plain_parameters
 from equipoise.metrics import accuracy_difference, association_score
 from equipoise.mitigate.augmentation.faces import (
     Faces,
@@ -394,12 +395,14 @@ def _make_finding(done: Experiment, network: str, arm: str, threshold: float) ->
         "network": network, "arm": arm,
     }  # fmt: skip
     return Finding(
-        audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy", groups="",
+        audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy",
+        change_from=models[0], groups="",
         family=Family.COMPOSITE, value=change.value, ci_low=change.low, ci_high=change.high,
         level=LEVEL, chance=0.0, excess=change.value, p_value=change.p_value,
         threshold=threshold, n=first.shape[1], unit="image and training run", method=change.method,
-        null="the two trainings are alike: their mean difference is 0",
-        parameters=json.dumps(parameters, ensure_ascii=False),
+        null=NullHypothesis.MODELS,
+        null_drawn="the two trainings are alike: their mean difference is 0",
+        parameters=plain_parameters(parameters),
         direction=f"accuracy is worse for {worse}" if worse else "",
         citation="Mandal 2024, chapter 10",
     )  # fmt: skip
@@ -465,7 +468,7 @@ def difference_findings(
             version=version, family=Family.DESCRIPTIVE, value=float(sample[0]),
             ci_low=ends[model, version][0], ci_high=ends[model, version][1], level=LEVEL, n=n,
             unit="image", method=f"paired bootstrap over test images, {replicates} replicates",
-            parameters="{}", p_value=math.nan, null="", direction="",
+            parameters={}, p_value=math.nan, null=NullHypothesis.NONE, direction="",
             reason="described, without a verdict",
             citation="Mandal 2024, chapter 7",
         )

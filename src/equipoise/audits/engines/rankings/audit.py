@@ -32,7 +32,9 @@ from equipoise.core import (
     Groups,
     InputError,
     Integers32,
+    NullHypothesis,
     Objects,
+    Variant,
     record,
 )
 from equipoise.core.types import Json
@@ -47,6 +49,7 @@ from equipoise.metrics.rankings.measures import (
 from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.rankings.statistics import expected_max_skew
+from equipoise.metrics.spec import is_main
 from equipoise.metrics.values.similarity import normalized_similarity_mad
 from equipoise.metrics.values.subjects import FEW_SUBJECTS
 from equipoise.stats import Resampling
@@ -119,7 +122,8 @@ class ScoreDesign:
         """Return where numbers are measured, of the design's own version unless given."""
         config = self.config
         named = version or self.version
-        return Place(config.audit, self.model, self.name, named, config.resampling.level)
+        within = group_name(self.within) if self.within else ""
+        return Place(config.audit, self.model, self.name, named, config.resampling.level, within)
 
     def codes(self, name: str) -> Integers32:
         """Return the codes of a column of the images with scores; -1 where missing."""
@@ -349,11 +353,10 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
         )
 
 
-POOL_ORDER = "null: pool order"
 _VERSIONS = {
-    "_pool_order": POOL_ORDER,
-    "_uniform": "uniform target",
-    "_pool": "pool's shares as target",
+    Variant.POOL_ORDER: "null: pool order",
+    Variant.UNIFORM_TARGET: "uniform target",
+    Variant.POOL_TARGET: "pool's shares as target",
 }
 # Estimates whose distribution over queries no table holds.
 _NO_SPREAD = ("skew_at_k", "normalized_similarity_mad")
@@ -386,7 +389,7 @@ def _estimates(
 
 
 def _several(estimate: Estimate) -> bool:
-    own = [part for part in estimate.parts if part.metric == estimate.metric]
+    own = [part for part in estimate.parts if is_main(part, estimate)]
     return len(own) > 1 and any(not math.isnan(part.value) for part in own)
 
 
@@ -417,8 +420,8 @@ def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
         # As a whole this is MaxSkew@K again; its own findings are the groups' mean skews.
         yield from _group_skews(estimate, place)
         return
-    base, several = estimate.metric, _several(estimate)
-    first = next((part for part in estimate.parts if part.metric == base), None)
+    several = _several(estimate)
+    first = next((part for part in estimate.parts if is_main(part, estimate)), None)
     yield tested(
         whole(
             estimate, place, Family.COMPOSITE,
@@ -427,11 +430,11 @@ def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
         )
     )  # fmt: skip
     for finding in parts(estimate, place):
-        metric = finding.finding.metric
-        if metric == base and several:
+        main = is_main(finding.finding, estimate)
+        if main and several:
             yield tested(finding)
-        elif metric != base and not finding.finding.subject:
-            yield beside(finding, base)
+        elif not main and not finding.finding.subject:
+            yield beside(finding)
 
 
 def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
@@ -468,13 +471,14 @@ def tested(draft: UncorrectedFinding) -> UncorrectedFinding:
     return without_verdict(draft, why)
 
 
-def beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
+def beside(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Describe the other target, or the other null, beside the measure."""
     finding = draft.finding
-    name = _VERSIONS[finding.metric.removeprefix(base)]
+    name = _VERSIONS[finding.variant]
+    pooled = finding.variant is Variant.POOL_ORDER
     described = replace(
         finding,
-        metric=base,
+        null=NullHypothesis.POOL_ORDER if pooled else finding.null,
         version=name if finding.version == "default" else f"{finding.version}, {name}",
         family=Family.DESCRIPTIVE,
         reason=finding.reason or "stands beside the measure, whose own target is tested",

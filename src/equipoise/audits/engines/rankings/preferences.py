@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from equipoise.audits.columns import numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.engines.rankings.config import HypothesisConfig
-from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
-from equipoise.core import TESTED, DataError, Estimate, Family, Groups, Part, record
+from equipoise.audits.findings import Fact, Place, UncorrectedFinding, parts, whole
+from equipoise.core import TESTED, Aggregate, DataError, Estimate, Family, Groups, Part, record
 from equipoise.data import Items, load_items
+from equipoise.metrics.spec import spec_of, spec_of_finding
 from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
 from equipoise.stats import Resampling
 
@@ -215,9 +216,9 @@ def with_preferences(
         found, own = hypothesis.compare(known, place, resampling, config.resampling.seed)
         declared += found
         rows += [{**vars(place), "unit": unit, **row} for row in own]
-    if config.testing.threshold("favourite_gap") is None:
+    if config.testing.threshold(spec_of("favourite_gap")) is None:
         declared = [
-            replace(one, parent=gap) if one.finding.metric == "favourite_gap" else one
+            replace(one, parent=spec_of(gap)) if one.finding.metric == "favourite_gap" else one
             for one in declared
         ]
     systematic = _findings(estimate, place, known, unit)
@@ -250,7 +251,7 @@ def _findings(
     # Of two groups, one's preference is the other's, turned round: the one ranked last is tested.
     ranked = sorted(every, key=lambda one: one.finding.value)
     least = ranked[0].finding.subject if len(every) == 2 else ""
-    fold = (_METRIC, least) if least else None
+    fold = Fact(_METRIC, Aggregate.VALUE, least) if least else None
     first = whole(
         estimate, place, Family.COMPOSITE, by_group=every[0].finding.by_group if every else ()
     )
@@ -284,7 +285,7 @@ def _leading(
     threshold = design.config.testing.threshold
     # One favourite of all concepts tells nothing new, which its reason says.
     aligned = any(
-        threshold(one.parent or one.finding.metric) is not None
+        threshold(one.parent or spec_of_finding(one.finding)) is not None
         and not math.isnan(one.finding.p_value)
         and not one.finding.reason
         for one in declared
