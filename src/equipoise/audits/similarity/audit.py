@@ -9,8 +9,10 @@ import polars as pl
 
 from equipoise.audits.audit import Measured, audit_kind
 from equipoise.audits.columns import tables_of
-from equipoise.audits.engines.rankings.audit import ByQuery, ScoreDesign, beside, tested
-from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
+from equipoise.audits.engines.rankings.audit import ByQuery, beside, tested
+from equipoise.audits.engines.rankings.designs import ScoreDesign
+from equipoise.audits.engines.rankings.hypotheses import HYPOTHESES
+from equipoise.audits.engines.rankings.preferences import with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
