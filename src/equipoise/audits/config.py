@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -47,7 +48,7 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
-from equipoise.audits.kinds import names, schema
+from equipoise.audits.kinds import home, names
 from equipoise.audits.studies import StudyName
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
@@ -638,6 +639,12 @@ def _validated(
         raise ConfigError(f"{source}: refers to itself; expected a plain tree of values") from None
 
 
+def schema(audit: str) -> type[AuditConfig]:
+    """Return the schema of the configuration of a kind of audit: `Config` beside it."""
+    config: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
+    return config
+
+
 def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditConfig:
     # The schema of predictions says that `audit` is missing.
     audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
@@ -648,6 +655,12 @@ def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditC
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
         f"{', '.join(names())}{nearest(audit, names())}"
     )
+
+
+def runs_models(config: AuditConfig) -> bool:
+    """Return whether a config names a model to run."""
+    models: Mapping[str, Any] = getattr(config, "models", {})
+    return any(getattr(section, "model", None) is not None for section in models.values())
 
 
 def resampling_of(config: AuditConfig, tests: int) -> Resampling | None:

@@ -35,6 +35,7 @@ from equipoise.core.finding import TESTED, Excluded, Family, Finding, GroupValue
 from equipoise.core.groups import MIN_SIZE, GroupLabels, Groups
 from equipoise.core.labels import Labels, encode
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.core.progress import with_progress
 from equipoise.core.records import record
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.core.types import Facts, Fields, Progress, Span, Strings
@@ -94,4 +95,5 @@ __all__ = [
     "table_of",
     "tally",
     "unwarned",
+    "with_progress",
 ]

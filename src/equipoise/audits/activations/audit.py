@@ -13,10 +13,10 @@ import numpy as np
 from equipoise.audits.activations.data import ActivationData, Mapped
 from equipoise.audits.activations.designs import Design, Question, questions
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import numbers_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     ConfigError,
     DataError,

@@ -13,9 +13,9 @@ import numpy as np
 
 from equipoise.audits.activations.data import ActivationData, Mapped
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Measured
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, lacking
+from equipoise.audits.kind import Measured
 from equipoise.core import (
     Estimate,
     Family,
@@ -62,8 +62,8 @@ class Design:
     draws: int
 
     @property
-    def tests(self) -> int:
-        """How many tests the design makes: the gap, and each of three groups or more."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         groups = int(self.groups.usable.sum())
         return 1 + groups * (groups > 2)
 
@@ -111,8 +111,8 @@ class Question(Design):
     pictured: bool
 
     @property
-    def tests(self) -> int:
-        """How many tests the question makes: of all images, and of each of several groups."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         groups = int(self.every.usable.sum())
         return 0 if self.control else 1 + groups * (groups > 1)
 

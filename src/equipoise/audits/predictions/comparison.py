@@ -27,7 +27,6 @@ from equipoise.audits.engines.labels import (
     with_folds,
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
-from equipoise.audits.kinds import with_progress
 from equipoise.core import (
     AuditResult,
     DataError,
@@ -39,6 +38,7 @@ from equipoise.core import (
     Progress,
     Verdict,
     table_of,
+    with_progress,
 )
 from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import polars as pl
 
 from equipoise.audits import group_sizes
-from equipoise.audits.audit import Audit, Design, Measured, runs_models
 from equipoise.audits.columns import placed, tables_of
-from equipoise.audits.config import resampling_of
+from equipoise.audits.config import resampling_of, runs_models
 from equipoise.audits.engines.rankings.config import (
     QueriesConfig,
     QueryAudit,
@@ -22,6 +21,7 @@ from equipoise.audits.engines.rankings.hypotheses import HYPOTHESES
 from equipoise.audits.engines.rankings.preferences import with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.kind import Audit, Design, Measured
 from equipoise.audits.outputs import Models
 from equipoise.core import (
     ConfigError,

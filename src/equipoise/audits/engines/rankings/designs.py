@@ -193,8 +193,8 @@ class RankingDesign(ScoreDesign):
         return f"{self.version}, K = {k}" if self.within else f"K = {k}"
 
     @property
-    def tests(self) -> int:
-        """About how many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         options, pools = self.config.ranking, len(self.scored.queries)
         at_each_k = [name for name in options.measures if name != "ndkl"]
         measures = len(self.ks) * len(at_each_k) + ("ndkl" in options.measures)
