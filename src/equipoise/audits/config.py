@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -224,7 +224,8 @@ class AuditConfig(Section):
         """Return the key that names a model."""
         return f"{self.models_key}.{name}.model"
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_audit(self) -> Self:
         count, alpha = self.resampling.permutations, self.testing.alpha
         if count is not None and 1 / (1 + count) > alpha:
             raise ValueError(
@@ -236,6 +237,7 @@ class AuditConfig(Section):
             among(f"gate[{index}].model", rule.model, self.model_names)
             groups = group_name(rule.groups or ()) or None
             among(f"gate[{index}].groups", groups, self.group_names)
+        return self
 
     @property
     def model_names(self) -> Sequence[str]:
@@ -352,12 +354,14 @@ class LabelledImagesConfig(CsvConfig):
             delimiter=images.delimiter,
         )
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_labelled_images(self) -> Self:
         own = given_keys(self, _OF_TABLE)
         if self.images is not None and own:
             raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
         if self.images is None and "table" not in own:
             raise ValueError("expected 'table', or 'images'")
+        return self
 
 
 _STEPS = Normalization()
@@ -510,8 +514,10 @@ class LabelModelConfig(RunConfig, CsvConfig):
             **options,
         )
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_label_model(self) -> Self:
         one_state_each(self.missing, self.unknown, self.refused)
+        return self
 
 
 def _each_by_itself(value: object) -> object:
