@@ -17,6 +17,7 @@ from equipoise.audits.kind import AnyAudit, Data, audit_of
 from equipoise.audits.manifest import once
 from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.outputs import DryRun
+from equipoise.core import DataError, InputError
 from equipoise.core.types import Json
 
 # Seconds before the first number: libraries and kernels are loaded.
@@ -41,8 +42,9 @@ class Plan:
     groups : list of mapping
         Per group: its size, and whether it is large enough to be compared; then items in no
         group, by reason.
-    tests_by_model : mapping of str to int
-        Findings that get a verdict, which are corrected together, by model.
+    tests_by_model : mapping of str to int, or None
+        Findings that get a verdict, by model. None where random numbers in place of a model's
+        outputs can't be measured.
     seconds : float
         About how long measuring takes, without running models.
     notes : tuple of str
@@ -51,13 +53,15 @@ class Plan:
     runs: tuple[Mapping[str, Any], ...]
     details: Mapping[str, Any]
     groups: list[Row]
-    tests_by_model: Mapping[str, int]
+    tests_by_model: Mapping[str, int] | None
     seconds: float
     notes: tuple[str, ...] = ()
 
     @property
-    def tests(self) -> int:
-        """Tests of the model with the most; 0 where nothing is tested."""
+    def tests(self) -> int | None:
+        """Tests of the model with the most; None where that isn't known yet."""
+        if self.tests_by_model is None:
+            return None
         return max(self.tests_by_model.values(), default=0)
 
     @property
@@ -109,7 +113,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     dry, audit = DryRun(config, base), audit_of(config.audit)
     data = audit.load(config, dry)
     designs, left_out = checked_designs(audit, config, data)
-    tests = _count_tests(audit, config, data)
+    tests = _count_tests(audit, config, data, stand_ins=bool(dry.outputs))
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
     seconds = sum(design.seconds(draws) for design in designs)
     by_groups = {design.groups.name: design for design in reversed(designs)}
@@ -120,13 +124,14 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     )
     notes = (
         *_left_to_run(runs),
+        *_counted_on_stand_ins(runs),
         *left_out,
         *audit.notes(config, data, designs),
         *(note for one in choices for note in group_sizes.looking_missing(one.groups)),
     )
     return Plan(
         runs=runs,
-        details=audit.details(config, data, designs, tests),
+        details=audit.details(config, data, designs, Counter(tests)),
         groups=[
             row
             for one in choices
@@ -138,18 +143,35 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     )
 
 
-def _count_tests(audit: AnyAudit, config: AuditConfig, data: Data) -> Counter[str]:
+def _count_tests(
+    audit: AnyAudit, config: AuditConfig, data: Data, *, stand_ins: bool
+) -> Counter[str] | None:
     """Measure as a run does, with few draws, and count the findings of each model with a verdict.
 
-    Which findings have a test follows from the data, and not from what is drawn.
+    Which findings have a test follows from the data, and not from what is drawn. Stand-ins for
+    outputs of models may be beyond measuring where the outputs are not: None.
     """
     rehearsed = config.model_copy(
         update={"resampling": config.resampling.model_copy(update=_FEW_DRAWS)}
     )
     designs, _ = checked_designs(audit, rehearsed, data)
-    measured, _ = measure_designs(audit, rehearsed, data, designs)
+    try:
+        measured, _ = measure_designs(audit, rehearsed, data, designs)
+    except (DataError, InputError):
+        if stand_ins:
+            return None
+        raise
     findings = conclude(measured.findings, rehearsed.testing)
     return Counter(finding.model for finding in findings if finding.tested)
+
+
+def _counted_on_stand_ins(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say that tests are counted without the outputs of models."""
+    if models := ", ".join(dict.fromkeys(run["model"] for run in runs)):
+        yield (
+            f"{models}: tests are counted with random numbers in place of the model's outputs: the "
+            "audit may have more or fewer."
+        )
 
 
 def _left_to_run(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
