@@ -160,11 +160,13 @@ def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
     config = audits.load_config(world(name) / file)
     assert config.study == name
     planned = audits.plan(config, base=world(name))
-    assert planned.tests > 0
-    if not planned.runs:
-        findings = audits.run(config, base=world(name)).findings
-        tested = Counter(finding.model for finding in findings if finding.tested)
-        assert planned.tests_by_model == tested
+    if planned.runs:
+        # What a model answers is known once it has run.
+        assert planned.tests != 0
+        return
+    findings = audits.run(config, base=world(name)).findings
+    tested = Counter(finding.model for finding in findings if finding.tested)
+    assert Counter(planned.tests_by_model) == tested
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -13,7 +13,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import conclude
 from equipoise.audits.group_sizes import Row
-from equipoise.audits.kind import AnyAudit, Data, audit_of
+from equipoise.audits.kind import AnyAudit, Data, Design, audit_of
 from equipoise.audits.manifest import once
 from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.outputs import DryRun
@@ -42,9 +42,8 @@ class Plan:
     groups : list of mapping
         Per group: its size, and whether it is large enough to be compared; then items in no
         group, by reason.
-    tests_by_model : mapping of str to int, or None
-        Findings that get a verdict, by model. None where random numbers in place of a model's
-        outputs can't be measured.
+    tests_by_model : mapping of str to int or None
+        Findings that get a verdict, by model; None where only running the model tells.
     seconds : float
         About how long measuring takes, without running models.
     notes : tuple of str
@@ -53,16 +52,16 @@ class Plan:
     runs: tuple[Mapping[str, Any], ...]
     details: Mapping[str, Any]
     groups: list[Row]
-    tests_by_model: Mapping[str, int] | None
+    tests_by_model: Mapping[str, int | None]
     seconds: float
     notes: tuple[str, ...] = ()
 
     @property
     def tests(self) -> int | None:
         """Tests of the model with the most; None where that isn't known yet."""
-        if self.tests_by_model is None:
-            return None
-        return max(self.tests_by_model.values(), default=0)
+        tests = [*self.tests_by_model.values()]
+        known = [number for number in tests if number is not None]
+        return max(known, default=0) if len(known) == len(tests) else None
 
     @property
     def values(self) -> dict[str, Json]:
@@ -113,7 +112,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     dry, audit = DryRun(config, base), audit_of(config.audit)
     data = audit.load(config, dry)
     designs, left_out = checked_designs(audit, config, data)
-    tests = _count_tests(audit, config, data, stand_ins=bool(dry.outputs))
+    tests = _count_tests(audit, config, data, dry)
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
     seconds = sum(design.seconds(draws) for design in designs)
     by_groups = {design.groups.name: design for design in reversed(designs)}
@@ -131,7 +130,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     )
     return Plan(
         runs=runs,
-        details=audit.details(config, data, designs, Counter(tests)),
+        details=audit.details(config, data, designs, _corrected_for(tests, designs)),
         groups=[
             row
             for one in choices
@@ -144,25 +143,40 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
 
 
 def _count_tests(
-    audit: AnyAudit, config: AuditConfig, data: Data, *, stand_ins: bool
-) -> Counter[str] | None:
+    audit: AnyAudit, config: AuditConfig, data: Data, dry: DryRun
+) -> dict[str, int | None]:
     """Measure as a run does, with few draws, and count the findings of each model with a verdict.
 
-    Which findings have a test follows from the data, and not from what is drawn. Stand-ins for
-    outputs of models may be beyond measuring where the outputs are not: None.
+    Which findings have a test follows from the data, and not from what is drawn. Where a model is
+    yet to answer, or what stands in for its outputs can't be measured, the number is None.
     """
     rehearsed = config.model_copy(
         update={"resampling": config.resampling.model_copy(update=_FEW_DRAWS)}
     )
     designs, _ = checked_designs(audit, rehearsed, data)
+    models = [design.model for design in designs]
     try:
         measured, _ = measure_designs(audit, rehearsed, data, designs)
     except (DataError, InputError):
-        if stand_ins:
-            return None
-        raise
+        if not dry.outputs:
+            raise
+        return dict.fromkeys(models)
     findings = conclude(measured.findings, rehearsed.testing)
-    return Counter(finding.model for finding in findings if finding.tested)
+    tests = Counter(finding.model for finding in findings if finding.tested)
+    unanswered = {outputs.model for outputs in dry.outputs if outputs.content == "answers"}
+    return {
+        model: None if model in unanswered else tests[model]
+        for model in dict.fromkeys([*models, *tests])
+    }
+
+
+def _corrected_for(tests: Mapping[str, int | None], designs: Iterable[Design]) -> Mapping[str, int]:
+    """Return the tests of each model; where unknown, those that its p-values are to resolve."""
+    numbers = Counter({model: number for model, number in tests.items() if number is not None})
+    for design in designs:
+        if tests.get(design.model) is None:
+            numbers[design.model] += design.resolved_tests
+    return numbers
 
 
 def _counted_on_stand_ins(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:

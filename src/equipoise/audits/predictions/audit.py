@@ -578,12 +578,13 @@ def _labels(
 ) -> Outputs:
     """Return outputs as labels by rank: from the places of the best names, else from the scores.
 
-    Of a planned run the first k names stand for those that aren't known yet.
+    Of a planned run random names stand for those that aren't known yet.
     """
     choices = None
     if outputs.planned:
         k = min(k, len(names) or 1)
-        top = np.broadcast_to(np.arange(k), (len(outputs.ids), k))
+        first = np.random.default_rng(0).integers(len(names) or 1, size=(len(outputs.ids), 1))
+        top = (first + np.arange(k)) % (len(names) or 1)
         choices = Choices(names, k, listed=key == "vocabulary") if names else None
     elif top is None:
         top = best(outputs.numbers, k)
