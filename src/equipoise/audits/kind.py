@@ -66,7 +66,7 @@ class Design(Protocol):
 
     @property
     def resolved_tests(self) -> int:
-        """Tests for which p-values of the model are drawn finely enough; never shown."""
+        """Tests for which p-values are drawn finely enough, summed over designs of a model."""
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure with so many draws."""
