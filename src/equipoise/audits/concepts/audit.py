@@ -339,7 +339,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 "concepts_too_rare": len(positives) - compared,
             })  # fmt: skip
             if not design.version.changes:
-                detectable.append(_detectable(design, positives, max(tests.values(), default=1)))
+                detectable.append(_detectable(design, positives, max(1, *tests.values())))
         models = [
             {
                 "model": name,
