@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from audits.configs import EXAMPLE, outcome, values
 from equipoise.audits import load_config, parse_config
+from equipoise.audits.config import schema
+from equipoise.audits.config_fields import Section
 from equipoise.audits.config_yaml import parse_yaml
+from equipoise.audits.kinds import KINDS
 from equipoise.audits.predictions.config import EffectSizeOptions
 from equipoise.metrics import SPECS
 from equipoise.metrics.spec import spec_of
@@ -91,3 +94,25 @@ def test_what_is_resolved_of_every_example_reads_back_as_the_same(path):
     again = parse_config(config.resolved)
     assert again == config
     assert again.resolved == config.resolved
+
+
+def sections(base=Section):
+    """Yield every section of the kinds' configurations."""
+    for section in base.__subclasses__():
+        yield section
+        yield from sections(section)
+
+
+def test_no_validator_of_a_section_hides_one_of_its_bases():
+    for kind in KINDS:
+        schema(kind)
+    hidden = [
+        f"{section.__qualname__}.{name}"
+        for section in sections()
+        for base in section.__mro__[1:]
+        if issubclass(base, Section)
+        for name in base.__pydantic_decorators__.model_validators
+        if name in vars(section)
+    ]
+    assert len({*sections()}) > 100
+    assert hidden == []

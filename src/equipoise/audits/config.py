@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -47,7 +48,7 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
-from equipoise.audits.kinds import names, schema
+from equipoise.audits.kinds import home, names
 from equipoise.audits.studies import StudyName
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
@@ -233,7 +234,8 @@ class AuditConfig(Section):
         """Return the key that names a model."""
         return f"{self.models_key}.{name}.model"
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_audit(self) -> Self:
         count, alpha = self.resampling.permutations, self.testing.alpha
         if count is not None and 1 / (1 + count) > alpha:
             raise ValueError(
@@ -245,6 +247,7 @@ class AuditConfig(Section):
             among(f"gate[{index}].model", rule.model, self.model_names)
             groups = group_name(rule.groups or ()) or None
             among(f"gate[{index}].groups", groups, self.group_names)
+        return self
 
     @property
     def model_names(self) -> Sequence[str]:
@@ -361,12 +364,14 @@ class LabelledImagesConfig(CsvConfig):
             delimiter=images.delimiter,
         )
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_labelled_images(self) -> Self:
         own = given_keys(self, _OF_TABLE)
         if self.images is not None and own:
             raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
         if self.images is None and "table" not in own:
             raise ValueError("expected 'table', or 'images'")
+        return self
 
 
 _STEPS = Normalization()
@@ -519,8 +524,10 @@ class LabelModelConfig(RunConfig, CsvConfig):
             **options,
         )
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_label_model(self) -> Self:
         one_state_each(self.missing, self.unknown, self.refused)
+        return self
 
 
 def _each_by_itself(value: object) -> object:
@@ -648,6 +655,12 @@ def _validated(
         raise ConfigError(f"{source}: refers to itself; expected a plain tree of values") from None
 
 
+def schema(audit: str) -> type[AuditConfig]:
+    """Return the schema of the configuration of a kind of audit: `Config` beside it."""
+    config: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
+    return config
+
+
 def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditConfig:
     # The schema of predictions says that `audit` is missing.
     audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
@@ -658,6 +671,12 @@ def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditC
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
         f"{', '.join(names())}{nearest(audit, names())}"
     )
+
+
+def runs_models(config: AuditConfig) -> bool:
+    """Return whether a config names a model to run."""
+    models: Mapping[str, Any] = getattr(config, "models", {})
+    return any(getattr(section, "model", None) is not None for section in models.values())
 
 
 def resampling_of(config: AuditConfig, tests: int) -> Resampling | None:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import polars as pl
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from equipoise.audits.config_fields import (
     FilePath,
@@ -67,10 +67,12 @@ class FacesConfig(Section):
     columns: Mapping[str, Name] | None = None
     detector: Literal["cascade"] | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_augmentation_faces(self) -> Self:
         only_one(self, "columns", "detector")
         if self.columns is not None and {*self.columns} != {*SIDES}:
             raise ValueError(f"columns must name {', '.join(SIDES)}")
+        return self
 
 
 class TrainingConfig(NetworksConfig):
@@ -97,9 +99,11 @@ class TrainingConfig(NetworksConfig):
     threshold: Level = 0.01
     alpha: Level = 0.05
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_augmentation_training(self) -> Self:
         for family, names in self.families.items():
             among(f"families.{family}", names, self.networks)
+        return self
 
 
 class AugmentConfig(TrainingConfig):
@@ -130,9 +134,11 @@ class AugmentConfig(TrainingConfig):
     store: FilePath = Path("evidence")
     output: FilePath | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_augmentation(self) -> Self:
         if self.output is not None:
             self.need_timm("'output'")
+        return self
 
 
 _AT_ONCE = 64

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Self, cast
 
 import numpy as np
 import polars as pl
-from pydantic import BeforeValidator, Field, NonNegativeInt
+from pydantic import BeforeValidator, Field, NonNegativeInt, model_validator
 
 from equipoise import __version__
 from equipoise.audits.config_fields import (
@@ -72,8 +72,10 @@ class NetworksConfig(Section):
     schedules: Mapping[str, Schedule] = {}
     seed: NonNegativeInt = 0
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_training_networks(self) -> Self:
         among("schedules", self.schedules, self.networks)
+        return self
 
     def need_timm(self, why: str) -> None:
         """Refuse networks that can't be saved."""
@@ -146,8 +148,10 @@ class TrainConfig(NetworksConfig):
     size: Annotated[int, Field(ge=16, le=1024)] = 224
     output: FilePath = Path("trained")
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_training(self) -> Self:
         self.need_timm("'train'")
+        return self
 
 
 @record

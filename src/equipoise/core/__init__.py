@@ -47,6 +47,7 @@ from equipoise.core.finding import (
 from equipoise.core.groups import MIN_SIZE, GroupLabels, Groups
 from equipoise.core.labels import Labels, encode
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.core.progress import with_progress
 from equipoise.core.records import record
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.core.types import Facts, Fields, Progress, Span, Strings
@@ -111,4 +112,5 @@ __all__ = [
     "table_of",
     "tally",
     "unwarned",
+    "with_progress",
 ]

@@ -1,9 +1,16 @@
 """The configuration of `equipoise mitigate`: one strict schema, the same in YAML and Python."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from equipoise.audits.config import Mapped
 from equipoise.audits.config_fields import (
@@ -164,7 +171,8 @@ class Config(LoadConfig):
                 raise ValueError(f"{name}.name: {recipe.name!r}; expected no other name")
         return {name: recipe.model_copy(update={"name": name}) for name, recipe in recipes.items()}
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_mitigation(self) -> Self:
         if self.generation and (self.zero_shot or self.retrieval):
             raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
         for name, recipe in self.recipes.items():
@@ -175,3 +183,4 @@ class Config(LoadConfig):
                 problem := recipe.problem(self.images.attributes)
             ):
                 raise ValueError(f"recipes.{name}.{problem}")
+        return self

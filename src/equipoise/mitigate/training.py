@@ -11,10 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy as np
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Section
@@ -201,11 +208,13 @@ class Schedule(Section):
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.0
     patience: PositiveInt | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_schedule(self) -> Self:
         if self.frozen_epochs > self.epochs:
             raise ValueError(f"frozen_epochs {self.frozen_epochs} is above epochs {self.epochs}")
         if self.patience is not None and not self.validation:
             raise ValueError("'patience' needs a share of 'validation' images")
+        return self
 
     def rate(self, steps_an_epoch: int, step: int) -> float:
         """Return the factor of the learning rate in a step, from 0."""

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.answers.config import Config, FigureConfig, ModelConfig
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import located
@@ -42,6 +41,7 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models
 from equipoise.core import (
     Aggregate,
@@ -191,8 +191,8 @@ class AnswersDesign(LabelDesign):
         return [name for name, usable in names if usable and about == self.groups.name]
 
     @property
-    def tests(self) -> int:
-        """About how many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         figures = len(self.config.figures) if self.first else 0
         compared = self.frequent if self.config.metrics.answer_gap else []
         return figures + (4 + len(compared) if self.leads else 0)

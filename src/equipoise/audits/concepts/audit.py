@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, placed
 from equipoise.audits.concepts.config import BASELINE, Config, Version
 from equipoise.audits.concepts.data import ConceptData, Scores, load
@@ -30,6 +29,7 @@ from equipoise.audits.findings import (
 from equipoise.audits.findings import (
     parts as part_findings,
 )
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -148,8 +148,8 @@ class Design:
         return self.baseline.excluded
 
     @property
-    def tests(self) -> int:
-        """About how many tests of concepts the baseline makes; versions aren't tested."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         if self.version.changes:
             return 0
         pairs, groups = self._pairs, int(self.cut.groups.usable.sum())
@@ -168,7 +168,7 @@ class Design:
         Those of the baseline are one family over groups and metrics; a version's are corrected by
         themselves, in the table of choices.
         """
-        tests = self.tests * len(self.config.data.groups) or self.concepts * self._pairs
+        tests = self.resolved_tests * len(self.config.data.groups) or self.concepts * self._pairs
         return resampling_of(self.config, tests)
 
     def seconds(self, _: int) -> float:
@@ -342,7 +342,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 "concepts_too_rare": len(positives) - compared,
             })  # fmt: skip
             if not design.version.changes:
-                detectable.append(_detectable(design, positives, max(tests.values())))
+                detectable.append(_detectable(design, positives, max(1, *tests.values())))
         models = [
             {
                 "model": name,

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.against_rest import against_rest
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, numbers_of, rows_of, tables_of
 from equipoise.audits.config import FrequentOptions, resampling_of
 from equipoise.audits.config_fields import columns_of, located
@@ -27,6 +26,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     Booleans,
     DataError,
@@ -114,7 +114,7 @@ class Design:
     lacking : mapping of str to int
     data : DatasetData
     units : Coded or None
-    tests : int
+    resolved_tests : int
     """
 
     model: str
@@ -122,14 +122,14 @@ class Design:
     lacking: Mapping[str, int]
     data: DatasetData
     units: Coded | None
-    tests: int
+    resolved_tests: int
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
         vectors = self.data.models.get(self.model)
         if vectors is not None:
             return _SECONDS + 4.0 * len(self.data.ids) * vectors.dimension / _PASS
-        return _SECONDS + self.tests * len(self.groups) * draws * _SECONDS_PER_CELL
+        return _SECONDS + self.resolved_tests * len(self.groups) * draws * _SECONDS_PER_CELL
 
 
 @audit_kind("dataset")
@@ -180,8 +180,8 @@ class Dataset(Audit[Config, DatasetData, Design]):
         units = None if config.data.unit is None else coded[config.data.unit]
         for groups in self.groups(config, data):
             left = lacking({name: coded[name].codes for name in groups.attributes})
-            tests = 2 + len(groups) + sum(map(len, _frequent(config, data).values()))
-            designs.append(Design(DATA_SET, groups, left, data, units, tests))
+            many = 2 + len(groups) + sum(map(len, _frequent(config, data).values()))
+            designs.append(Design(DATA_SET, groups, left, data, units, many))
             pairs = len(groups) * (len(groups) - 1) // 2
             designs += [Design(name, groups, left, data, units, pairs) for name in data.models]
         return designs

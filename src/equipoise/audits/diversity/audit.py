@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import Config, reference_name
@@ -22,6 +21,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.group_sizes import Members, Row, first_of, groups_by, lacking, size
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     DataError,
     Estimate,
@@ -213,8 +213,8 @@ class Design:
         return ", ".join(text for text in (self.model, self.groups.name, self.within) if text)
 
     @property
-    def tests(self) -> int:
-        """How many tests the sets make: one over all, and one per pair."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         many = len(self.images)
         return 0 if many < 2 else 1 + many * (many - 1) // 2
 

@@ -17,7 +17,6 @@ import polars as pl
 
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.findings import (
@@ -32,6 +31,7 @@ from equipoise.audits.generation import loading
 from equipoise.audits.generation.config import FILTERS, Config
 from equipoise.audits.generation.loading import GenerationData
 from equipoise.audits.group_sizes import Members, members_of
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -130,8 +130,8 @@ class GenerationDesign:
         return self.data.filtered.candidates.columns[name][self.rows]
 
     @property
-    def tests(self) -> int:
-        """Tests: of each combination of attributes and of all, the gap and each of many groups."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         strata, groups = len({*self.column("attributes").tolist()}), int(self.checked.usable.sum())
         return (strata + (strata > 1)) * (1 + groups * (groups > 2))
 
@@ -266,15 +266,19 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
     def combine(
         self, config: Config, data: GenerationData, measured: Sequence[Measured]
     ) -> Measured:
-        """Add the shares of sets, and write the kept sets as a data set.
+        """Add the shares of sets."""
+        every = Measured.together([measure_sets(config, data), *measured])
+        return replace(every, notes=(*every.notes, *_result_notes(data)))
+
+    def write(self, config: Config, data: GenerationData) -> Iterator[str]:
+        """Write the kept sets as a data set.
 
         Raises
         ------
         RunError
             When the data set can't be written.
         """
-        every = Measured.together([measure_sets(config, data), *measured])
-        return replace(every, notes=(*every.notes, *_result_notes(data), *_written(config, data)))
+        return _written(config, data)
 
     def details(
         self,

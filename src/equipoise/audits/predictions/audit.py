@@ -15,7 +15,6 @@ import pyarrow as pa
 from scipy.special import stdtr
 
 from equipoise.audits.against_rest import against_rest
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
@@ -39,6 +38,7 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
@@ -146,8 +146,8 @@ class Design(LabelDesign):
     first: bool = False
 
     @property
-    def tests(self) -> int:
-        """About how many tests the design makes; findings that repeat another aren't counted."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         classes = len(self.data.classes)
         if self.wording:
             return 0
@@ -585,12 +585,13 @@ def _labels(
 ) -> Outputs:
     """Return outputs as labels by rank: from the places of the best names, else from the scores.
 
-    Of a planned run the first k names stand for those that aren't known yet.
+    Of a planned run random names stand for those that aren't known yet.
     """
     choices = None
     if outputs.planned:
         k = min(k, len(names) or 1)
-        top = np.broadcast_to(np.arange(k), (len(outputs.ids), k))
+        first = np.random.default_rng(0).integers(len(names) or 1, size=(len(outputs.ids), 1))
+        top = (first + np.arange(k)) % (len(names) or 1)
         choices = Choices(names, k, listed=key == "vocabulary") if names else None
     elif top is None:
         top = best(outputs.numbers, k)

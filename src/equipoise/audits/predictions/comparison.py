@@ -27,7 +27,6 @@ from equipoise.audits.engines.labels import (
     with_folds,
 )
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, conclude, gap_of, manifest_of
-from equipoise.audits.kinds import with_progress
 from equipoise.core import (
     Aggregate,
     AuditResult,
@@ -43,6 +42,7 @@ from equipoise.core import (
     Progress,
     Verdict,
     table_of,
+    with_progress,
 )
 from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match

@@ -7,12 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.audits.audit import Measured, audit_kind
 from equipoise.audits.columns import tables_of
-from equipoise.audits.engines.rankings.audit import ByQuery, ScoreDesign, beside, tested
-from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
+from equipoise.audits.engines.rankings.audit import ByQuery, beside, tested
+from equipoise.audits.engines.rankings.designs import ScoreDesign
+from equipoise.audits.engines.rankings.hypotheses import HYPOTHESES
+from equipoise.audits.engines.rankings.preferences import with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.kind import Measured, audit_kind
 from equipoise.audits.similarity.config import Config
 from equipoise.core import Aggregate, Estimate, Family, GroupValue, Part, Variant, record
 from equipoise.core.types import Json
@@ -73,8 +75,8 @@ class Design(ScoreDesign):
         return max(1, min(_MOST, int(str(smallest)) // 2))
 
     @property
-    def tests(self) -> int:
-        """About how many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         each, compared = self.concepts + (self.concepts > 1), len(self.compared)
         both, leaves = compared > 2 and self.scale is None, compared + 2
         if compared > 2 and "similarity_gap" in self.config.measures:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from equipoise.audits.config_fields import Listed, Name, Section, Text, among
 from equipoise.audits.studies import STUDIES
@@ -111,12 +111,14 @@ class SourceTable(Section):
     printed: Listed[Listed[float | None]] = ()
     note: str = ""
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_source_table(self) -> Self:
         wide = {len(row) for row in self.printed} | {len(self.columns)}
         if self.printed and (len(self.printed) != len(self.rows) or len(wide) > 1):
             raise ValueError(
                 f"printed: expected {len(self.rows)} rows of {len(self.columns)} numbers"
             )
+        return self
 
 
 class Study(Section):

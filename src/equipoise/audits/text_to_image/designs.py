@@ -108,8 +108,8 @@ class SpaceDesign(Design):
     """Images and prompts in the space of one encoder, or of all of them (`ALL`)."""
 
     @property
-    def tests(self) -> int:
-        """How many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         return self.tested * len(self.pairs) * sum(map(len, self.targets.values()))
 
     def seconds(self, draws: int) -> float:
@@ -293,8 +293,8 @@ class ShareDesign(Design):
     share: SharesConfig
 
     @property
-    def tests(self) -> int:
-        """How many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         if self.share.labelled is None:
             return 0
         return (1 + (self.share.outside is not None)) * len(self.config.prompts.target_names)

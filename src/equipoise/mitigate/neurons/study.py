@@ -12,8 +12,15 @@ import pyarrow as pa
 from equipoise.audits.config_fields import ExtractionConfig, Section, located
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.gallery import SIDE, small_jpeg
-from equipoise.audits.kinds import with_progress
-from equipoise.core import AuditResult, InputError, Objects, Progress, record, table_of
+from equipoise.core import (
+    AuditResult,
+    InputError,
+    Objects,
+    Progress,
+    record,
+    table_of,
+    with_progress,
+)
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
 from equipoise.data import read_table

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.audits.audit import Measured
 from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.engines.associations.spaces import (
     Case,
@@ -26,6 +25,7 @@ from equipoise.audits.engines.associations.spaces import (
     units_of,
 )
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, without_verdict
+from equipoise.audits.kind import Measured
 from equipoise.core import (
     Aggregate,
     Chance,

@@ -18,7 +18,7 @@ from equipoise.audits.engines.rankings.config import (
     QueriesConfig,
     QueryAudit,
 )
-from equipoise.audits.engines.rankings.preferences import Hypothesis
+from equipoise.audits.engines.rankings.hypotheses import Hypothesis
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Floats, Integers, Integers32, Objects, record
 from equipoise.core.types import FileFacts
