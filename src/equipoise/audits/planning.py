@@ -163,7 +163,7 @@ def _count_tests(
         return dict.fromkeys(models)
     findings = conclude(measured.findings, rehearsed.testing)
     tests = Counter(finding.model for finding in findings if finding.tested)
-    unanswered = {outputs.model for outputs in dry.outputs if outputs.content == "answers"}
+    unanswered = {outputs.model for outputs in dry.outputs if outputs.labels is not None}
     return {
         model: None if model in unanswered else tests[model]
         for model in dict.fromkeys([*models, *tests])

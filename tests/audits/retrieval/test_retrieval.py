@@ -89,7 +89,7 @@ def test_pools_that_are_too_small_are_counted():
 def test_scores_held_in_memory_give_the_numbers_of_scores_read_again(monkeypatch):
     ranking = {"ranking": {"k": 10, "curves": True, "similarity": True}}
     held = run(**ranking)
-    monkeypatch.setattr("equipoise.audits.engines.rankings.audit._CELLS", 0)
+    monkeypatch.setattr("equipoise.audits.engines.rankings.designs._CELLS", 0)
     again = run(**ranking)
     assert str(again.findings) == str(held.findings)
     numbers = [
