@@ -279,7 +279,7 @@ def read_images(
     about = known(section, base, columns=every, place=what)
     paths = () if section.table is None else (str(section.path),)
     wanted = tuple(dict.fromkeys((*paths, *columns)))
-    items = load_items(about.source(base, (*wanted, *optional)), what=what)
+    items = load_items(about.source(base, (*wanted, *optional)), subject=what)
     for name in wanted:
         # "nan" is how a table of numbers writes nothing.
         missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]
