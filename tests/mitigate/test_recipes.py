@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.cli.mitigation_world import SAID
+from equipoise.cli.mitigation_world import CAPTION_TEMPLATES
 from equipoise.core import InputError, RunError
 from equipoise.mitigate import (
     Contrastive,
@@ -19,7 +19,7 @@ from mitigate.scenes import TEXTS, WITHHELD, sets, training, weights
 RECIPES = (
     Contrastive(learning_rate=1e-4),
     PromptEnsemble(),
-    MatchedPrompts(said=SAID),
+    MatchedPrompts(said=CAPTION_TEMPLATES),
 )
 
 
@@ -73,7 +73,7 @@ AGE = {"age": "old"}
 )
 def test_a_subject_is_found_in_captions_as_a_whole_word(caption, said):
     one = SubjectTexts("man", ("a man",), (caption, "an old woman"), (AGE, AGE))
-    assert ensemble_of([one]).said("a judge") == (said,)
+    assert ensemble_of([one]).captions("a judge") == (said,)
 
 
 @pytest.mark.parametrize("where", ["subject", "neutral", "attributed"])
@@ -85,7 +85,7 @@ def test_a_text_with_a_place_of_its_own_is_refused(where):
         ensemble_of([SubjectTexts(subject, (neutral,), (attributed,), (AGE,))])
 
 
-LEARNS_FROM_IMAGES = (Contrastive(), MatchedPrompts(said=SAID))
+LEARNS_FROM_IMAGES = (Contrastive(), MatchedPrompts(said=CAPTION_TEMPLATES))
 
 
 @pytest.mark.parametrize("recipe", LEARNS_FROM_IMAGES, ids=lambda one: one.name)

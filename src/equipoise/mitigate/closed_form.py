@@ -24,7 +24,7 @@ from equipoise.models.wrapped import (
     Ensemble,
     Matching,
     Rule,
-    Said,
+    ValueCaptions,
     Wrapping,
     unit_vectors,
 )
@@ -152,7 +152,7 @@ class MatchedPrompts(WrappedRecipe):
                 ensemble_of([self._naming(own, name, value) for own in known]).rules
                 for value in own_values
             )
-            spoken.append(Attribute(name, tuple(map(Said, own_values, rules))))
+            spoken.append(Attribute(name, tuple(map(ValueCaptions, own_values, rules))))
         vectors = unit_vectors(embed_images(base, sets.images, progress))
         learned_arrays = (*gate_of(vectors, sets, values), directions_of(vectors, sets, values))
         arrays = (array.astype(np.float32) for array in learned_arrays)

@@ -16,7 +16,7 @@ from equipoise.mitigate.sets import SubjectTexts, Training
 from equipoise.mitigate.trainable import Shifts, trainable
 from equipoise.models.balanced import embedding_generator
 from equipoise.models.generators import ImageGenerator, Sampling
-from equipoise.models.wrapped import Draws, Said, Wrapping
+from equipoise.models.wrapped import Draws, ValueCaptions, Wrapping
 from equipoise.stats.streams import stream
 
 
@@ -52,7 +52,7 @@ def draws_of(training: Training) -> Draws:
         When captions of the training subjects name fewer than two combinations.
     """
     combinations = [
-        Said(
+        ValueCaptions(
             ", ".join(value for _, value in values),
             ensemble_of([
                 replace(own, attributed=_captions(own, values)) for own in training.texts
@@ -159,7 +159,7 @@ class LearnedPrompt(TrainedRecipe):
                 generator.embed_prompts(prompts) + shifts.combined()[drawn],
                 seeds=random.integers(2**40, size=len(rows)).tolist(),
                 sampling=Sampling(self.sampling_steps, self.guidance),
-                last=self.last_steps,
+                gradient_steps=self.last_steps,
             )
             vectors = torch.nn.functional.normalize(teacher.pixels(images))
             vectors = (teacher.encoder.info.scale or 100.0) * vectors

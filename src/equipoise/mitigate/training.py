@@ -24,7 +24,7 @@ from equipoise.mitigate.recipe import digest_of_images, read_state, save_state
 from equipoise.models import runtimes
 from equipoise.models.registry import Options
 from equipoise.models.timm import find_weights
-from equipoise.models.towers import last_linear, seen_by
+from equipoise.models.towers import call_with_input, last_linear
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -423,7 +423,7 @@ def outputs(
     rows = np.arange(len(images))
     with torch.inference_mode():
         for _, some in _ahead(rows, _AT_ONCE, lambda row: np.asarray(images[row])):
-            logits, seen = seen_by(last, partial(_logits, module, some))
+            logits, seen = call_with_input(last, partial(_logits, module, some))
             yield logits.argmax(dim=1).cpu().numpy(), seen.cpu().numpy()
 
 

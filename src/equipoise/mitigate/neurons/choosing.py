@@ -278,7 +278,7 @@ def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> Site:
     mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
     spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
     return replace(
-        site.only(found.recording.unit[columns].tolist()),
+        site.select(found.recording.unit[columns].tolist()),
         sets=sets,
         means=tuple(mean.tolist()),
         spreads=tuple(np.maximum(spread, _LEAST_SPREAD).tolist()),

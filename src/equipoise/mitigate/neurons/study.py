@@ -218,7 +218,7 @@ def _pictures(found: Found, half: _Half, config: Config) -> Iterator[dict[str, A
     rest.sort(key=lambda column: layer[column] != layer[ranked[0]])
     text = found.text or next(iter(config.concepts.values()))[0]
     for column in [*shown, *rest[:1]]:
-        site = recorded.sites[recorded.layer[column]].only([int(recorded.unit[column])])
+        site = recorded.sites[recorded.layer[column]].select([int(recorded.unit[column])])
         values = record_units(found.model, half.items, layers=[site], text=found.text).values[:, 0]
         order = np.argsort(-values, kind="stable")
         images = [
