@@ -29,13 +29,15 @@ def check_output(path: Path, mark: bytes = b"") -> None:
     from equipoise.core import RunError
 
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
-    own = mark and path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]
+    replaceable = (
+        mark and path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]
+    )
     problem = ""
     if not str(path).isprintable():
         problem = "expected a name that can be shown, in valid UTF-8"
     elif not above.is_dir():
         problem = f"{above} is no folder"
-    elif os.path.lexists(path) and not own:
+    elif os.path.lexists(path) and not replaceable:
         problem = "exists already"
     if problem:
         raise RunError(f"{path}: {problem}. To do: choose another name or folder")
@@ -71,4 +73,4 @@ def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:
     text = yaml.safe_dump(
         dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None
     )
-    return "".join(f"# {one}\n" for one in notes) + text
+    return "".join(f"# {line}\n" for line in notes) + text
