@@ -26,7 +26,7 @@ FOLDERS = {
 
 
 def named(arguments, name):
-    return [name if one == "FILE" else one for one in arguments]
+    return [name if argument == "FILE" else argument for argument in arguments]
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def unmeasured(monkeypatch):
     for name in ("run", "demo", "demo_scenes", "compare"):
         monkeypatch.setattr(audits, name, lambda *_, **__: pytest.fail("measured"))
     monkeypatch.setattr("equipoise.report.render", lambda *_: pytest.fail("rendered"))
-    run_drawn = "equipoise.cli.augmentation.run_drawn"
-    monkeypatch.setattr(run_drawn, lambda *_, **__: pytest.fail("trained"))
+    run_synthetic = "equipoise.cli.augmentation.run_synthetic"
+    monkeypatch.setattr(run_synthetic, lambda *_, **__: pytest.fail("trained"))
 
 
 EVERY = NEW | {"check": CHECK}

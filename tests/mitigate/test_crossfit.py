@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from equipoise.cli.mitigation_world import SAID, retrieval_set, zero_shot_set
+from equipoise.cli.mitigation_world import CAPTION_TEMPLATES, retrieval_set, zero_shot_set
 from equipoise.mitigate import MatchedPrompts, PromptEnsemble, cross_fit
 from equipoise.mitigate.measuring import Test
 from equipoise.planted.scenes.embed import load_clip
@@ -17,7 +17,7 @@ SUBJECTS = (*LEARNED, *WITHHELD)
 def test_every_subject_is_withheld_once_and_every_recipe_told(clip):
     assessment = cross_fit(
         clip,
-        (PromptEnsemble(), MatchedPrompts(said=SAID)),
+        (PromptEnsemble(), MatchedPrompts(said=CAPTION_TEMPLATES)),
         TEXTS,
         sets().of(SUBJECTS),
         test_data(),

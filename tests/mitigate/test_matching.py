@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from equipoise.cli.mitigation_world import SAID
+from equipoise.cli.mitigation_world import CAPTION_TEMPLATES
 from equipoise.core import InputError
 from equipoise.mitigate import ImageSets, MatchedPrompts
 from equipoise.mitigate.closed_form import find_directions, list_values
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def matched(clip, folder):
-    return MatchedPrompts(said=SAID).fit(clip, training(), folder)
+    return MatchedPrompts(said=CAPTION_TEMPLATES).fit(clip, training(), folder)
 
 
 def test_neutral_prompts_of_unseen_subjects_lean_less(clip, matched):
@@ -48,7 +48,11 @@ def test_the_record_says_what_was_learned(folder):
 
 @pytest.mark.parametrize(
     "said",
-    [{"hue": SAID["hue"]}, {**SAID, "age": ("a {value} {}",)}, {**SAID, "hue": ("a {}",)}],
+    [
+        {"hue": CAPTION_TEMPLATES["hue"]},
+        {**CAPTION_TEMPLATES, "age": ("a {value} {}",)},
+        {**CAPTION_TEMPLATES, "hue": ("a {}",)},
+    ],
 )
 def test_said_is_of_the_attributes_of_the_images(clip, tmp_path, said):
     with pytest.raises(InputError):

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from equipoise.cli.mitigation_world import SAID
+from equipoise.cli.mitigation_world import CAPTION_TEMPLATES
 from equipoise.core import InputError, ModelError, RunError
 from equipoise.mitigate import (
     Contrastive,
@@ -22,7 +22,7 @@ from mitigate.scenes import TEXTS, WITHHELD, sets, training, weights
 RECIPES = (
     Contrastive(learning_rate=1e-4),
     PromptEnsemble(),
-    MatchedPrompts(said=SAID),
+    MatchedPrompts(said=CAPTION_TEMPLATES),
 )
 
 
@@ -89,7 +89,7 @@ AGE = {"age": "old"}
 )
 def test_a_subject_is_found_in_captions_as_a_whole_word(caption, expected):
     man_texts = SubjectTexts("man", ("a man",), (caption, "an old woman"), (AGE, AGE))
-    assert build_ensemble([man_texts]).said("a judge") == (expected,)
+    assert build_ensemble([man_texts]).captions("a judge") == (expected,)
 
 
 @pytest.mark.parametrize("where", ["subject", "neutral", "attributed"])
@@ -101,7 +101,7 @@ def test_a_text_with_a_place_of_its_own_is_refused(where):
         build_ensemble([SubjectTexts(subject, (neutral,), (attributed,), (AGE,))])
 
 
-LEARNS_FROM_IMAGES = (Contrastive(), MatchedPrompts(said=SAID))
+LEARNS_FROM_IMAGES = (Contrastive(), MatchedPrompts(said=CAPTION_TEMPLATES))
 
 
 @pytest.mark.parametrize("recipe", LEARNS_FROM_IMAGES, ids=lambda recipe: recipe.name)

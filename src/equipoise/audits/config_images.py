@@ -346,7 +346,7 @@ class PicturesConfig(CsvConfig):
         among("files", self.files if roles else (), chosen.roles)
         if self.id is not None and not chosen.takes("id"):
             raise ValueError(f"'id' is given, and {self.format} has ids of its own")
-        chosen.checked(self.options or {})
+        chosen.check_options(self.options or {})
 
     def _check_steps(self) -> None:
         chosen = FORMATS.get(self.format or "")

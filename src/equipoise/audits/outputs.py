@@ -112,7 +112,7 @@ class Models:
         """Read the images under their rules, with columns of their table, once."""
         images = self.read_images(section, columns)
         source = images.source(self.base, columns)
-        return images, self.once("images", lambda: load_items(source, what="images"))
+        return images, self.once("images", lambda: load_items(source, subject="images"))
 
     def once(self, name: str, read: Callable[[], T]) -> T:
         """Return a table of a name: what a dry run has read, an audit doesn't read again."""
@@ -465,7 +465,7 @@ def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
         When the table cannot be read, or a text is missing.
     """
     columns = () if about.text is None else (about.text,)
-    items = load_items(about.source(base, columns), what=what)
+    items = load_items(about.source(base, columns), subject=what)
     texts = items.ids if about.text is None else items.columns[about.text]
     for row, text in enumerate(texts, start=1):
         if text is None or not str(text).strip():

@@ -1,6 +1,7 @@
-"""The experiment of `equipoise augment`: its config, the images it names, and its run."""
+"""The experiment of `equipoise augment`: config, images and run."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain, starmap
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Literal, Self
@@ -18,7 +19,7 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.audits.findings import manifest_of
-from equipoise.cli.training import NetworksConfig, scaled
+from equipoise.cli.training import NetworksConfig, scale_image
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
@@ -48,7 +49,7 @@ from equipoise.stats import Bootstrap
 
 
 class ImagesConfig(Section):
-    """The three sets: what is trained on, and what is tested on."""
+    """The two training sets and the test set."""
 
     biased: SetConfig
     balanced: SetConfig
@@ -56,7 +57,7 @@ class ImagesConfig(Section):
 
 
 class FacesConfig(Section):
-    """Where faces are: in columns of the tables, or found by a detector.
+    """Location of faces: in columns of the tables, or from a detector.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class FacesConfig(Section):
 
 
 class TrainingConfig(NetworksConfig):
-    """Networks, how they are trained, and how they are compared.
+    """Networks, their training and their comparison.
 
     Attributes
     ----------
@@ -146,18 +147,18 @@ _AT_ONCE = 64
 
 def read_set(
     name: str,
-    given: SetConfig,
+    set_config: SetConfig,
     config: AugmentConfig,
     base: Path,
     inputs: dict[str, FileFacts],
     progress: Progress | None = None,
 ) -> Faces:
-    """Read one of the three sets.
+    """Read the biased, the balanced or the test set.
 
     Parameters
     ----------
     name : str
-    given : SetConfig
+    set_config : SetConfig
         The set itself.
     config : AugmentConfig
         What is the same for all three.
@@ -181,11 +182,11 @@ def read_set(
     """
     detector = None if config.faces.detector is None else CascadeDetector()
     sides = config.faces.columns or {}
-    about = given
-    if given.table is not None:
-        about = given.model_copy(update={"id": config.id, "path": config.path})
+    image_config = set_config
+    if set_config.table is not None:
+        image_config = set_config.model_copy(update={"id": config.id, "path": config.path})
     pictures, (labels, groups, *ends) = read_images(
-        about, (config.label, config.group), base, f"{name} images", inputs,
+        image_config, (config.label, config.group), base, f"{name} images", inputs,
         optional=[sides[side] for side in SIDES if sides],
     )  # fmt: skip
     squares: list[Image] = []
@@ -199,11 +200,11 @@ def read_set(
         if detector is not None:
             boxes[rows.start : rows.stop] = detector(images).boxes
         for image in images:
-            squares.append(scaled(image, config.size))
+            squares.append(scale_image(image, config.size))
             shapes.append((image.shape[0], image.shape[1]))
     if sides:
         try:
-            columns = {s: own.astype(np.float64) for s, own in zip(SIDES, ends, strict=True)}
+            columns = {s: end.astype(np.float64) for s, end in zip(SIDES, ends, strict=True)}
             boxes = regions_of_columns(columns, shapes, rows=pictures.rows.tolist()).boxes
         except (InputError, ValueError) as error:
             raise DataError(
@@ -241,7 +242,7 @@ _DRAWN = (
 def run_configured(
     config: AugmentConfig, base: Path, progress: Progress | None, *, overwrite: bool = False
 ) -> AuditResult:
-    """Run the experiment that a configuration describes.
+    """Run the experiment of a configuration.
 
     Parameters
     ----------
@@ -253,16 +254,17 @@ def run_configured(
         Replace what an earlier run wrote to `output`.
     """
     began = perf_counter()
-    networks = config.checked(base, config.size)
+    networks = config.resolve_networks(base, config.size)
     if config.output is not None:
         check_place(base / config.output, overwrite=overwrite)
     inputs: dict[str, FileFacts] = {}
     faces = {
-        name: read_set(name, given, config, base, inputs, progress) for name, given in config.images
+        name: read_set(name, set_config, config, base, inputs, progress)
+        for name, set_config in config.images
     }
-    missing = (note for name, own in faces.items() for note in _faces_missing(name, own))
+    missing = chain.from_iterable(starmap(_faces_missing, faces.items()))
     notes = (*missing, *_sizes(faces))
-    counts = {name: len(own) for name, own in faces.items()}
+    counts = {name: len(face_set) for name, face_set in faces.items()}
     folder = base / config.store / "augmentation"
     record = {"inputs": inputs, "counts": counts}
     config = config.model_copy(update={"networks": networks})
@@ -277,24 +279,26 @@ def run_configured(
 def _write_images(test: Faces, config: AugmentConfig, folder: Path) -> None:
     """Write the test images whole and covered, and their boxes beside the predictions."""
     path = folder / "predictions.parquet"
-    found: dict[str, list[str | int | None]] = {name: [] for name in ("whole", "covered", *SIDES)}
+    image_columns: dict[str, list[str | int | None]] = {
+        name: [] for name in ("whole", "covered", *SIDES)
+    }
     for place, image in enumerate(map(np.asarray, test.images)):
         for name, pixels in (("whole", image), ("covered", test.cover_face(place))):
             file = f"{name}/{place:06d}.png"
-            found[name].append(file)
+            image_columns[name].append(file)
             write(folder / file, png(pixels))
         for side, end in zip(SIDES, test.regions.box(place) or (None,) * len(SIDES), strict=True):
-            found[side].append(end)
-    known = pl.DataFrame({
-        "image_id": test.ids, config.label: test.labels, config.group: test.groups, **found
+            image_columns[side].append(end)
+    label_columns = pl.DataFrame({
+        "image_id": test.ids, config.label: test.labels, config.group: test.groups, **image_columns
     })  # fmt: skip
-    joined = known.hstack(pl.read_parquet(path, memory_map=False))
+    joined = label_columns.hstack(pl.read_parquet(path, memory_map=False))
     with writer(path) as table:
         joined.write_parquet(table)
 
 
 def _sizes(faces: Mapping[str, Faces]) -> Iterator[str]:
-    """Note when one training set has clearly more images: more alone make a network better."""
+    """Note a clear difference in size between the training sets."""
     biased, balanced = len(faces["biased"]), len(faces["balanced"])
     if abs(balanced - biased) > _SAME_NUMBER * biased:
         yield (
@@ -303,7 +307,7 @@ def _sizes(faces: Mapping[str, Faces]) -> Iterator[str]:
         )
 
 
-def run_drawn(
+def run_synthetic(
     folder: Path,
     *,
     images: int,
@@ -312,14 +316,14 @@ def run_drawn(
     seed: int,
     progress: Progress | None,
 ) -> AuditResult:
-    """Run the experiment on drawn faces, in whose biased images the tool goes with the group."""
+    """Run the experiment on synthetic faces, with a bias in one training set."""
     began = perf_counter()
     faces = {}
     shares = {"biased": _BIASED, "balanced": _EVEN, "test": _EVEN}
-    for place, (name, own) in enumerate(shares.items()):
-        made = draw_faces(images, long_hair=own, seed=seed + place)
-        regions = Regions(made.boxes, np.ones(images, dtype=bool))
-        faces[name] = Faces(made.images, made.labels, made.groups, regions)
+    for place, (name, share) in enumerate(shares.items()):
+        face_images = draw_faces(images, long_hair=share, seed=seed + place)
+        regions = Regions(face_images.boxes, np.ones(images, dtype=bool))
+        faces[name] = Faces(face_images.images, face_images.labels, face_images.groups, regions)
     config = TrainingConfig(
         networks=dict(zip(networks, networks, strict=True)),
         repeats=repeats,
@@ -341,7 +345,7 @@ def _experiment(
     progress: Progress | None,
     saved: Path | None = None,
 ) -> AuditResult:
-    done = augmentation_experiment(
+    experiment = augmentation_experiment(
         faces["biased"],
         faces["balanced"],
         faces["test"],
@@ -356,23 +360,23 @@ def _experiment(
         progress=progress,
     )
     resolved = config.model_dump(mode="json")
-    again = "Intervals hold for new trainings, on images like these."
+    training_note = "Intervals hold for new trainings, on images like these."
     manifest = manifest_of(
         **record,
-        notes=(PERCEIVED, again, *notes),
+        notes=(PERCEIVED, training_note, *notes),
         config=resolved,
         resolved=resolved,
         seed=config.seed,
         seconds=perf_counter() - began,
     )
-    findings = findings_of(done, threshold=config.threshold, alpha=config.alpha)
-    drawn = {"seed": config.seed, "replicates": config.replicates}
-    findings += difference_findings(done, config.families, **drawn)
+    findings = findings_of(experiment, threshold=config.threshold, alpha=config.alpha)
+    resampling_options = {"seed": config.seed, "replicates": config.replicates}
+    findings += difference_findings(experiment, config.families, **resampling_options)
     if saved is not None:
         table = {
-            f"{network}, {arm}": np.array(done.classes)[answers[0]].tolist()
-            for (network, arm), answers in done.answers.items()
+            f"{network}, {arm}": np.array(experiment.classes)[answers[0]].tolist()
+            for (network, arm), answers in experiment.answers.items()
         }
         with writer(saved / "predictions.parquet") as file:
             pl.DataFrame(table).write_parquet(file)
-    return AuditResult(findings, manifest, tables_of(done, **drawn))
+    return AuditResult(findings, manifest, tables_of(experiment, **resampling_options))

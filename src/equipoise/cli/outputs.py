@@ -32,13 +32,13 @@ def check_output(path: Path, mark: bytes = b"", text: str | None = None) -> None
 
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-    own = (mark and mark in content[:_HEAD]) or (text and text.encode() == content)
+    replaceable = (mark and mark in content[:_HEAD]) or (text and text.encode() == content)
     problem = ""
     if not str(path).isprintable():
         problem = "expected a name that can be shown, in valid UTF-8"
     elif not above.is_dir():
         problem = f"{above} is no folder"
-    elif os.path.lexists(path) and not own:
+    elif os.path.lexists(path) and not replaceable:
         problem = "exists already"
     if above.is_dir():
         sweep(path)
@@ -68,4 +68,4 @@ def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:
     text = yaml.safe_dump(
         dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None
     )
-    return "".join(f"# {one}\n" for one in notes) + text
+    return "".join(f"# {line}\n" for line in notes) + text

@@ -24,7 +24,7 @@ from equipoise.models.wrapped import (
     Ensemble,
     Matching,
     Rule,
-    Said,
+    ValueCaptions,
     Wrapping,
     unit_vectors,
 )
@@ -159,7 +159,7 @@ class MatchedPrompts(WrappedRecipe):
                 texts = [
                     self._name_value(subject_texts, name, value) for subject_texts in all_texts
                 ]
-                captions.append(Said(value, build_ensemble(texts).rules))
+                captions.append(ValueCaptions(value, build_ensemble(texts).rules))
             attributes.append(Attribute(name, tuple(captions)))
         vectors = unit_vectors(embed_images(base, sets.images, progress))
         learned_arrays = (*fit_gate(vectors, sets, values), find_directions(vectors, sets, values))

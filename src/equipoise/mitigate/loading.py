@@ -281,7 +281,7 @@ def read_images(
     facts = known(section, base, columns=all_columns, place=section_name)
     paths = () if section.table is None else (str(section.path),)
     required_columns = tuple(dict.fromkeys((*paths, *columns)))
-    items = load_items(facts.source(base, (*required_columns, *optional)), what=section_name)
+    items = load_items(facts.source(base, (*required_columns, *optional)), subject=section_name)
     for name in required_columns:
         # "nan" is how a table of numbers writes nothing.
         missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]

@@ -16,7 +16,7 @@ from equipoise.mitigate.sets import SubjectTexts, Training, list_named_values
 from equipoise.mitigate.trainable import Shifts, trainable
 from equipoise.models.balanced import embedding_generator
 from equipoise.models.generators import ImageGenerator, Sampling
-from equipoise.models.wrapped import Draws, Said, Wrapping
+from equipoise.models.wrapped import Draws, ValueCaptions, Wrapping
 from equipoise.stats.streams import stream
 
 
@@ -58,7 +58,7 @@ def build_draws(training: Training) -> Draws:
             captions = _matching_captions(subject_texts, combination)
             texts.append(replace(subject_texts, attributed=captions))
         name = ", ".join(value for _, value in combination)
-        draws.append(Said(name, build_ensemble(texts).rules))
+        draws.append(ValueCaptions(name, build_ensemble(texts).rules))
     if len(draws) < 2:
         raise InputError("captions name one combination of values; expected two or more")
     return Draws(tuple(draws), list_named_values(training.texts))
@@ -169,7 +169,7 @@ class LearnedPrompt(TrainedRecipe):
                 generator.embed_prompts(prompts) + shifts.combined()[combination_codes],
                 seeds=random.integers(2**40, size=len(rows)).tolist(),
                 sampling=Sampling(self.sampling_steps, self.guidance),
-                last=self.last_steps,
+                gradient_steps=self.last_steps,
             )
             vectors = torch.nn.functional.normalize(teacher.pixels(images))
             vectors = (teacher.encoder.info.scale or 100.0) * vectors

@@ -122,7 +122,7 @@ class WrappedRecipe(Recipe):
             wrapping = self._wrap(base, training, progress)
             wrapping = replace(wrapping, record={**record, **wrapping.record})
             with new_run(out) as partial:
-                save_wrapped(partial, base.info, wrapping, at=out)
+                save_wrapped(partial, base.info, wrapping, destination=out)
         return "equipoise"
 
     def _inputs(self, training: Training) -> dict[str, Any]:

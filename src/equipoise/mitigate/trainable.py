@@ -13,7 +13,7 @@ from equipoise.core.types import Json
 from equipoise.core.writing import copy as copy_file
 from equipoise.models.diffusers import DiffusersGenerator
 from equipoise.models.hf import HfDualEncoder
-from equipoise.models.hub import fetched
+from equipoise.models.hub import fetch_folder
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, write_settings
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
@@ -220,7 +220,7 @@ def _write_settings(info: ModelInfo, folder: Path) -> None:
     patterns = ("*.json", "*.txt", "*.model", "*.jinja")
     if not source.is_dir():
         options = Options(info.name, revision=info.revision, fetch=False)
-        source = fetched(hub, options, patterns)
+        source = fetch_folder(hub, options, patterns)
     for path in sorted({path for pattern in patterns for path in source.glob(pattern)}):
         if path.name != RECORD and not path.name.endswith(".index.json"):
             copy_file(path, folder / path.name)

@@ -31,7 +31,7 @@ from equipoise.mitigate.recipe import digest_images, read_state, save_state
 from equipoise.models import runtimes
 from equipoise.models.registry import Options
 from equipoise.models.timm import find_weights
-from equipoise.models.towers import last_linear, seen_by
+from equipoise.models.towers import call_with_input, last_linear
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -448,7 +448,7 @@ def outputs(
     rows = np.arange(len(images))
     with torch.inference_mode():
         for _, batch in _load_ahead(rows, _AT_ONCE, lambda row: np.asarray(images[row])):
-            logits, features = seen_by(last, partial(_logits, module, batch))
+            logits, features = call_with_input(last, partial(_logits, module, batch))
             yield logits.argmax(dim=1).cpu().numpy(), features.cpu().numpy()
 
 

@@ -287,7 +287,7 @@ def _read(
         load_vectors(
             source,
             images,
-            what=f"models.{name}.{what}",
+            subject=f"models.{name}.{what}",
             max_unmatched=config.data.max_unmatched,
             zeros=True,
         )

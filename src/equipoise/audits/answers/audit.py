@@ -232,7 +232,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         for name, figure in config.figures.items():
             table = located(figure.table, base)
             items = load_items(
-                ItemSource(table, figure.subject, (figure.value,), **figure.csv), what="figures"
+                ItemSource(table, figure.subject, (figure.value,), **figure.csv), subject="figures"
             )
             values = zip(items.ids, numbers_of(items, figure.value).tolist(), strict=True)
             figures[name] = {answer: value for answer, value in values if not math.isnan(value)}

@@ -107,7 +107,7 @@ class Associations(Audit[Config, AssociationData, Question]):
             lambda: {
                 name: load_items(
                     images.get(name, section).source(models.base, tuple(config.columns(name))),
-                    what=name,
+                    subject=name,
                 )
                 for name, section in config.data.items()
             },
@@ -425,7 +425,7 @@ def _series(
     ids = np.array(subjects, dtype=object)
     wanted = Items(f"subjects of {options.metric}", "subject", ids, {}, {}, {"rows": len(ids)})
     # A series of all occupations or nations has more than the subjects, or fewer.
-    return load_matrix(section.source(base), wanted, what=section.value, max_unmatched=1.0)
+    return load_matrix(section.source(base), wanted, subject=section.value, max_unmatched=1.0)
 
 
 def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:

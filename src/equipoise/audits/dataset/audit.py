@@ -151,7 +151,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 else models.embed_images(name, run, images.need_pictures(name))
             )
             limit = section.max_unmatched
-            vectors[name] = load_vectors(source, items, what=name, max_unmatched=limit)
+            vectors[name] = load_vectors(source, items, subject=name, max_unmatched=limit)
         sizes, repeated = None, np.zeros(len(items), np.bool_)
         if config.metrics.image_defect_rate is not None and not models.dry:
             sizes, repeated = _pictures(images, items)
@@ -334,13 +334,13 @@ def _reference(
     if reference.images is not None:
         place = "reference.images"
         images = models.read_images(reference.images, columns, name="reference", place=place)
-        items = load_items(images.source(models.base, columns), what="reference")
+        items = load_items(images.source(models.base, columns), subject="reference")
         every = groups_by(choices, items.coded)
         return {groups.name: groups for groups in every}, dict(items.inputs)
     table, number = located(reference.table, models.base), str(reference.count)
     options = reference.csv
     source = ItemSource(table, ROW_NUMBER, (*columns, number), **options)
-    items = load_items(source, what="reference")
+    items = load_items(source, subject="reference")
     counts = np.nan_to_num(numbers_of(items, number))
     found: dict[str, Groups | Mapping[str, float]] = {}
     for groups in groups_by(choices, items.coded):

@@ -406,7 +406,7 @@ def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[st
     place = f"references.{name}.images" if of_reference else "data.images"
     images = models.read_images(section, columns, name=name, place=place)
     what = f"reference {name}" if of_reference else "images"
-    items = models.once(name, lambda: load_items(images.source(models.base, columns), what=what))
+    items = models.once(name, lambda: load_items(images.source(models.base, columns), subject=what))
     vectors = {}
     for model, run in config.models.items():
         source: ArraySource | Outputs
@@ -420,7 +420,7 @@ def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[st
         else:
             source = run.source(models.base)
         limit = config.data.max_unmatched
-        vectors[model] = load_vectors(source, items, what=model, max_unmatched=limit)
+        vectors[model] = load_vectors(source, items, subject=model, max_unmatched=limit)
     return items, vectors
 
 

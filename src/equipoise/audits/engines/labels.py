@@ -144,7 +144,7 @@ class LabelDesign:
     @cached_property
     def wording(self) -> bool:
         """Whether the labels are texts as they are written, whose content is another version."""
-        return self.version not in self.labels.judged
+        return self.version not in self.labels.versions_with_verdicts
 
     @cached_property
     def by_class(self) -> Counts:

@@ -185,8 +185,8 @@ def _models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
         own = runs[run][1].models[model]
         missing = (rows[run] < 0) | (own.state[rows[run]] == "unmatched")
         answered = np.where(missing, -1, own.state[rows[run]] == "answered").astype(np.int32)
-        for version, labels in own.judged.items():
-            full = name if len(own.judged) == 1 else f"{name} ({version})"
+        for version, labels in own.versions_with_verdicts.items():
+            full = name if len(own.versions_with_verdicts) == 1 else f"{name} ({version})"
             codes = np.where(missing, -1, labels.coded.codes[rows[run]])
             models[full] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
             states[full] = Coded(answered, (_UNANSWERED, "answered"))

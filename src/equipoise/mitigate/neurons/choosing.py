@@ -279,7 +279,7 @@ def _edit_components(components: Components, site: Site, pairs: Sequence[tuple[i
     mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
     spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
     return replace(
-        site.only(components.recording.unit[columns].tolist()),
+        site.select(components.recording.unit[columns].tolist()),
         sets=tuple(sets),
         means=tuple(mean.tolist()),
         spreads=tuple(np.maximum(spread, _LEAST_SPREAD).tolist()),

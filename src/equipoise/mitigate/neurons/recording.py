@@ -19,7 +19,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.data.arrays import read_arrays
-from equipoise.models.edits import Site, insides, runs_images
+from equipoise.models.edits import Site, image_method, insides
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 
@@ -122,7 +122,7 @@ def record_units(
             )
         last = len(shape) < 4 or (shape[1] == shape[2] != shape[3])
         recorded_sites[place] = site = replace(site, axis=-1 if last else 1)
-        batches.setdefault(place, []).append(site.pooled(tensor).detach().cpu().numpy())
+        batches.setdefault(place, []).append(site.pool(tensor).detach().cpu().numpy())
 
     at_once = 1 if isinstance(items[0], str) else _IMAGES_AT_ONCE
     with ExitStack() as stack:
@@ -164,7 +164,7 @@ def _runner(model: Model, item: object, text: str) -> Callable[[Any], AnyArray]:
         return model.embed_texts
     if isinstance(model, PairScorer) and text:
         return lambda images: model.score(images, [text])
-    return runs_images(model)
+    return image_method(model)
 
 
 def read_dictionary(path: Path, layer: str) -> Site:

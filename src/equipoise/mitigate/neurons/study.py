@@ -237,7 +237,7 @@ def _gallery_rows(components: Components, half: _Half, config: Config) -> Iterat
     other_columns.sort(key=lambda column: layer[column] != layer[ranked[0]])
     text = components.text or next(iter(config.concepts.values()))[0]
     for column in [*top_columns, *other_columns[:1]]:
-        site = recorded.sites[recorded.layer[column]].only([int(recorded.unit[column])])
+        site = recorded.sites[recorded.layer[column]].select([int(recorded.unit[column])])
         values = record_units(
             components.model, half.items, layers=[site], text=components.text
         ).values[:, 0]

@@ -59,7 +59,7 @@ class Hypothesis:
         DataError
             When it names none of the concepts, or has a value that is no number.
         """
-        items = load_items(section.source(base), what=key)
+        items = load_items(section.source(base), subject=key)
         names = [str(name) for name in items.ids.tolist()]
         if not concepts & {*names}:
             raise DataError(
