@@ -14,7 +14,7 @@ import pytest
 from cause_worlds import KINDS, World, ranked_first
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, DataError, RunError
-from equipoise.review import causes, coding, disparities, read_labels, write_labels
+from equipoise.review import causes, coding, disparities, read_labels, add_labels
 from equipoise.review.server import application
 from review.browser import HOST, TOKEN, Links, ask
 
@@ -154,10 +154,10 @@ def test_a_sample_drawn_by_stratum_is_weighted(called, tmp_path):
     page = ["label", run, "--question", "good", "--size", "80", "--images", tmp_path / "photos"]
     called(*page, "--out", tmp_path / "label.html")
     drawn = read_labels(run).filter(question="right").head(80)
-    from equipoise.review import merge_labels, write_labels
+    from equipoise.review import merge_labels, add_labels
 
     good = drawn.with_columns(question=pl.lit("good"))
-    write_labels(run, merge_labels(read_labels(run), good))
+    add_labels(run, merge_labels(read_labels(run), good))
     disparity = disparities.find_disparity(run)
     found = causes.gather(run, disparity, causes.Sources())
     weights = found.weights["good"]
@@ -350,7 +350,7 @@ def test_causes_that_no_image_of_the_finding_has(folder, tmp_path):
     disparity = disparities.find_disparity(run, metric="true_positive_rate", subject="cup")
     other = disparity.ids[~disparity.about][0]
     row = {"image_id": other, "question": "good", "answer": "yes", "labeller": "ann", "at": at}
-    write_labels(run, pl.DataFrame([row]))
+    add_labels(run, pl.DataFrame([row]))
     found = causes.gather(run, disparity, causes.Sources(names=("camera",)))
     assert "good" not in found.values
     assert causes.rank(disparity, found).table["cause"].to_list() == ["camera"]

@@ -1,7 +1,6 @@
 """Files at paths that a user names: whole or not there, and replaced only by their own kind."""
 
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -42,26 +41,45 @@ def check_output(path: Path, mark: bytes = b"") -> None:
 
 
 def write_output(path: Path, text: str, mark: bytes = b"") -> None:
-    """Write a file under a temporary name, then rename it; missing folders are made.
+    """Write a file that appears when it is whole; missing folders are made.
+
+    What killed writers of this file left is removed.
 
     Raises
     ------
     RunError
-        As `check_output`.
+        As `check_output`, and when the file cannot be written.
     """
-    check_output(path, mark)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
+    write_outputs({path: text}, mark)
+
+
+def write_outputs(files: Mapping[Path, str], mark: bytes = b"") -> None:
+    """Write files as `write_output` does, all or none of them.
+
+    Raises
+    ------
+    RunError
+        As `write_output`.
+    """
+    from equipoise.core import RunError
+    from equipoise.core.writing import remove_leftovers, write_whole
+
+    for path in files:
+        check_output(path, mark)
+    written: list[Path] = []
     try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        if not os.path.lexists(path):
-            path.touch(exist_ok=False)  # fails where a file has appeared meanwhile
-        partial.replace(path)
+        for path, text in files.items():
+            remove_leftovers(path.parent, path.name)
+            new = not os.path.lexists(path)
+            write_whole(path, text.encode(), new=new)
+            written += [path] if new else []
     except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        partial.unlink(missing_ok=True)
+        for done in written:
+            done.unlink(missing_ok=True)
+        raise RunError(
+            f"{path}: cannot be written: {error.strerror or error}. To do: choose another name or "
+            "folder, or free space there"
+        ) from error
 
 
 def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:

@@ -1,23 +1,22 @@
 """Run directories: written whole or not at all, and removed only where equipoise wrote them."""
 
 import glob
-import hashlib
 import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from equipoise.core import RunError
+from equipoise.core.writing import LACKING, flush_folder, is_leftover, write_whole
 from equipoise.data.problems import listed
-from equipoise.evidence.store import write
+from equipoise.evidence.run_labels import LABELS, LOCK, changing, copy_labels
 from equipoise.models.info import sha256_of
 
 LIST = "files.json"
-LABELS = "labels"
-"""Folder of a run with what people say of its images; a new run takes it over."""
 _TO_DO = "To do: choose another folder, or free space there"
 
 
@@ -28,60 +27,45 @@ def write_list(folder: Path) -> None:
     _write(folder, {name: digest for name, digest in digests.items() if name != LIST})
 
 
-def relist(folder: Path, path: Path) -> None:
-    """Update the digest of a file that equipoise wrote again; an unlisted file stays unlisted."""
-    files = read_list(folder)
-    try:
-        name = path.resolve().relative_to(folder.resolve()).as_posix()
-    except ValueError:
-        return
-    if files is not None and name in files:
-        _write(folder, {**files, name: sha256_of(folder / name)})
+def rewrite(run: Path, name: str, data: bytes) -> None:
+    """Replace a file of a run, and its digest in the list.
 
-
-def keep_labels(run: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into the folder of labels, and name them in the manifest and `files.json`.
-
-    Parameters
-    ----------
-    run : Path
-    files : mapping of str to bytes
-        By name inside the folder.
+    The list has the digest of the new file first, beside the old one: a run whose writer was
+    killed in between can be replaced, too.
 
     Raises
     ------
     RunError
-        If they can't be written.
+        When it cannot be written; names the file.
     """
-    entries = {}
-    for name, content in files.items():
-        write(run / LABELS / name, content)
-        digest = hashlib.sha256(content).hexdigest()
-        entries[f"{LABELS}/{name}"] = {"sha256": digest, "bytes": len(content)}
-    manifest = run / "manifest.json"
-    if manifest.is_file():
-        facts = json.loads(manifest.read_bytes())
-        facts["inputs"] = {**facts.get("inputs", {}), **entries}
-        write(manifest, f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode())
-        relist(run, manifest)
-    known = {name: str(entry["sha256"]) for name, entry in entries.items()}
-    _write(run, {**(read_list(run) or {}), **known})
+    digest = sha256(data).hexdigest()
+    try:
+        with changing(run):
+            files = read_list(run)
+            if files is not None:
+                _write(run, files, {name: digest})
+            write_whole(run / name, data)
+            if files is not None:
+                _write(run, {**files, name: digest})
+    except OSError as error:
+        raise RunError(
+            f"{run / name}: cannot be written: {error.strerror or error}. To do: free space "
+            "there, or copy the run to a folder that can be written"
+        ) from error
 
 
-def _take_labels(old: Path, new: Path) -> None:
-    """Copy the labels of a run into the one that replaces it."""
-    files = {path.name: path.read_bytes() for path in sorted((old / LABELS).glob("*"))}
-    if files:
-        keep_labels(new, files)
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    text = json.dumps({"written_by": "equipoise", "files": files}, indent=1)
-    write(folder / LIST, f"{text}\n".encode())
+def _write(folder: Path, files: Mapping[str, str], coming: Mapping[str, str] | None = None) -> None:
+    facts = {"written_by": "equipoise", "files": files} | ({"coming": coming} if coming else {})
+    write_whole(folder / LIST, f"{json.dumps(facts, indent=1)}\n".encode())
 
 
 def read_list(folder: Path) -> Mapping[str, str] | None:
     """Return the digest of every file that equipoise wrote; None where `files.json` isn't ours."""
+    facts = _read(folder)
+    return None if facts is None else facts["files"]
+
+
+def _read(folder: Path) -> dict[str, dict[str, str]] | None:
     path = folder / LIST
     try:
         content = None if path.is_symlink() else json.loads(path.read_bytes())
@@ -89,8 +73,9 @@ def read_list(folder: Path) -> Mapping[str, str] | None:
         return None
     if not isinstance(content, dict) or content.get("written_by") != "equipoise":
         return None
-    files = content.get("files")
-    return files if isinstance(files, dict) else None
+    parts = {part: content.get(part, {}) for part in ("files", "coming")}
+    sound = "files" in content and all(isinstance(part, dict) for part in parts.values())
+    return parts if sound else None
 
 
 def foreign_files(folder: Path) -> list[str]:
@@ -98,7 +83,7 @@ def foreign_files(folder: Path) -> list[str]:
 
     Links are never followed.
     """
-    files = read_list(folder) or {}
+    files, coming = (_read(folder) or {"files": {}, "coming": {}}).values()
     known = {str(parent) for name in files for parent in PurePosixPath(name).parents}
     found = []
     for path in folder.rglob("*"):
@@ -109,11 +94,17 @@ def foreign_files(folder: Path) -> list[str]:
             own = name in known or name == LABELS
         else:
             # Labels survive, whoever wrote them.
-            own = name == LIST or path.parent == folder / LABELS
-            own = own or (name in files and sha256_of(path) == files[name])
+            own = name in (LIST, LOCK) or path.parent == folder / LABELS
+            own = own or (path.parent == folder and _is_unfinished(name, files))
+            own = own or (name in files and sha256_of(path) in (files[name], coming.get(name)))
         if not own:
             found.append(name)
     return sorted(found)
+
+
+def _is_unfinished(name: str, files: Mapping[str, str]) -> bool:
+    """Whether a name is that of a listed file, or of the list, whose writer was killed."""
+    return is_leftover(name) and name.rsplit(".", 2)[0] in (LIST, *files)
 
 
 @contextmanager
@@ -238,9 +229,10 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
                 yield partial
                 write_list(partial)
                 _flush(partial)
-                check_place(target, overwrite=overwrite)
-                _take_labels(target, partial)
-                _replace(partial, target)
+                with _unchanged(target):
+                    check_place(target, overwrite=overwrite)
+                    copy_labels(target, partial)
+                    _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):  # of a run that came about, these are not empty
@@ -283,17 +275,34 @@ def _occupied(target: Path, overwrite: bool) -> str:
     return ""
 
 
+@contextmanager
+def _unchanged(target: Path) -> Iterator[None]:
+    """Keep other processes from changing a run that is replaced: its labels are taken over."""
+    with ExitStack() as stack:
+        if is_run(target):
+            try:
+                stack.enter_context(changing(target))
+            except OSError as error:
+                if error.errno not in LACKING:  # without locks nobody adds labels
+                    raise
+        yield
+
+
 def _flush(directory: Path) -> None:
     """Bring the files to the disk, so that a crash right after cannot leave empty ones."""
     for path in sorted(directory.rglob("*")):
         if path.is_file():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
+        elif path.is_dir():
+            flush_folder(path)
+    flush_folder(directory)
 
 
 def _replace(partial: Path, target: Path) -> None:
     if not is_run(target):
         partial.rename(target)
+        flush_folder(target.parent)
         return
     old = partial.with_suffix(".old")
     target.rename(old)
@@ -302,4 +311,5 @@ def _replace(partial: Path, target: Path) -> None:
     except BaseException:
         old.rename(target)
         raise
+    flush_folder(target.parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -6,12 +6,10 @@ import errno
 import hashlib
 import json
 import logging
-import os
 import re
-import secrets
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -21,13 +19,11 @@ import pyarrow.parquet as pq
 from equipoise.core import Facts, MissingExtraError, RunError, record
 from equipoise.core.files import read_table
 from equipoise.core.types import FileFacts, Json
+from equipoise.core.writing import LACKING, remove_leftovers, write_whole
 from equipoise.evidence.pictures import Pictures
 from equipoise.models.info import one_digest, sha256_of
 
-# What calls raise that a file system does not have.
-_LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
-_TEMPORARY = ".partial"
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,7 @@ def locked(folder: Path) -> Iterator[None]:
         except (NotImplementedError, UserWarning) as error:
             raise OSError(errno.ENOLCK, str(error)) from error
     with lock:
-        for left in folder.glob(f"*{_TEMPORARY}"):
-            left.unlink(missing_ok=True)
+        remove_leftovers(folder)
         yield
 
 
@@ -138,7 +133,7 @@ def translated(folder: Path) -> Iterator[None]:
         told = (
             "this file system cannot lock or cannot rename files; a store needs both. "
             "To do: choose a store on a local disk"
-            if error.errno in _LACKING
+            if error.errno in LACKING
             else f"cannot be written: {error.strerror or error}. To do: free space or choose "
             "another store, and run again; finished parts stay"
         )
@@ -153,24 +148,8 @@ def write(path: Path, data: bytes) -> None:
     RunError
         When it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_TEMPORARY}")
     with translated(path.parent):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-    with suppress(OSError):  # the name of the new file; some file systems cannot
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        write_whole(path, data)
 
 
 def write_manifest(folder: Path, facts: Mapping[str, Json]) -> None:

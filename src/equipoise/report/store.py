@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from equipoise.core import AuditResult, Finding, Manifest, RunError
 from equipoise.core.files import read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
+from equipoise.evidence.run_labels import LABELS, list_labels
 
 if TYPE_CHECKING:
     from equipoise.report.blocks import Page
@@ -98,6 +99,7 @@ def read(directory: Path | str) -> AuditResult:
     Returns
     -------
     AuditResult
+        Its inputs list the labels of people in the run.
 
     Raises
     ------
@@ -133,7 +135,15 @@ def read(directory: Path | str) -> AuditResult:
     tables = {
         path.stem: _read_table(path) for path in sorted((folder / "tables").glob("*.parquet"))
     }
-    return AuditResult(findings_from_table(findings), manifest, tables)
+    return AuditResult(findings_from_table(findings), _with_labels(manifest, folder), tables)
+
+
+def _with_labels(manifest: Manifest, folder: Path) -> Manifest:
+    """Add the labels of people, as they are now, to the inputs."""
+    try:
+        return replace(manifest, inputs={**manifest.inputs, **list_labels(folder)})
+    except OSError as error:
+        raise RunError(f"{folder / LABELS}: cannot be read: {error}") from error
 
 
 def _read_manifest(folder: Path) -> Manifest:

@@ -7,7 +7,7 @@ import click
 
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.studies import STUDIES
-from equipoise.cli.outputs import check_output, write_output
+from equipoise.cli.outputs import check_output, write_outputs
 from equipoise.cli.questions import ask, on_terminal
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
 from equipoise.core import ConfigError
@@ -54,10 +54,7 @@ def new_command(
         written = {path: ask(path, template)}
     else:
         written = {path: template(audit or "predictions")}
-    for one in written:
-        check_output(one)
-    for one, text in written.items():
-        write_output(one, text)
+    write_outputs(written)
     beside = [one for one in written if one != path]
     configs = [one for one in beside if one.suffix != ".csv"]
     tables = [one for one in beside if one.suffix == ".csv"]
