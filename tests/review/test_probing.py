@@ -12,7 +12,7 @@ from cause_worlds import World
 from context_models import BOX, picture
 from equipoise.cli.app import run as command
 from equipoise.core import DataError
-from equipoise.review import causes, merge_labels, add_labels
+from equipoise.review import add_labels, causes, merge_labels
 from equipoise.review.server import application
 from equipoise.review.wordnet import UNCLEAR, meanings, read_senses
 from review.browser import HOST, TOKEN, ask

@@ -138,6 +138,11 @@ def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
         "/image/small/0?finding=-1", "/image/small/0?hide=none",
         "/causes/99", "/causes/-1", "/code/99",
         "/code/0?coder=a&image=-1", "/code/0?image=x",
+        *(f"/finding/0?page={n}" for n in ("9" * 26, "9" * 5000, "%D9%A3", "1e3", "1_0", "%C2%B2")),
+        *(f"/image/small/0?finding={n}" for n in ("9" * 26, "9" * 5000, "%D9%A3", "%C2%B2")),
+        *(f"{path}/{n}" for n in ("9" * 26, "9" * 5000, "%D9%A3")
+          for path in ("/finding", "/finding/0", "/image/small", "/causes", "/code")),
+        "/finding/0?low=nan", "/finding/0?high=NaN", "/code/0?coder=a&image=%D9%A3",
         "/files.json", "/image/small/0/../../manifest.json", "/%00", "/finding/", "/image",
     ]  # fmt: skip
     for _ in range(50):
@@ -145,6 +150,17 @@ def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
         assert ask(app, rng.choice(paths), origin=rng.choice(origins))[0] == 403
         assert ask(app, rng.choice(paths), cookie=rng.choice(cookies))[0] == 403
         assert ask(app, rng.choice(foreign))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "page=999999999", "page=-5", "low=1e999", "high=-inf", "low=1e308&high=-1e308",
+        "low=", "order=", "page=&page=1",
+    ],
+)  # fmt: skip
+def test_odd_numbers_of_an_address_lead_to_a_page(query, run):
+    assert ask(application(run, HOST, TOKEN), f"/finding/0?{query}")[0] == 200
 
 
 def test_thumbnails_stay_within_their_limit(run):

@@ -24,7 +24,9 @@ _UNABLE = {
     errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.EOPNOTSUPP, errno.EACCES, errno.EPERM,
     errno.EISDIR, errno.EROFS, errno.EMLINK,
 }  # fmt: skip
-_LONGEST, _WAIT, _POLL = 200, 60.0, 0.005
+_LONGEST = 200
+# Seconds: to wait for a lock, for a folder that is being replaced, and between two looks.
+_WAIT, _REPLACED, _POLL = 60.0, 1.0, 0.005
 
 if sys.platform == "win32":  # pragma: no cover
     import msvcrt
@@ -140,17 +142,28 @@ def alone(path: Path, wait: float = _WAIT) -> Iterator[None]:
     OSError
         When the file system has no locks, or the file cannot be opened.
     """
-    deadline = time.monotonic() + wait
+    began = time.monotonic()
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = _opened(path, began)
         try:
             if _locks(descriptor) and _lies_at(descriptor, path):
                 yield
                 return
         finally:
             os.close(descriptor)
-        if time.monotonic() > deadline:
+        if time.monotonic() > began + wait:
             raise TimeoutError(errno.ETIMEDOUT, "another process holds the lock", str(path))
+        time.sleep(_POLL)
+
+
+def _opened(path: Path, began: float) -> int:
+    """Open a lock file; its folder may be gone for the moment in which another takes its place."""
+    while True:
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            if time.monotonic() > began + _REPLACED:
+                raise
         time.sleep(_POLL)
 
 
