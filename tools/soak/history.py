@@ -240,10 +240,25 @@ def page(run: Path, limit: int | None = None) -> Iterator[str]:
     with receiving:
         address = receiving.recv()
     try:
+        _await(address)
         yield address
     finally:
         process.kill()
         process.join()
+
+
+def _await(address: str, seconds: float = 60.0) -> None:
+    """Wait until a page answers."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            _ask(address, "/assets/review.css")
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _serve(sending: Connection, run: Path, limit: int | None) -> None:
@@ -275,7 +290,7 @@ def judge(address: str, run: Path, coder: str, many: int, accepted: set[Judgemen
 
 
 def _ask(address: str, path: str, body: str | None = None) -> tuple[int, bytes]:
-    """Send a request as the browser of a page does, once the page answers."""
+    """Send a request as the browser of a page does."""
     split = urlsplit(address)
     headers = {"Cookie": f"equipoise_review_{split.port}={split.query.partition('=')[2]}"}
     if body is not None:
