@@ -116,6 +116,10 @@ def test_the_token_becomes_a_cookie_once(run):
     app = application(run, HOST, TOKEN)
     status, headers, _ = ask(app, f"/?token={TOKEN.replace(' ', '%20')}", cookie="")
     assert (status, headers["location"]) == (303, "/")
+    elsewhere = ask(
+        app, f"http://{HOST}//example.org/?token={TOKEN.replace(' ', '%20')}", cookie=""
+    )
+    assert elsewhere[1]["location"] == "/example.org/"
     cookie = headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie

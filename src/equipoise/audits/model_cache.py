@@ -12,6 +12,7 @@ from typing import Any
 
 from equipoise.audits.findings import versions_of
 from equipoise.core import EquipoiseError, ModelError, RunError, record
+from equipoise.core.writing import remove_leftovers
 from equipoise.evidence.store import write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
@@ -132,6 +133,7 @@ def open_model(name: str, options: RunOptions, store: Path) -> Model:
         entry = {"offer": offer, "labels": labels_of(model), "info": asdict(model.info)}
         # Where it can't be kept, the next run loads the model again.
         with suppress(RunError):
+            remove_leftovers(path.parent)
             write(path, json.dumps(entry, indent=1).encode())
     return model
 

@@ -54,9 +54,8 @@ def keep_labels(run: Path, change: Callable[[], Mapping[str, bytes]]) -> None:
                 write_whole(run / LABELS / name, content)
     except OSError as error:
         raise RunError(
-            f"{run}: answers can't be written: {error.strerror or error}. They were not kept. "
-            "To do: free space there, or copy the run to a disk with space and locks, and answer "
-            "again"
+            f"{run / LABELS}: cannot be written: {error.strerror or error}. Nothing was kept. "
+            "To do: free space there, or copy the run to a disk with space and locks, and try again"
         ) from error
 
 

@@ -97,7 +97,9 @@ class Guard:
         if headers.get("host") not in self.hosts or headers.get("origin", "") not in known:
             answer = PlainTextResponse("This page is not served here.", HTTPStatus.FORBIDDEN)
         elif given and self._right(given):
-            redirect = RedirectResponse(request.url.path, HTTPStatus.SEE_OTHER)
+            # Two slashes would start the name of another host.
+            path = f"/{request.url.path.lstrip('/')}"
+            redirect = RedirectResponse(path, HTTPStatus.SEE_OTHER)
             redirect.set_cookie(self._name, self.token, httponly=True, samesite="strict")
             answer = redirect
         elif given or not self._right(request.cookies.get(self._name, "")):

@@ -167,10 +167,12 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
         shown,
         labeller=review.SETTLED if options["settle"] else "",
     )
+    if not options["settle"]:
+        # First: a page whose sample isn't noted would be drawn again.
+        review.note_draw(run, draw)
     write_output(out, page, _PAGE)
     if options["settle"]:
         return {"page": str(out), "images": len(ids), "notes": ["read its answers with --settle"]}
-    review.note_draw(run, draw)
     return {"page": str(out), "images": len(ids), "strata": review.strata_in_words(draw.level)}
 
 
