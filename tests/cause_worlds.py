@@ -9,7 +9,7 @@ from PIL import Image
 from equipoise import audits
 from equipoise.evidence import new_run
 from equipoise.report import write
-from equipoise.review import merge_labels, add_labels
+from equipoise.review import add_labels, merge_labels
 
 KINDS = {
     "small objects": "box size",

@@ -114,11 +114,10 @@ def test_hostile_labels_stay_text(run):
 
 def test_the_token_becomes_a_cookie_once(run):
     app = application(run, HOST, TOKEN)
-    status, headers, _ = ask(app, f"/?token={TOKEN.replace(' ', '%20')}", cookie="")
+    token = TOKEN.replace(" ", "%20")
+    status, headers, _ = ask(app, f"/?token={token}", cookie="")
     assert (status, headers["location"]) == (303, "/")
-    elsewhere = ask(
-        app, f"http://{HOST}//example.org/?token={TOKEN.replace(' ', '%20')}", cookie=""
-    )
+    elsewhere = ask(app, f"http://{HOST}//example.org/?token={token}", cookie="")
     assert elsewhere[1]["location"] == "/example.org/"
     cookie = headers["set-cookie"].lower()
     assert "httponly" in cookie
