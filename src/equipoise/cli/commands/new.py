@@ -7,7 +7,7 @@ import click
 
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.studies import STUDIES
-from equipoise.cli.outputs import check_output, write_output
+from equipoise.cli.outputs import check_output, write_outputs
 from equipoise.cli.questions import ask, on_terminal
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
 from equipoise.core import ConfigError
@@ -54,11 +54,9 @@ def new_command(
         written = {path: ask(path, template)}
     else:
         written = {path: template(audit or "predictions")}
-    for one, text in written.items():
-        check_output(one, text=text)
-    for one, text in written.items():
-        write_output(one, text)
     beside = [one for one in written if one != path]
+    # The configuration comes last: until it is there, a killed command can be repeated.
+    write_outputs({one: written[one] for one in (*beside, path)})
     configs = [one for one in beside if one.suffix != ".csv"]
     tables = [one for one in beside if one.suffix == ".csv"]
     if as_json:
