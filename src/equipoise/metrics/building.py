@@ -53,18 +53,18 @@ def group_columns(
     One list of records for each part, of the groups that `listed_groups` names.
     """
     kind, listed = SCHEMA.field("by_group").type, listed_groups(groups)
-    n, value, low, high, note = (one[:, listed] for one in (n, value, low, high, note))
-    parts, many = n.shape
+    n, value, low, high, note = (array[:, listed] for array in (n, value, low, high, note))
+    parts, n_listed = n.shape
     places = pa.array(np.tile(listed.astype(np.int32), parts))
     columns = [
         pa.array(groups.names, pa.string()).take(places),
         pa.array(groups.levels, pa.list_(pa.string())).take(places),
         pa.array(integers(np.rint(n)).ravel()),
-        *(pa.array(one.ravel()) for one in (value, low, high)),
+        *(pa.array(array.ravel()) for array in (value, low, high)),
         pa.array(note.ravel().tolist(), pa.string()),
     ]
     records = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
-    ends = np.arange(parts + 1, dtype=np.int32) * many
+    ends = np.arange(parts + 1, dtype=np.int32) * n_listed
     return pa.ListArray.from_arrays(pa.array(ends), records, type=kind)
 
 
@@ -85,22 +85,22 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     dict of str to ndarray, shape (indices,)
         chance, chance_low, chance_high and p_value, NaN where there is none.
     """
-    found = nans((4, len(indices)))
+    numbers = nans((4, len(indices)))
     for place, index in enumerate(indices if draws.null is not None else ()):
-        held = against_chance(draws, index, harm)
-        if held.chance:
-            found[:3, place] = held.chance.mean, held.chance.low, held.chance.high
-            found[3, place] = held.p_value
+        chance_test = against_chance(draws, index, harm)
+        if chance_test.chance:
+            numbers[:3, place] = chance_test.chance.mean, chance_test.chance.low, chance_test.chance.high
+            numbers[3, place] = chance_test.p_value
     names = ("chance", "chance_low", "chance_high", "p_value")
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, numbers, strict=True))
 
 
 def filled(metric: str, **columns: Any) -> pa.Table:
     """Return parts from some of their columns."""
-    many = len(columns["value"])
-    empty = {"metric": [metric] * many, "excluded": [[]] * many, "by_group": [[]] * many}
-    for one in SCHEMA:
-        empty.setdefault(one.name, [math.nan if one.type == pa.float64() else ""] * many)
+    n_parts = len(columns["value"])
+    empty = {"metric": [metric] * n_parts, "excluded": [[]] * n_parts, "by_group": [[]] * n_parts}
+    for field in SCHEMA:
+        empty.setdefault(field.name, [math.nan if field.type == pa.float64() else ""] * n_parts)
     return pa.table({**empty, **columns}, schema=SCHEMA)
 
 
@@ -119,15 +119,15 @@ def parts_table(
 
     `excluded` has what did not enter each part, by reason.
     """
-    many, whole = len(subject), {why: np.rint(some) for why, some in excluded.items()}
+    n_parts, rounded = len(subject), {reason: np.rint(counts) for reason, counts in excluded.items()}
     dropped = [
-        [{"reason": why, "count": int(some[place])} for why, some in whole.items() if some[place]]
-        for place in range(many)
+        [{"reason": reason, "count": int(counts[place])} for reason, counts in rounded.items() if counts[place]]
+        for place in range(n_parts)
     ]
     return filled(
-        metric, subject=subject, value=draws.observed[start : start + many], low=ends[0],
+        metric, subject=subject, value=draws.observed[start : start + n_parts], low=ends[0],
         high=ends[1], n=integers(np.rint(n)), excluded=dropped,
-        **against_each(draws, range(start, start + many), "higher"), **columns,
+        **against_each(draws, range(start, start + n_parts), "higher"), **columns,
     )  # fmt: skip
 
 
@@ -180,9 +180,9 @@ def against(
     """Hold a number against draws of its null distribution, which `text` names."""
     if null is None or math.isnan(value) or np.isnan(null).all():
         return NOTHING
-    found = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
+    p = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
     chance = band(null, method=text, weights=weights)
-    return Against(chance, found.value, f"{text}; {found.method}" if text else found.method)
+    return Against(chance, p.value, f"{text}; {p.method}" if text else p.method)
 
 
 def against_chance(draws: Draws, index: int, harm: Harm) -> Against:
@@ -236,14 +236,14 @@ def number(
     subject: str = "",
     ends: Ends = no_ends,
     level: float = 0.95,
-    held: Against = NOTHING,
+    chance_test: Against = NOTHING,
     **columns: Any,
 ) -> Part:
     """Return a number as a part, with its interval, chance level and further columns."""
-    chance = held.chance or Chance(math.nan, math.nan, math.nan, "")
-    p = math.nan if held.p_value is None else held.p_value
-    drawn = chance.mean, chance.low, chance.high, p
-    return Part(metric, subject, value, *ends(level), *drawn, n, **columns)
+    chance = chance_test.chance or Chance(math.nan, math.nan, math.nan, "")
+    p = math.nan if chance_test.p_value is None else chance_test.p_value
+    chance_numbers = chance.mean, chance.low, chance.high, p
+    return Part(metric, subject, value, *ends(level), *chance_numbers, n, **columns)
 
 
 def part(
@@ -271,8 +271,8 @@ def group_rows(
     """Return the value of each group from columns, one row per group."""
     rows = [*zip(groups.names, groups.levels, n, values, low, high, notes, strict=True)]
     return tuple(
-        GroupValue(name, levels, round(many), float(value), float(start), float(stop), note)
-        for name, levels, many, value, start, stop, note in map(
+        GroupValue(name, levels, round(size), float(value), float(start), float(stop), note)
+        for name, levels, size, value, start, stop, note in map(
             rows.__getitem__, listed_groups(groups)
         )
     )
@@ -346,7 +346,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     *,
     method: str,
     ends: Ends,
-    held: Against | None = None,
+    chance_test: Against | None = None,
     no_chance: str = "",
     params: Mapping[str, Json] = MappingProxyType({}),
     by: pa.Table | Callable[[], pa.Table] | None = None,
@@ -362,7 +362,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
         method,
         harm=harm,
         params=params,
-        **(held or against_chance(draws, 0, harm)).fields(no_chance),
+        **(chance_test or against_chance(draws, 0, harm)).fields(no_chance),
         by=by,
         excluded=excluded or excluded_of(counts.groups, counts.excluded),
         unit=counts.unit,
@@ -383,10 +383,10 @@ def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:
         compared = np.where(usable, shares, np.nan)
     high = np.fmax.reduce(compared, axis=-1, initial=-np.inf)
     low = np.fmin.reduce(compared, axis=-1, initial=np.inf)
-    known = ~np.isnan(compared)
-    if known.all() and shares.shape[-1] >= 2:
+    defined = ~np.isnan(compared)
+    if defined.all() and shares.shape[-1] >= 2:
         return floats(high - low)
-    return np.where(known.sum(axis=-1) >= 2, high - low, np.nan)
+    return np.where(defined.sum(axis=-1) >= 2, high - low, np.nan)
 
 
 def moved_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:
@@ -394,12 +394,12 @@ def moved_percentile(value: float, replicates: Floats, least: float = -math.inf)
 
     For numbers that replicates shift; not below a least one.
     """
-    known = replicates[np.isfinite(replicates)]
-    if len(known) < 2:
+    finite = replicates[np.isfinite(replicates)]
+    if len(finite) < 2:
         return no_ends
 
     def ends(level: float) -> Span:
-        low, high = ends_of(known - known.mean() + value)(level)
+        low, high = ends_of(finite - finite.mean() + value)(level)
         return max(least, low), high
 
     return ends
@@ -410,14 +410,14 @@ def spread_level(level: float, members: int) -> float:
     return 1.0 - (1.0 - level) / max(members, 1)
 
 
-def group_part(metric: str, subject: str, group: GroupValue, held: Against, **columns: Any) -> Part:
+def group_part(metric: str, subject: str, group: GroupValue, chance_test: Against, **columns: Any) -> Part:
     """Return the number of one group as a part; other columns are those of `number`."""
     return number(
         metric,
         group.value,
         subject=subject,
         ends=known_ends(group.low, group.high),
-        held=held,
+        chance_test=chance_test,
         n=group.n,
         by_group=(group,),
         **columns,
@@ -443,8 +443,8 @@ def folded(low: float, high: float) -> Span:
 
 def known_mean(values: Floats) -> Floats:
     """Return means over the last axis of the numbers that are not NaN, NaN where there are none."""
-    known = ~np.isnan(values)
-    return divide(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
+    defined = ~np.isnan(values)
+    return divide(np.where(defined, values, 0.0).sum(axis=-1), defined.sum(axis=-1))
 
 
 def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:

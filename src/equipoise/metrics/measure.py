@@ -163,38 +163,38 @@ def measure(
     >>> [round(one.value, 3) for one in m.measure(m.count(true, pred, gender), both)]
     [0.167, 0.667]
     """
-    drawn = [Draws.of(resampling, one(counts, counts.observed)[0]) for one in measures]
-    several = tally(counts.groups.usable) >= 2
-    tested = [place for place, one in enumerate(measures) if several or not one.compares]
+    all_draws = [Draws.of(resampling, metric(counts, counts.observed)[0]) for metric in measures]
+    comparable = tally(counts.groups.usable) >= 2
+    tested = [place for place, metric in enumerate(measures) if comparable or not metric.compares]
     all_compare = all(measures[place].compares for place in tested)
     among = counts.compared if all_compare else counts
     if isinstance(resampling, Bootstrap):
-        wanted = [
+        places = [
             place
             for place in tested
             if measures[place].resamples
             or (measures[place].resamples is None and not counts.independent)
         ]
-        if wanted:
+        if places:
             blocks = among.sampler.bootstrap(resampling.replicates, rng)
-            for place, values in _numbers(among, measures, wanted, blocks):
-                drawn[place] = replace(drawn[place], boot=values)
+            for place, values in _numbers(among, measures, places, blocks):
+                all_draws[place] = replace(all_draws[place], boot=values)
     for null, text in NULLS.items():
-        wanted = [place for place in tested if measures[place].null == null]
-        if resampling is None or not wanted:
+        places = [place for place in tested if measures[place].null == null]
+        if resampling is None or not places:
             continue
         affordable = MAX_DRAWN_CELLS // max(among.sampler.effort, 1)
-        many = null_draws(resampling, affordable)
-        tables = among.sampler.permute(among.strata(null), many, rng)
-        alike = replace(among, exchanged=null) if among.independent else among
-        for place, values in _numbers(alike, measures, wanted, tables):
+        n_permutations = null_draws(resampling, affordable)
+        tables = among.sampler.permute(among.strata(null), n_permutations, rng)
+        permuted_counts = replace(among, exchanged=null) if among.independent else among
+        for place, values in _numbers(permuted_counts, measures, places, tables):
             described = f"{text}; {len(values)} permutations"
-            drawn[place] = replace(drawn[place], null=values, null_text=described)
-    found = [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
+            all_draws[place] = replace(all_draws[place], null=values, null_text=described)
+    estimates = [metric.estimate(counts, draws) for metric, draws in zip(measures, all_draws, strict=True)]
     if resampling is None:
-        for one in found:
-            vars(one).update(ends=no_ends, method=NO_INTERVAL)
-    return found
+        for estimate in estimates:
+            vars(estimate).update(ends=no_ends, method=NO_INTERVAL)
+    return estimates
 
 
 def measured(
@@ -213,7 +213,7 @@ def measured(
 
 
 def _numbers(
-    counts: Counts, measures: Sequence[Measure], wanted: Sequence[int], blocks: Blocks
+    counts: Counts, measures: Sequence[Measure], places: Sequence[int], blocks: Blocks
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the place and the numbers of each measure that is wanted, drawing blocks in threads.
 
@@ -221,21 +221,21 @@ def _numbers(
     may be too small. Memory that is never written takes no room.
     """
     size = max(_FEWEST_AT_ONCE, _CELLS_AT_ONCE // counts.table.size)
-    kept, found = dict[int, Any](), dict[int, Floats]()
-    for place in wanted:
+    columns_of, values_of = dict[int, Any](), dict[int, Floats]()
+    for place in places:
         observed = measures[place](counts, counts.observed)[0]
-        known = measures[place].held(observed) | (not counts.independent)
-        kept[place] = slice(None) if known.all() else known
+        needed = measures[place].held(observed) | (not counts.independent)
+        columns_of[place] = slice(None) if needed.all() else needed
         # The draws of a number lie next to each other.
-        found[place] = np.zeros((len(observed), len(blocks))).T
+        values_of[place] = np.zeros((len(observed), len(blocks))).T
 
     def numbers(start: int, tables: Floats) -> None:
         for first in range(0, len(tables), size):
-            some = tables[first : first + size]
-            rows = slice(start + first, start + first + len(some))
-            for place in wanted:
-                known = kept[place]
-                found[place][rows, known] = measures[place](counts, some)[:, known]
+            block = tables[first : first + size]
+            rows = slice(start + first, start + first + len(block))
+            for place in places:
+                columns = columns_of[place]
+                values_of[place][rows, columns] = measures[place](counts, block)[:, columns]
 
     blocks.each(numbers)
-    yield from found.items()
+    yield from values_of.items()

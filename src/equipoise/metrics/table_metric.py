@@ -84,8 +84,8 @@ def metric(spec: MetricSpec, *, null: Null | None = "rows") -> Callable[[Statist
 
     def registered(statistic: Statistic) -> TableMetric:
         register(spec)
-        found = TableMetric(spec, statistic, null)
-        _REGISTERED[spec.name] = found
-        return found
+        table_metric = TableMetric(spec, statistic, null)
+        _REGISTERED[spec.name] = table_metric
+        return table_metric
 
     return registered

@@ -252,18 +252,18 @@ class Accuracy(Measure):
         else:
             method = clustered_method(counts, method)
             ends = ends if usable.sum() >= 2 else no_ends
-        held, n = against_chance(draws, 0, SPECS[self.kind].value_harm), round(total.sum())
-        one = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
+        chance_test, n = against_chance(draws, 0, SPECS[self.kind].value_harm), round(total.sum())
+        accuracy_part = part(self.kind, "", draws, 0, ends=ends, held=chance_test, n=n, by_group=by_group)
         return count_estimate(
             self.kind,
             counts,
             draws,
             method=method,
             ends=ends,
-            held=held,
+            chance_test=chance_test,
             no_chance=_NO_CHANCE if self.null is None else "",
             params={} if self.null is None else {"null": self.null},
-            by=[one],
+            by=[accuracy_part],
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
@@ -365,12 +365,12 @@ def hits(
 
 def _labels(labels: Cell | Iterable[Cell]) -> frozenset[str]:
     """Return the labels of one image; None, NaN and "" are none."""
-    every: Iterable[Cell | bytes]
+    cells: Iterable[Cell | bytes]
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-        every = [labels]
+        cells = [labels]
     else:
-        every = labels
-    texts = {"" if isinstance(one, float) and math.isnan(one) else str(one) for one in every}
+        cells = labels
+    texts = {"" if isinstance(cell, float) and math.isnan(cell) else str(cell) for cell in cells}
     return frozenset(texts - {"", "None", "<NA>", "NaT"})
 
 
@@ -418,7 +418,7 @@ class HitRate(Measure):
             draws,
             method=interval_method(counts, draws, "Wilson interval; pairwise Newcombe for the gap"),
             ends=ends,
-            held=NOTHING,
+            chance_test=NOTHING,
             no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},
             by=[rate, gap],

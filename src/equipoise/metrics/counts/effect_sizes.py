@@ -131,12 +131,12 @@ class Layout:
 
     def chunks(self, cells: Floats, margins: Floats) -> Iterator[tuple[Layout, Floats, Floats]]:
         """Cut cells (r, columns, groups compared) between strata, each part with its layout."""
-        begins, many = self.begins, cells.size // _CHUNK
-        if many < 2:
+        begins, n_chunks = self.begins, cells.size // _CHUNK
+        if n_chunks < 2:
             yield self, cells, margins
             return
-        near = np.searchsorted(begins, np.linspace(0, len(self.column), many + 1))
-        for first, last in pairwise(np.unique(near).tolist()):
+        cuts = np.searchsorted(begins, np.linspace(0, len(self.column), n_chunks + 1))
+        for first, last in pairwise(np.unique(cuts).tolist()):
             part, strata = slice(begins[first], begins[last]), slice(first, last)
             layout = replace(
                 self,
@@ -270,12 +270,12 @@ def chi_square(
     layout = counts.once(counts.observed, _layout, formulation)
     margins, drawn = tables, tables is not counts.observed
     if drawn and counts.exchanged == NULL_OF[formulation] and counts.groups.usable.all():
-        known = counts.once(counts.observed, chi_square, min_expected, yates, formulation)
+        observed = counts.once(counts.observed, chi_square, min_expected, yates, formulation)
         # Without a column that is dropped, draws have the observed sums of rows, too.
-        margins = counts.observed if (known.labels == known.labels_before).all() else tables
+        margins = counts.observed if (observed.labels == observed.labels_before).all() else tables
     chunks = layout.chunks(layout.cells(tables), layout.cells(margins))
-    found = each(lambda some: _fields(*some, min_expected, yates), chunks)
-    columns = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    chunk_fields = each(lambda chunk: _fields(*chunk, min_expected, yates), chunks)
+    columns = (np.concatenate(parts, axis=1) for parts in zip(*chunk_fields, strict=True))
     return ChiSquare(layout, *columns)
 
 
@@ -292,10 +292,10 @@ def _fields(
     """
     labels, groups = margins.sum(axis=2), layout.sum(margins)
     n = groups.sum(axis=2)
-    kept = _expected_enough(labels, groups, n, layout, min_expected)
+    retained = _expected_enough(labels, groups, n, layout, min_expected)
     before = (_nonempty(groups), layout.sum(floats(labels > 0)), n)
-    if len(margins) == len(cells) and not kept.all():
-        cells, labels = cells * kept[:, :, None], labels * kept
+    if len(margins) == len(cells) and not retained.all():
+        cells, labels = cells * retained[:, :, None], labels * retained
         groups = layout.sum(cells)
         n = groups.sum(axis=2)
     # Chi-square / n is the sum of O² / (R·C) - 1.
@@ -305,31 +305,31 @@ def _fields(
     squares /= np.maximum(groups, _TINY)
     excess = squares.sum(axis=2) - 1.0
     excess[excess < _ROUNDING] = 0.0
-    rows, columns = _nonempty(groups), layout.sum(floats(kept))
+    rows, columns = _nonempty(groups), layout.sum(floats(retained))
     if yates:
         # All four cells of a 2×2 table differ from expectation by the same amount: each moves up to
         # a half towards it.
         row_product = (n**2 - (groups**2).sum(axis=2)) / 2.0
         column_product = (n**2 - layout.sum(labels**2)) / 2.0
         with unwarned():
-            apart = np.sqrt(excess * row_product * column_product) / n
-            left = ((apart - 0.5).clip(0.0) / apart) ** 2
-        excess = np.where((rows == 2) & (columns == 2) & (excess > 0), excess * left, excess)
+            deviation = np.sqrt(excess * row_product * column_product) / n
+            shrinkage = ((deviation - 0.5).clip(0.0) / deviation) ** 2
+        excess = np.where((rows == 2) & (columns == 2) & (excess > 0), excess * shrinkage, excess)
     chi2 = np.where((rows > 1) & (columns > 1), n * excess, 0.0)
     return chi2, n, rows, columns, *before
 
 
-def why_undefined(found: ChiSquare, formulation: Formulation, min_expected: float) -> list[str]:
+def why_undefined(chi_squares: ChiSquare, formulation: Formulation, min_expected: float) -> list[str]:
     """Say of each stratum of one table why it would have no effect size."""
     label = "true class" if formulation == "sufficiency" else "predicted label"
     reasons = {
-        "no rows in the groups that are compared": found.n_before == 0,
-        "rows of one group only": found.groups_before < 2,
-        f"every row has the same {label}": found.labels_before < 2,
-        f"fewer than two {label}s have expected counts of {min_expected:g} or more": found.df == 0,
-        "as many groups or labels as rows": np.ones_like(found.df, dtype=bool),
+        "no rows in the groups that are compared": chi_squares.n_before == 0,
+        "rows of one group only": chi_squares.groups_before < 2,
+        f"every row has the same {label}": chi_squares.labels_before < 2,
+        f"fewer than two {label}s have expected counts of {min_expected:g} or more": chi_squares.df == 0,
+        "as many groups or labels as rows": np.ones_like(chi_squares.df, dtype=bool),
     }
-    texts, holds = [*reasons], [one[0] for one in reasons.values()]
+    texts, holds = [*reasons], [mask[0] for mask in reasons.values()]
     return [texts[place] for place in np.argmax(holds, axis=0).tolist()]
 
 
@@ -364,20 +364,20 @@ def summaries(table: Floats, layout: Layout, design: Floats, *, min_expected: fl
     """
     cells = layout.cells(table[None])
     labels, groups = cells.sum(axis=2), layout.sum(cells)
-    kept = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
+    retained = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
     tables = [
-        cells[0, first:end][kept[first:end]] for first, end in pairwise(layout.begins.tolist())
+        cells[0, first:end][retained[first:end]] for first, end in pairwise(layout.begins.tolist())
     ]
     # Powers of two: little padding, and few passes.
-    widths = np.array([1 << max(len(one) - 1, 0).bit_length() for one in tables])
+    widths = np.array([1 << max(len(table) - 1, 0).bit_length() for table in tables])
     places, parts = [], []
     for width in np.unique(widths):
-        here = np.flatnonzero(widths == width)
-        padded = np.zeros((len(here), width, cells.shape[2]))
-        for one, index in zip(padded, here.tolist(), strict=True):
-            one[: len(tables[index])] = tables[index]
-        divisor = np.where(np.isnan(design[here]), 1.0, design[here])
-        places.append(here)
+        same_width = np.flatnonzero(widths == width)
+        padded = np.zeros((len(same_width), width, cells.shape[2]))
+        for padded_table, index in zip(padded, same_width.tolist(), strict=True):
+            padded_table[: len(tables[index])] = tables[index]
+        divisor = np.where(np.isnan(design[same_width]), 1.0, design[same_width])
+        places.append(same_width)
         parts.append(Association.of(padded / divisor[:, None, None]))
     return Association.concatenate(parts).take(np.argsort(np.concatenate(places)))
 
@@ -452,11 +452,11 @@ class MeanEffect:
         estimate = float((effect + noise**2 / (2.0 * effect)).sum())
         square = float(((z * noise) ** 2).sum())
         if not clear.all():
-            rest = MeanEffect(self.tables.take(~clear), self.statistic, self.inflation)
-            many = tally(~clear)
-            middle = math.sqrt(many * max(rest._squares, 0.0))
-            most = math.sqrt(many * rest._sum_at(max(rest._squares, 0.0) + rest._df, 1.0 - level))
-            estimate, square = estimate + middle, square + (most - middle) ** 2
+            unclear = MeanEffect(self.tables.take(~clear), self.statistic, self.inflation)
+            n_unclear = tally(~clear)
+            middle = math.sqrt(n_unclear * max(unclear._squares, 0.0))
+            high_end = math.sqrt(n_unclear * unclear._sum_at(max(unclear._squares, 0.0) + unclear._df, 1.0 - level))
+            estimate, square = estimate + middle, square + (high_end - middle) ** 2
         return float(min(estimate + math.sqrt(square), self._largest.sum()) / len(clear))
 
     def _low(self, level: float) -> float:
@@ -470,15 +470,15 @@ class MeanEffect:
             high = max(high + z * math.sqrt(float(variance.sum())), squares**2 / len(noise))
             bound = max(bound, math.sqrt(squares**3 / high))
         p = chdtrc(self.tables.df, self.tables.chi2 / self.inflation)
-        effect, own = self._roots((p < _DOUBT / len(p)) & (self._signal > 0.0))
-        doubtless = float(effect.sum()) - z * math.sqrt(float((own**2).sum()))
+        effect, effect_sd = self._roots((p < _DOUBT / len(p)) & (self._signal > 0.0))
+        doubtless = float(effect.sum()) - z * math.sqrt(float((effect_sd**2).sum()))
         return max(bound, doubtless) / len(weight)
 
-    def _roots(self, kept: Booleans) -> tuple[Floats, Floats]:
+    def _roots(self, mask: Booleans) -> tuple[Floats, Floats]:
         """Return effect sizes and their standard deviations (delta method) under a mask."""
-        signal = self._signal[kept]
-        effect = np.sqrt(self._weight[kept] * signal)
-        return effect, effect * self._spread[kept] / signal / 2.0
+        signal = self._signal[mask]
+        effect = np.sqrt(self._weight[mask] * signal)
+        return effect, effect * self._spread[mask] / signal / 2.0
 
     @cached_property
     def _squares(self) -> float:
@@ -502,11 +502,11 @@ class MeanEffect:
 
         if excess(0.0) <= 0.0:
             return 0.0
-        most = math.sqrt(float((self._largest**2).sum()))
+        largest = math.sqrt(float((self._largest**2).sum()))
         high = math.sqrt(max(x - self._df, 0.0) + math.sqrt(self._variance(0.0)))
-        while high < most and excess(high) > 0.0:
+        while high < largest and excess(high) > 0.0:
             high *= _WIDER
-        low, high = 0.0, min(high, most)
+        low, high = 0.0, min(high, largest)
         crossed = excess(high) < 0.0
         while crossed and high - low > _EXACT:
             middle = (low + high) / 2.0
@@ -522,9 +522,9 @@ class MeanEffect:
         """Return the larger variance of equal effects and of those that the estimates show."""
         weight = self._weight
         shares = [np.full_like(weight, 1.0 / len(weight))]
-        shown = weight * self._signal
-        if shown.any():
-            shares.append(shown / shown.sum())
+        estimated = weight * self._signal
+        if estimated.any():
+            shares.append(estimated / estimated.sum())
         squares = np.minimum(total * np.stack(shares), self._largest**2)
         variances = (self.tables.unbiased_variance(squares / weight) * weight**2).sum(axis=1)
         return self.inflation * float(variances.max())
@@ -643,11 +643,11 @@ class EffectSizes(Measure):
 
         Where rows are not independent, then chi-square over its degrees of freedom, too.
         """
-        found = self.chi_square(counts, tables)
-        values = found.effect_sizes(self.statistic)
+        chi_squares = self.chi_square(counts, tables)
+        values = chi_squares.effect_sizes(self.statistic)
         numbers = [self.aggregate(values)[:, None], values]
         if not counts.independent:
-            numbers.append(divide(found.chi2, found.df))
+            numbers.append(divide(chi_squares.chi2, chi_squares.df))
         return np.concatenate(numbers, axis=1)
 
     @property
@@ -707,12 +707,12 @@ class Classes:
         The mean of chi-square over its degrees of freedom under the null, 1 for independent rows
         (first-order correction of Rao and Scott 1981).
         """
-        many = len(self.values)
+        n_classes = len(self.values)
         if self.counts.independent:
-            return np.ones(many)
+            return np.ones(n_classes)
         if self.draws.null is None:
-            return nans(many)
-        design = known_mean(self.draws.null[:, 1 + many :].T)
+            return nans(n_classes)
+        design = known_mean(self.draws.null[:, 1 + n_classes :].T)
         return np.where(design > 0, design, np.nan)
 
     @cached_property
@@ -741,10 +741,10 @@ class Classes:
     @cached_property
     def dropped(self) -> dict[str, Floats]:
         """What the filter of expected counts dropped, by reason, of each class."""
-        found, small = self.found, f"smallest expected count below {self.tables.min_expected:g}"
+        chi_squares, small = self.found, f"smallest expected count below {self.tables.min_expected:g}"
         return {
-            f"labels, {small}": found.labels_before[0] - found.labels[0],
-            f"rows with such a label, {small}": found.n_before[0] - found.n[0],
+            f"labels, {small}": chi_squares.labels_before[0] - chi_squares.labels[0],
+            f"rows with such a label, {small}": chi_squares.n_before[0] - chi_squares.n[0],
         }
 
     def mean_ends(self) -> Ends:
@@ -775,9 +775,9 @@ class Classes:
             corrected = np.sqrt(np.maximum(self.values**2 - chance, 0.0))
         if self.draws.intervals:
             # Every class's interval in one pass.
-            known = self.estimable & ~np.isnan(self.design)
+            has_interval = self.estimable & ~np.isnan(self.design)
             ends = self._summaries.interval(PLAIN[self.tables.statistic], self.draws.level)
-            low, high = where(known, *ends)
+            low, high = where(has_interval, *ends)
         names = self.counts.classes
         reasons = why_undefined(self.found, self.tables.formulation, self.tables.min_expected)
         return parts_table(
@@ -796,9 +796,9 @@ class Classes:
     def _shares(self) -> pa.ListArray:
         """Return each group's rows and share of wrong predictions, per class."""
         groups, table = self.counts.groups, self.counts.observed
-        every = replace(self.found.layout, groups=np.arange(len(groups)))
+        all_groups = replace(self.found.layout, groups=np.arange(len(groups)))
         right = (self.counts.truth == self.counts.prediction)[:, None]
-        totals, hits = (every.sum(every.cells(one))[0] for one in (table, table * right))
+        totals, hits = (all_groups.sum(all_groups.cells(tables))[0] for tables in (table, table * right))
         wrong = (totals - hits).clip(0.0)
         # As many independent rows as would know the class's table equally well.
         design = self.design[:, None]
@@ -808,9 +808,9 @@ class Classes:
 
     def excluded(self) -> dict[str, int]:
         """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
-        dropped = {why: round(some.sum()) for why, some in self.dropped.items()}
-        found = excluded_of(self.counts.groups, self.counts.excluded)
-        return found | dropped | {"classes not estimable": tally(~self.estimable)}
+        dropped = {reason: round(counts.sum()) for reason, counts in self.dropped.items()}
+        excluded = excluded_of(self.counts.groups, self.counts.excluded)
+        return excluded | dropped | {"classes not estimable": tally(~self.estimable)}
 
 
 def skewsize(
@@ -885,8 +885,8 @@ class SkewSize(EffectSizes):
         """Turn the numbers into the estimate."""
         classes = Classes(self, counts, draws)
         # Replicates may have classes enough where the data have not: no number, no interval.
-        known, many = not np.isnan(draws.observed[0]), tally(classes.estimable)
-        few = f"effect sizes of {many} classes can be estimated; skewness needs at least 3"
+        estimable, n_estimable = not np.isnan(draws.observed[0]), tally(classes.estimable)
+        too_few_classes = f"effect sizes of {n_estimable} classes can be estimated; skewness needs at least 3"
         method = "none: a resampling spread needs Bootstrap()"
         if draws.boot is not None:
             method = (
@@ -898,13 +898,13 @@ class SkewSize(EffectSizes):
             counts,
             draws,
             method=method,
-            ends=ends_of(draws.boot, 0) if known else no_ends,
-            held=NOTHING,
+            ends=ends_of(draws.boot, 0) if estimable else no_ends,
+            chance_test=NOTHING,
             no_chance=NO_CHANCE,
             params=self.params | _beside(classes, draws),
             by=classes.table,
             excluded=classes.excluded(),
-            reason="" if known else few if many < 3 else "all effect sizes are equal",
+            reason="" if estimable else too_few_classes if n_estimable < 3 else "all effect sizes are equal",
         )
 
 
@@ -917,24 +917,24 @@ def skewness(values: Floats) -> Floats:
         NaN entries are left out. NaN is returned where fewer than three are left or all are
         equal, as `scipy.stats.skew` does for equal ones.
     """
-    known = ~np.isnan(values)
-    many = known.sum(axis=1)
-    filled = np.where(known, values, 0.0)
+    defined = ~np.isnan(values)
+    n_defined = defined.sum(axis=1)
+    filled = np.where(defined, values, 0.0)
     with unwarned():
-        apart = np.where(known, filled - known_mean(values)[:, None], 0.0)
+        deviations = np.where(defined, filled - known_mean(values)[:, None], 0.0)
         # Scaled, so that powers of small effect sizes keep their digits.
-        widest = np.abs(apart).max(axis=1, initial=0.0)
-        scaled = apart / widest[:, None]
+        widest = np.abs(deviations).max(axis=1, initial=0.0)
+        scaled = deviations / widest[:, None]
         square = scaled * scaled
-        second, third = square.sum(axis=1) / many, (square * scaled).sum(axis=1) / many
+        second, third = square.sum(axis=1) / n_defined, (square * scaled).sum(axis=1) / n_defined
         g1 = third / second**1.5
     uneven = widest > _EQUAL * np.abs(filled).max(axis=1, initial=0.0)
-    return np.where((many >= 3) & uneven, g1, np.nan)
+    return np.where((n_defined >= 3) & uneven, g1, np.nan)
 
 
 def _beside(classes: Classes, draws: Draws) -> Fields:
     """Return what SkewSize must be read with."""
-    many = tally(classes.estimable)
+    n_estimable = tally(classes.estimable)
     null = np.empty(0) if draws.null is None else draws.null[:, 0]
     chance = band(null, weights=draws.weights)
     numbers = {
@@ -943,15 +943,15 @@ def _beside(classes: Classes, draws: Draws) -> Fields:
         "chance_low": chance.low,
         "chance_high": chance.high,
     }
-    known = classes.values[np.isfinite(classes.values)]
-    places = np.searchsorted([*BANDS.values()], known, side="right") - 1
+    finite = classes.values[np.isfinite(classes.values)]
+    places = np.searchsorted([*BANDS.values()], finite, side="right") - 1
     banded = np.bincount(places, minlength=len(BANDS)).tolist()
     return {
-        "classes": many,
+        "classes": n_estimable,
         "band_shares": {
-            name: one / many if many else None for name, one in zip(BANDS, banded, strict=True)
+            name: count / n_estimable if n_estimable else None for name, count in zip(BANDS, banded, strict=True)
         },
-        **{name: None if math.isnan(one) else one for name, one in numbers.items()},
+        **{name: None if math.isnan(number) else number for name, number in numbers.items()},
     }
 
 
@@ -1004,18 +1004,18 @@ def mev_sweep(
     rows = []
     for value in values:
         effects = EffectSizes(statistic, float(value), yates, formulation)
-        found = effects.chi_square(counts, counts.observed)
-        sizes = found.effect_sizes(statistic)
-        known = tally(~np.isnan(sizes))
+        chi_squares = effects.chi_square(counts, counts.observed)
+        sizes = chi_squares.effect_sizes(statistic)
+        n_estimable = tally(~np.isnan(sizes))
         rows.append(
             {
                 "min_expected": effects.min_expected,
                 "skewsize": float(skewness(sizes)[0]),
                 "mean_effect_size": float(known_mean(sizes)[0]),
-                "classes": known,
-                "not_estimable": sizes.size - known,
-                "columns_dropped": round((found.labels_before - found.labels).sum()),
-                "rows_dropped": round((found.n_before - found.n).sum()),
+                "classes": n_estimable,
+                "not_estimable": sizes.size - n_estimable,
+                "columns_dropped": round((chi_squares.labels_before - chi_squares.labels).sum()),
+                "rows_dropped": round((chi_squares.n_before - chi_squares.n).sum()),
             }
         )
     return pa.Table.from_pylist(rows)
@@ -1165,11 +1165,11 @@ def _of_table(
     )
     name = cast("Statistic", f"{statistic}_corrected") if bias_corrected else statistic
     effects = EffectSizes(name, 0.0, yates, "independence")
-    found = measure(counts, [effects], **drawing)[0]
+    estimate = measure(counts, [effects], **drawing)[0]
     observed = effects.chi_square(counts, counts.observed)
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
     return replace(
-        found,
+        estimate,
         metric=name,
         n=dict(zip(rows, np.rint(array.sum(axis=1)).astype(int).tolist(), strict=True)),
         params={
@@ -1182,8 +1182,8 @@ def _of_table(
         },
         by=None,
         excluded={},
-        reason="" if found.by is None else str(found.by["reason"][0]),
-        corrected=math.nan if found.by is None else float(found.by["corrected"][0].as_py()),
+        reason="" if estimate.by is None else str(estimate.by["reason"][0]),
+        corrected=math.nan if estimate.by is None else float(estimate.by["corrected"][0].as_py()),
         reference=SPECS[name].reference,
     )
 

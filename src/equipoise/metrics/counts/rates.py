@@ -84,9 +84,9 @@ class Cells(dict[str, Floats]):
     `compared` are the groups large enough, shape (groups,); `whole`: all weights are whole numbers.
     """
 
-    def __init__(self, compared: Booleans, whole: bool, **cells: Floats) -> None:
+    def __init__(self, compared: Booleans, whole_counts: bool, **cells: Floats) -> None:
         super().__init__(cells)
-        self.compared, self.whole = compared, whole
+        self.compared, self.whole = compared, whole_counts
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Cells:
@@ -110,14 +110,14 @@ class Cells(dict[str, Floats]):
 
     def __missing__(self, name: str) -> Floats:
         if name == "right":
-            found = self["both"] + self["neither"]
+            weights = self["both"] + self["neither"]
         else:
-            whole, part = (self[one] for one in _RESTS[name])
-            found = whole - part
+            total, part = (self[key] for key in _RESTS[name])
+            weights = total - part
             if not self.whole:
-                found = np.where(found > _ROUNDING * whole, found, 0.0)
-        self[name] = found
-        return found
+                weights = np.where(weights > _ROUNDING * total, weights, 0.0)
+        self[name] = weights
+        return weights
 
 
 @dataclass(frozen=True)
@@ -145,18 +145,18 @@ class Rate:
 
     def counts(self, cells: Cells) -> list[Pair]:
         """Return numerator and denominator of each share, each (r, classes, groups)."""
-        return [(cells[some], cells[every]) for some, every, _ in self.terms]
+        return [(cells[numerator], cells[denominator]) for numerator, denominator, _ in self.terms]
 
     def shares(self, cells: Cells) -> Floats:
         """Return the rate of every class and group, (r, classes, groups); NaN without rows."""
         if self.name not in cells:
-            every = [divide(*pair) for pair in self.counts(cells)]
+            term_shares = [divide(*pair) for pair in self.counts(cells)]
             if self.predictions:
-                wrong, right = every
-                found = divide(right, right + self.odds(cells) * wrong)
+                wrong, right = term_shares
+                rate = divide(right, right + self.odds(cells) * wrong)
             else:
-                found = np.asarray(sum(every) / len(every))
-            cells[self.name] = found
+                rate = np.asarray(sum(term_shares) / len(term_shares))
+            cells[self.name] = rate
         return cells[self.name]
 
     def odds(self, cells: Cells) -> Floats:
@@ -172,13 +172,13 @@ class Rate:
     def totals(self, cells: Cells) -> Floats:
         """Return the rows behind the rate, (r, classes, groups)."""
         pairs = self.counts(cells)
-        return floats(sum(some if self.predictions else totals for some, totals in pairs))
+        return floats(sum(numerator if self.predictions else denominator for numerator, denominator in pairs))
 
     def fewest(self, counts: Counts) -> Floats:
         """Return the smaller of the observed denominators, (classes, groups)."""
         cells = Cells.of(counts, counts.observed)
-        every = [self.totals(cells), *(totals for _, totals in self.counts(cells))]
-        return floats(reduce(np.minimum, every)[0])
+        denominators = [self.totals(cells), *(totals for _, totals in self.counts(cells))]
+        return floats(reduce(np.minimum, denominators)[0])
 
     def large(self, counts: Counts) -> Booleans:
         """Whether observed denominators have the minimum size, as rounded where it is shown.
@@ -190,41 +190,41 @@ class Rate:
 
     def gaps(self, counts: Counts, cells: Cells) -> Floats:
         """Return the gap of every class between groups large enough, (r, classes)."""
-        one = _SAME_GAPS.get(self.name, self)
-        name = f"gap in {one.name}"
+        rate = _SAME_GAPS.get(self.name, self)
+        name = f"gap in {rate.name}"
         if name not in cells:
-            usable = counts.groups.usable & one.large(counts)
-            cells[name] = gaps(one.shares(cells), usable)
+            usable = counts.groups.usable & rate.large(counts)
+            cells[name] = gaps(rate.shares(cells), usable)
         return cells[name]
 
     def scored(self, pairs: Sequence[Pair], level: float, cells: Cells) -> Scored:
         """Return the rate in one table with hybrid intervals from the counts of its terms."""
-        each = [scored(*pair, level) for pair in pairs]
+        scored_terms = [scored(*pair, level) for pair in pairs]
         if not self.predictions:
-            return reduce(Scored.plus, each).scaled(1.0 / len(each))
-        wrong, right = each
+            return reduce(Scored.plus, scored_terms).scaled(1.0 / len(scored_terms))
+        wrong, right = scored_terms
         odds, ratio = self.odds(cells)[0], wrong.over(right)
         value = divide(right.value, right.value + odds * wrong.value)
         return Scored(value, *(1.0 / (1.0 + odds * end) for end in (ratio.high, ratio.low)))
 
     def effective(self, counts: Counts) -> list[Pair]:
         """Return observed counts of its terms in independent rows, each (classes, groups)."""
-        every = self.counts(Cells.of(counts, counts.observed))
-        pairs = [(some[0], totals[0]) for some, totals in every]
+        term_weights = self.counts(Cells.of(counts, counts.observed))
+        pairs = [(numerator[0], totals[0]) for numerator, totals in term_weights]
         squares = counts.once(counts.observed, moments)
         if squares is None:
             return pairs
         least = least_design(counts)
-        found = []
-        for (some, base, _), pair in zip(self.terms, pairs, strict=True):
-            one, other = _parts_of(some), _parts_of(base)
+        effective_pairs = []
+        for (numerator, base, _), pair in zip(self.terms, pairs, strict=True):
+            numerator_cells, base_cells = _parts_of(numerator), _parts_of(base)
             sums = (
                 np.einsum("i,ijcg,j->cg", first, squares, second)
-                for first, second in ((one, one), (one, other), (other, other))
+                for first, second in ((numerator_cells, numerator_cells), (numerator_cells, base_cells), (base_cells, base_cells))
             )
             design = design_effects(*pair, *sums, least=least)
-            found.append((pair[0] / design, pair[1] / design))
-        return found
+            effective_pairs.append((pair[0] / design, pair[1] / design))
+        return effective_pairs
 
 
 def _large(counts: Counts, _: Floats, rate: Rate) -> Booleans:
@@ -238,8 +238,8 @@ def _parts_of(name: str) -> Floats:
         return floats(np.eye(len(BASES))[BASES.index(name)])
     if name == "right":
         return _parts_of("both") + _parts_of("neither")
-    whole, part = _RESTS[name]
-    return _parts_of(whole) - _parts_of(part)
+    total, part = _RESTS[name]
+    return _parts_of(total) - _parts_of(part)
 
 
 _CLASS, _OTHERS = "rows of the class", "rows of other classes"
@@ -302,15 +302,15 @@ class RateGaps(Measure):
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, and gaps by rate and class."""
-        found = self.gaps(counts, tables)
-        flat = found.reshape(len(tables), -1)
+        rate_gaps = self.gaps(counts, tables)
+        flat = rate_gaps.reshape(len(tables), -1)
         return np.concatenate([largest(flat)[:, None], flat], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        many = len(counts.classes)
-        starts = range(len(draws.observed) - len(self.rates) * many, len(draws.observed), many)
-        every = [
+        n_classes = len(counts.classes)
+        starts = range(len(draws.observed) - len(self.rates) * n_classes, len(draws.observed), n_classes)
+        families = [
             Family(rate, counts, draws, start)
             for rate, start in zip(self.rates, starts, strict=True)
         ]
@@ -320,19 +320,19 @@ class RateGaps(Measure):
             counts,
             draws,
             method=clustered_method(counts, method),
-            ends=ClosedForm(self.ends, (every,)),
+            ends=ClosedForm(self.ends, (families,)),
             params={**vars(self)},
-            by=lambda: self.table(every),
+            by=lambda: self.table(families),
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest gap of several rates; the low end holds for all together."""
-        own = [one for one in families if one.rate.name not in _REPEATED]
-        together = spread_level(level, int(sum(np.isfinite(one.value).sum() for one in own)))
+        leading = [family for family in families if family.rate.name not in _REPEATED]
+        joint_level = spread_level(level, int(sum(np.isfinite(family.value).sum() for family in leading)))
         low, high = (
-            np.ravel([one.ends(each)[end] for one in own])
-            for end, each in enumerate((together, level))
+            np.ravel([family.ends(confidence)[end] for family in leading])
+            for end, confidence in enumerate((joint_level, level))
         )
         return largest(low), largest(high)
 
@@ -340,14 +340,14 @@ class RateGaps(Measure):
         """Return one part per rate and class: the gap, its interval, and every group."""
         tables = [
             parts_table(
-                one.rate.name,
-                one.counts.classes,
-                one.draws,
-                one.start,
-                one.ends(one.draws.level),
-                **one.columns(),
+                family.rate.name,
+                family.counts.classes,
+                family.draws,
+                family.start,
+                family.ends(family.draws.level),
+                **family.columns(),
             )
-            for one in families
+            for family in families
         ]
         return pa.concat_tables(tables).combine_chunks()
 
@@ -355,8 +355,8 @@ class RateGaps(Measure):
         """Return the gaps (r, rates, classes)."""
         cells = Cells.of(counts, tables)
         # Replicates stay next to each other in memory.
-        found = np.stack([rate.gaps(counts, cells).T for rate in self.rates])
-        return found.transpose(2, 0, 1)
+        stacked = np.stack([rate.gaps(counts, cells).T for rate in self.rates])
+        return stacked.transpose(2, 0, 1)
 
 
 @record
@@ -407,16 +407,16 @@ class Family:
         small = (groups.usable & (fewest > 0) & ~large).sum(axis=-1)
         totals = self.rate.totals(self.cells)[0]
         few = f"groups with fewer than {groups.min_size} {base}"
-        own = self.rate.scored(self.effective, self.draws.level, self.cells)
-        empty = [*(every[0] == 0 for _, every in self.rate.counts(self.cells)), totals == 0]
-        bases = [*(one[-1] for one in self.rate.terms), self.rate.predictions]
-        notes = [*(f"no {one}" for one in bases), too_small(groups)]
+        scored_rates = self.rate.scored(self.effective, self.draws.level, self.cells)
+        empty = [*(denominator[0] == 0 for _, denominator in self.rate.counts(self.cells)), totals == 0]
+        bases = [*(term[-1] for term in self.rate.terms), self.rate.predictions]
+        notes = [*(f"no {counted}" for counted in bases), too_small(groups)]
         note = np.select([*empty, ~large], notes, "")
         return {
-            "by_group": group_columns(groups, totals, *own.arrays, note),
+            "by_group": group_columns(groups, totals, *scored_rates.arrays, note),
             "n": np.rint(np.where(large & (fewest > 0), totals, 0.0).sum(axis=-1)),
             "excluded": {f"groups without {base}": absent, few: small},
-            "reason": [too_few(one, least) for one in self.value.tolist()],
+            "reason": [too_few(gap, least) for gap in self.value.tolist()],
         }
 
     def ends(self, level: float) -> Pair:
@@ -491,25 +491,25 @@ def rates(
     >>> print(found.table().rows[0])
     ('chef true_positive_rate', '0.667', '[0.455, 0.808]', '[0.000, 0.267]', '60')
     """
-    found = measured([Rates("class"), Rates("rows")], y_true, y_pred, groups, **rows)
-    values = np.array([one.value for one in found])
+    estimates = measured([Rates("class"), Rates("rows")], y_true, y_pred, groups, **rows)
+    values = np.array([estimate.value for estimate in estimates])
 
     def ends(level: float) -> Span:
-        each = spread_level(level, len(found))
-        low = largest(np.array([one.ends(each)[0] for one in found]))
-        high = largest(np.array([one.ends(level)[1] for one in found]))
+        joint_level = spread_level(level, len(estimates))
+        low = largest(np.array([estimate.ends(joint_level)[0] for estimate in estimates]))
+        high = largest(np.array([estimate.ends(level)[1] for estimate in estimates]))
         return float(low), float(high)
 
     return replace(
-        found[0],
+        estimates[0],
         value=float(largest(values)),
         params={},
         chance=None,
         no_chance="rates have different nulls: each part in `by` has its own chance level",
         p_value=None,
         null="",
-        by=pa.concat_tables([one.by for one in found]),
-        reason="" if np.isfinite(values).any() else found[0].reason,
+        by=pa.concat_tables([estimate.by for estimate in estimates]),
+        reason="" if np.isfinite(values).any() else estimates[0].reason,
         ends=ends,
     )
 
@@ -599,15 +599,15 @@ def demographic_parity(
         raise InputError(f"y_pred: shape {shape}; expected one label per row, shape (n,)")
     counts = count(y_pred if y_true is None else y_true, y_pred, groups, units=units)
     if y_true is None:
-        lost = counts.excluded.items()
-        excluded = {why.replace("true class", "prediction"): rows for why, rows in lost}
+        excluded_rows = counts.excluded.items()
+        excluded = {reason.replace("true class", "prediction"): rows for reason, rows in excluded_rows}
         counts = replace(counts, excluded=excluded)
-    found = measure(counts, [DemographicParity()], **drawing)[0]
+    estimate = measure(counts, [DemographicParity()], **drawing)[0]
     if y_true is None:
-        return found
+        return estimate
     labels = demographic_parity(None, y_true, groups, resampling=None).value
-    beside = {"labels": labels, "beyond_labels": found.value - labels}
-    return replace(found, params={**found.params, **beside})
+    label_params = {"labels": labels, "beyond_labels": estimate.value - labels}
+    return replace(estimate, params={**estimate.params, **label_params})
 
 
 @dataclass(frozen=True)
@@ -708,7 +708,7 @@ class EqualizedOdds(RateGaps):
 
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest EO; low ends hold for all classes together (Bonferroni)."""
-        classes = np.isfinite([one.value for one in families]).all(axis=0).sum()
+        classes = np.isfinite([family.value for family in families]).all(axis=0).sum()
         low, high = self._ends(families, level, int(classes))
         return largest(low), largest(high)
 
@@ -719,11 +719,11 @@ class EqualizedOdds(RateGaps):
         pairs of groups. A high end of a maximum needs no correction: it is too low only when that
         of the truly largest gap is. The high end of a mean holds for all conditions.
         """
-        most, many = self.aggregate == "max", len(families)
-        levels = spread_level(level, many * classes), level if most else spread_level(level, many)
+        takes_max, n_conditions = self.aggregate == "max", len(families)
+        levels = spread_level(level, n_conditions * classes), level if takes_max else spread_level(level, n_conditions)
         low, high = (
-            (np.max if most else np.mean)([one.ends(each)[end] for one in families], axis=0)
-            for end, each in enumerate(levels)
+            (np.max if takes_max else np.mean)([family.ends(confidence)[end] for family in families], axis=0)
+            for end, confidence in enumerate(levels)
         )
         return low, high
 
@@ -731,9 +731,9 @@ class EqualizedOdds(RateGaps):
         """Return EO of each class with the groups' rates in the condition of the larger gap."""
         counts, draws = families[0].counts, families[0].draws
         places = np.arange(len(counts.classes))
-        conditions = np.stack([one.value for one in families])
+        conditions = np.stack([family.value for family in families])
         deciding = np.argmax(np.where(np.isnan(conditions), np.inf, conditions), axis=0)
-        first, second = (one.columns() for one in families)
+        first, second = (family.columns() for family in families)
         by_group = pa.concat_arrays([first["by_group"], second["by_group"]])
         return parts_table(
             self.name,

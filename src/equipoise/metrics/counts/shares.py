@@ -156,10 +156,10 @@ class Inequality:
         if self.drawn is None:
             return 0.0, 0.0
         weight = chosen * self.said[:, None, :] / self._total[:, None, None]
-        apart = self.drawn - self.back
-        moved = np.einsum("bkj,kj->b", apart, weight.sum(axis=0))
-        moved -= apart.sum(axis=1) @ (weight * self._shares[:, :, None]).sum(axis=(0, 1))
-        low, high = np.quantile(moved, [tail, 1.0 - tail])
+        inverse_change = self.drawn - self.back
+        shift = np.einsum("bkj,kj->b", inverse_change, weight.sum(axis=0))
+        shift -= inverse_change.sum(axis=1) @ (weight * self._shares[:, :, None]).sum(axis=(0, 1))
+        low, high = np.quantile(shift, [tail, 1.0 - tail])
         return max(-float(low), 0.0), max(float(high), 0.0)
 
     def _ends(self, chosen: Booleans, z: float, design: float = 1.0) -> Span:
@@ -185,96 +185,96 @@ class Inequality:
 
     def _span(self, chosen: Booleans) -> tuple[float, float, float]:
         """Return the least and the most that an image says of 2 (p(A) - |A|/K), and the sum."""
-        each = 2.0 * (chosen * self._images).sum(axis=1)
-        return float(each.min()), float(each.max()), float((each * self.said).sum())
+        contributions = 2.0 * (chosen * self._images).sum(axis=1)
+        return float(contributions.min()), float(contributions.max()), float((contributions * self.said).sum())
 
     def _together(self, level: float) -> Span:
         """Return the ends of the inequality of the mean shares."""
-        apart, classes = self._shares.mean(axis=0) - 1.0 / len(self.back), len(self.back)
-        alone, own = np.eye(classes, dtype=bool)[:, None, :, None], _critical(level, classes - 1)
-        each = np.array([self._ends(one, own) for one in alone])
-        unsure = tally((each[:, 0] <= 0.0) & (each[:, 1] >= 0.0))
+        deviations, classes = self._shares.mean(axis=0) - 1.0 / len(self.back), len(self.back)
+        single_classes, critical = np.eye(classes, dtype=bool)[:, None, :, None], _critical(level, classes - 1)
+        class_ends = np.array([self._ends(single, critical) for single in single_classes])
+        unsure = tally((class_ends[:, 0] <= 0.0) & (class_ends[:, 1] >= 0.0))
         wide, narrow = _critical(level, min(unsure, classes - 1)), _critical(level, 1)
-        largest = np.argsort(-apart, kind="stable")
+        largest = np.argsort(-deviations, kind="stable")
         low = high = -self.most
-        for many in range(1, classes):
-            chosen = np.isin(np.arange(classes), largest[:many])[None, :, None]
+        for n_chosen in range(1, classes):
+            chosen = np.isin(np.arange(classes), largest[:n_chosen])[None, :, None]
             low = max(low, self._ends(chosen, wide)[0])
             high = max(high, self._ends(chosen, narrow)[1])
         return low, high
 
     def _apart(self, level: float) -> float:
         """Return the low end where each set may favour classes of its own."""
-        many = np.maximum(np.rint(self.n), 1.0)
-        drawn = self.rng().multinomial(integers(many), self._likely, (_AGAIN, len(many)))
-        again = drawn / many[:, None]
-        kept = self._without_one(again, many) * self._images
-        found = 2.0 * np.einsum("rmkj,rmj->rm", kept, again)
+        sizes = np.maximum(np.rint(self.n), 1.0)
+        redrawn_counts = self.rng().multinomial(integers(sizes), self._likely, (_AGAIN, len(sizes)))
+        redrawn_shares = redrawn_counts / sizes[:, None]
+        chosen_values = self._without_one(redrawn_shares, sizes) * self._images
+        redrawn_means = 2.0 * np.einsum("rmkj,rmj->rm", chosen_values, redrawn_shares)
         chosen = self._without_one(self.said, self.n)
         low, high, _ = self._span(chosen)
-        hits = min(max((float(found.mean()) - low) / max(high - low, _ROUNDING), 0.0), 1.0)
+        hits = min(max((float(redrawn_means.mean()) - low) / max(high - low, _ROUNDING), 0.0), 1.0)
         independent = (high - low) ** 2 * hits * (1.0 - hits) * float((1.0 / self.n).sum())
-        of_sets = float(found.var(axis=0).sum())
-        if len(many) >= _MANY:
-            shown = (chosen * self._images * self.said[:, None]).sum(axis=(1, 2))
+        of_sets = float(redrawn_means.var(axis=0).sum())
+        if len(sizes) >= _MANY:
+            set_values = (chosen * self._images * self.said[:, None]).sum(axis=(1, 2))
             # What so few sets show may be too little by two of its standard errors.
-            wider = 1.0 + 2.0 * math.sqrt(2.0 / len(many))
-            of_sets = min(of_sets, wider * 4.0 * len(many) * float(shown.var(ddof=1)))
+            wider = 1.0 + 2.0 * math.sqrt(2.0 / len(sizes))
+            of_sets = min(of_sets, wider * 4.0 * len(sizes) * float(set_values.var(ddof=1)))
         design = of_sets / max(independent, _ROUNDING)
         return self._ends(chosen, _critical(level, 1), max(design, 1.0))[0]
 
-    def _without_one(self, said: Floats, n: Floats) -> Booleans:
+    def _without_one(self, outcome_shares: Floats, n: Floats) -> Booleans:
         """Whether classes exceed 1/K without an image of each outcome: (..., classes, outcomes)."""
-        apart = np.einsum("mkj,...mj->...mk", self._images, said)
-        rest = n[:, None, None] * apart[..., None] - self._images
-        return np.asarray((rest > _ROUNDING) & (n[:, None, None] > 1.0))
+        deviations = np.einsum("mkj,...mj->...mk", self._images, outcome_shares)
+        remaining = n[:, None, None] * deviations[..., None] - self._images
+        return np.asarray((remaining > _ROUNDING) & (n[:, None, None] > 1.0))
 
     @cached_property
     def _several(self) -> Booleans:
         """Which sets have two independent images, without which no square is known."""
         return self.n >= 2.0
 
-    def _variance(self, said: Floats) -> Floats:
+    def _variance(self, outcome_shares: Floats) -> Floats:
         """Return covariances of what one image says of classes, (sets, classes, classes)."""
         images = self._images[self._several]
-        centred = images - np.einsum("mkj,mj->mk", images, said)[:, :, None]
-        return floats(np.einsum("mkj,mlj,mj->mkl", centred, centred, said))
+        centred = images - np.einsum("mkj,mj->mk", images, outcome_shares)[:, :, None]
+        return floats(np.einsum("mkj,mlj,mj->mkl", centred, centred, outcome_shares))
 
     @cached_property
     def _squares(self) -> Floats:
         """Squares of p_k - 1/K without bias, shape (sets with several images, classes)."""
-        some = self._several
-        apart, n = self._shares[some] - 1.0 / len(self.back), self.n[some, None]
-        noise = np.einsum("mkk->mk", self._variance(self.said[some]))
-        return floats(apart**2 - noise / (n - 1.0))
+        several = self._several
+        deviations, n = self._shares[several] - 1.0 / len(self.back), self.n[several, None]
+        noise = np.einsum("mkk->mk", self._variance(self.said[several]))
+        return floats(deviations**2 - noise / (n - 1.0))
 
     def _roots(self, level: float) -> float:
         """Return the high end: sqrt(x) <= (x / c + c) / 2 whatever c, best near the root."""
-        some, z = self._several, _critical(level, 1)
-        if not some.any():
+        several, z = self._several, _critical(level, 1)
+        if not several.any():
             return self.most
-        n, likely = self.n[some], self._likely[some]
-        apart = np.einsum("mkj,mj->mk", self._images[some], likely)
+        n, likely = self.n[several], self._likely[several]
+        deviations = np.einsum("mkj,mj->mk", self._images[several], likely)
         noise = self._variance(likely) / n[:, None, None]
-        of_set = 4.0 * apart[:, :, None] * apart[:, None] * noise
+        of_set = 4.0 * deviations[:, :, None] * deviations[:, None] * noise
         of_set += 2.0 * noise**2 * (n / (n - 1.0))[:, None, None]
         squares = np.maximum(self._squares.mean(axis=0), 0.0)
         spread = of_set.sum(axis=0) / len(n) ** 2
-        alone = z * np.sqrt(np.diag(spread)) + _ROUNDING
-        roots = np.sqrt(squares + alone)
+        separate = z * np.sqrt(np.diag(spread)) + _ROUNDING
+        roots = np.sqrt(squares + separate)
         for _ in range(_ROUNDS):
             weight = 0.5 / roots
             error = math.sqrt(max(float(weight @ spread @ weight), _ROUNDING))
             # Classes whose squares vary less together than alone are not left out.
-            roots = np.sqrt(squares + np.maximum(z * spread @ weight / error, alone / len(roots)))
+            roots = np.sqrt(squares + np.maximum(z * spread @ weight / error, separate / len(roots)))
         weight = 0.5 / roots
         error = z * math.sqrt(float(weight @ spread @ weight))
         slope = np.zeros((len(self.n), len(roots), 1))
-        slope[some, :, 0] = 2.0 * (self._shares[some] - 1.0 / len(roots)) * weight / len(n)
+        slope[several, :, 0] = 2.0 * (self._shares[several] - 1.0 / len(roots)) * weight / len(n)
         up = self._labelled(slope, float(special.ndtr(-z)))[1]
         high = float(roots.sum() / 2.0 + squares @ weight) + math.hypot(error, up)
-        known = float(some.mean())
-        return known * min(high, self.most) + (1.0 - known) * self.most
+        share_estimable = float(several.mean())
+        return share_estimable * min(high, self.most) + (1.0 - share_estimable) * self.most
 
 
 def _critical(level: float, freedom: int) -> float:
@@ -334,7 +334,7 @@ class Confusion:
 
     @classmethod
     def of_labels(
-        cls, true: Labels, said: Labels, *, outcomes: Sequence[str] = ()
+        cls, true: Labels, predicted: Labels, *, outcomes: Sequence[str] = ()
     ) -> tuple[Confusion, int]:
         """Count labelled images.
 
@@ -356,17 +356,17 @@ class Confusion:
             When the lengths differ.
         """
         rows, classes = encode(true, what="true labels")
-        columns, labels = encode(said, what="predicted labels")
+        columns, labels = encode(predicted, what="predicted labels")
         if len(rows) != len(columns):
             raise InputError(
                 f"true labels: {len(rows)}; predicted: {len(columns)}; expected as many"
             )
         names = tuple(dict.fromkeys([*outcomes, *classes, *labels]))
-        place = np.array([names.index(one) for one in labels], dtype=np.int64)
-        known = (rows >= 0) & (columns >= 0)
+        place = np.array([names.index(label) for label in labels], dtype=np.int64)
+        complete = (rows >= 0) & (columns >= 0)
         counts = np.zeros((len(classes), len(names)), dtype=np.int64)
-        np.add.at(counts, (rows[known], place[columns[known]]), 1)
-        return cls(classes, names, counts), tally(~known)
+        np.add.at(counts, (rows[complete], place[columns[complete]]), 1)
+        return cls(classes, names, counts), tally(~complete)
 
     @property
     def labelled(self) -> Integers:
@@ -393,10 +393,10 @@ class Confusion:
 
     def arranged(self, order: Sequence[str], aside: Sequence[str]) -> Confusion:
         """Return the counts of classes in an order, then those set aside, outcomes alike."""
-        names = [*order, *(one for one in aside if one in self.classes)]
+        names = [*order, *(name for name in aside if name in self.classes)]
         counts, rows = np.pad(self.counts, ((0, 1), (0, 1))), _places(names, self.classes)
-        said = zip(self.outcomes, np.asarray(counts[rows].any(axis=0)), strict=False)
-        outcomes = (*names, *(one for one, some in said if some and one not in names))
+        outcome_used = zip(self.outcomes, np.asarray(counts[rows].any(axis=0)), strict=False)
+        outcomes = (*names, *(name for name, used in outcome_used if used and name not in names))
         columns = _places(outcomes, self.outcomes)
         return Confusion(tuple(names), outcomes, counts[np.ix_(rows, columns)])
 
@@ -409,7 +409,7 @@ class Confusion:
 def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
     """Return the place of each name, -1 where it is not among them."""
     place = {name: index for index, name in enumerate(among)}
-    return [place.get(one, -1) for one in names]
+    return [place.get(name, -1) for name in names]
 
 
 def independent_rows(codes: Integers32, units: Any) -> float:
@@ -417,26 +417,26 @@ def independent_rows(codes: Integers32, units: Any) -> float:
 
     That is n over the design effect: how much more shares vary between units than images.
     """
-    known = codes >= 0
-    n = tally(known)
+    labelled = codes >= 0
+    n = tally(labelled)
     if units is None or not n:
         return float(n)
-    of, names = encode(units, what="units")
-    if len(of) != len(codes):
-        raise InputError(f"units: {len(of)}; expected {len(codes)}, one for each image")
+    owners, names = encode(units, what="units")
+    if len(owners) != len(codes):
+        raise InputError(f"units: {len(owners)}; expected {len(codes)}, one for each image")
     # An image without a unit is one of its own.
-    own = np.where(of < 0, len(names) + np.arange(len(of)), of)[known]
-    unit, label = numbered(own), codes[known]
-    many, classes = int(unit.max()) + 1, int(label.max()) + 1
-    if many in (1, n):
-        return float(many)
-    table = np.zeros((many, classes))
+    unit_of_image = np.where(owners < 0, len(names) + np.arange(len(owners)), owners)[labelled]
+    unit, label = numbered(unit_of_image), codes[labelled]
+    n_units, classes = int(unit.max()) + 1, int(label.max()) + 1
+    if n_units in (1, n):
+        return float(n_units)
+    table = np.zeros((n_units, classes))
     np.add.at(table, (unit, label), 1.0)
     shares = table.sum(axis=0) / n
     simple = float((shares * (1.0 - shares)).sum()) / n
-    apart = table - shares * table.sum(axis=1, keepdims=True)
-    clustered = float((apart**2).sum()) * many / (many - 1) / n**2
-    return n / max(clustered / simple, 1.0) if simple > 0 else float(many)
+    deviations = table - shares * table.sum(axis=1, keepdims=True)
+    clustered = float((deviations**2).sum()) * n_units / (n_units - 1) / n**2
+    return n / max(clustered / simple, 1.0) if simple > 0 else float(n_units)
 
 
 @record
@@ -474,8 +474,8 @@ class Shares:
 
     def __call__(self, level: float) -> Span:
         """Return the ends of the MAD."""
-        found = inequality([self])
-        return no_ends(level) if found is None else found(level)
+        bounds = inequality([self])
+        return no_ends(level) if bounds is None else bounds(level)
 
     @cached_property
     def _every(self) -> Floats:
@@ -497,8 +497,8 @@ class Shares:
             return None
         draws, weight = self.resampling.replicates, self.effective / self.said.sum()
         rng = stream(self.seed, "shares", "counts", self.name)
-        said = rng.standard_gamma(self.said * weight + _SAID, (draws, len(self.said)))
-        return self._of_classes(likeliest(_normalised(said), self.likely_rates(draws)))
+        drawn_counts = rng.standard_gamma(self.said * weight + _SAID, (draws, len(self.said)))
+        return self._of_classes(likeliest(_normalised(drawn_counts), self.likely_rates(draws)))
 
     def likely_rates(self, draws: int) -> Floats:
         """Return rates as likely as those observed, the same for all sets of images."""
@@ -523,10 +523,10 @@ class Shares:
         confusion = self.confusion
         draws = null_draws(self.resampling or DEFAULT, MOST_DRAWS)
         if len(self.classes) < len(confusion.classes):
-            every = _normalised(np.clip(self._every, 0.0, None))
-            own = slice(len(self.classes))
-            every[own] = target * every[own].sum()
-            target = every
+            all_shares = _normalised(np.clip(self._every, 0.0, None))
+            target_slice = slice(len(self.classes))
+            all_shares[target_slice] = target * all_shares[target_slice].sum()
+            target = all_shares
         rates = confusion.rates if self.exact else _normalised(confusion.likely)
         n = max(1, round(self.effective))
         rng = stream(self.seed, "shares", "null", self.name)
@@ -534,14 +534,14 @@ class Shares:
         if self.exact:
             return self._of_classes(likeliest(share, rates[None]))
         labelled = stream(self.seed, "shares", "null", "confusion")
-        again = np.empty((draws, *rates.shape))
+        redrawn_rates = np.empty((draws, *rates.shape))
         for row, (count, rate) in enumerate(zip(confusion.labelled.tolist(), rates, strict=True)):
-            again[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
-        return self._of_classes(likeliest(share, again))
+            redrawn_rates[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
+        return self._of_classes(likeliest(share, redrawn_rates))
 
     def _of_classes(self, shares: Floats) -> Floats:
-        some = shares[:, : len(self.classes)]
-        return divide(some, some.sum(axis=1, keepdims=True))
+        class_shares = shares[:, : len(self.classes)]
+        return divide(class_shares, class_shares.sum(axis=1, keepdims=True))
 
     def method(self, how: str) -> str:
         """Say how an interval was made, and what it supposes."""
@@ -555,14 +555,14 @@ class Shares:
         return f"{how}, with {draws} draws of the labelled images; {TRANSPORT}"
 
     def against(
-        self, null: Floats | None, value: float, what: str, harm: Harm = "higher"
+        self, null: Floats | None, value: float, hypothesis: str, harm: Harm = "higher"
     ) -> Against:
         """Hold a number against draws of it where true shares are `what`."""
         if null is None:
             return NOTHING
-        text = f"true shares are {what}; {len(null)} draws of images and labelled images"
-        held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
-        return replace(held, null=held.null.replace("; permutation", ""))
+        text = f"true shares are {hypothesis}; {len(null)} draws of images and labelled images"
+        chance_test = against(null, value, harm, text, resolution=resolution_of(self.resampling))
+        return replace(chance_test, null=chance_test.null.replace("; permutation", ""))
 
 
 def inequality(sets: Sequence[Shares]) -> Inequality | None:
@@ -570,14 +570,14 @@ def inequality(sets: Sequence[Shares]) -> Inequality | None:
     first = sets[0]
     if first.reason or not isinstance(first.resampling, Bootstrap):
         return None
-    classes, drawn = len(first.classes), None
+    classes, inverse_draws = len(first.classes), None
     if not first.exact:
-        drawn = _back(first.likely_rates(first.resampling.replicates))[:, :classes]
+        inverse_draws = _back(first.likely_rates(first.resampling.replicates))[:, :classes]
     return Inequality(
-        np.stack([one.said / one.said.sum() for one in sets]),
-        np.array([one.effective for one in sets]),
+        np.stack([shares.said / shares.said.sum() for shares in sets]),
+        np.array([shares.effective for shares in sets]),
         _back(first.confusion.rates[None])[0, :classes],
-        drawn,
+        inverse_draws,
         lambda: stream(first.seed, "shares", "inequality"),
     )
 
@@ -592,7 +592,7 @@ def _whole(shares: Floats) -> Floats:
     return floats(clipped / math.fsum(clipped.tolist()))
 
 
-def inverted(said: Floats, rates: Floats) -> Floats:
+def inverted(outcome_shares: Floats, rates: Floats) -> Floats:
     """Return shares that reproduce the shares of outcomes, which may lie outside [0, 1].
 
     Least squares where there are more outcomes than classes.
@@ -608,70 +608,70 @@ def inverted(said: Floats, rates: Floats) -> Floats:
     ndarray, shape (r, classes)
         They sum to 1 where there are as many outcomes as classes.
     """
-    return floats(np.einsum("rkj,rj->rk", _back(rates), said))
+    return floats(np.einsum("rkj,rj->rk", _back(rates), outcome_shares))
 
 
 def _back(rates: Floats) -> Floats:
     return floats(np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR))
 
 
-def likeliest(said: Floats, rates: Floats) -> Floats:
+def likeliest(outcome_shares: Floats, rates: Floats) -> Floats:
     """Return the shares in the simplex under which the outcomes are likeliest.
 
     Where the plain inverse lies inside the simplex, it is these; elsewhere expectation
     maximisation leads to the point of the border, see `inverted` for the parameters.
     """
-    plain = inverted(said, rates)
+    plain = inverted(outcome_shares, rates)
     if rates.shape[1] == rates.shape[2]:
         inside = (plain >= 0.0).all(axis=1) & (np.abs(plain.sum(axis=1) - 1.0) < 1e-9)
     else:
         inside = np.zeros(len(plain), dtype=bool)
-    found = plain.copy()
+    shares = plain.copy()
     outside = np.flatnonzero(~inside)
     if len(outside):
         start = np.clip(plain[outside], 0.0, 1.0) + 0.1 / plain.shape[1]
         start /= start.sum(axis=1, keepdims=True)
-        found[outside] = _maximised(start, said[outside], rates[outside])
-    return found
+        shares[outside] = _maximised(start, outcome_shares[outside], rates[outside])
+    return shares
 
 
-def _maximised(start: Floats, said: Floats, rates: Floats) -> Floats:
+def _maximised(start: Floats, outcome_shares: Floats, rates: Floats) -> Floats:
     """Return where expectation maximisation leads, each row until it stands still.
 
     Steps are squared (Varadhan & Roland 2008), for on the border plain ones hardly move.
     """
-    found, moving = start.copy(), np.arange(len(start))
+    shares, moving = start.copy(), np.arange(len(start))
     for _ in range(_STEPS):
-        here, asked, given = found[moving], said[moving], rates[moving]
-        first = _step(here, asked, given)
-        second = _step(first, asked, given)
-        away, turn = first - here, second - 2.0 * first + here
+        current, outcome_batch, rate_batch = shares[moving], outcome_shares[moving], rates[moving]
+        first = _step(current, outcome_batch, rate_batch)
+        second = _step(first, outcome_batch, rate_batch)
+        away, turn = first - current, second - 2.0 * first + current
         turned = np.sqrt((turn**2).sum(axis=1))
         with unwarned():
-            far = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[:, None]
-        leap = np.clip(here + 2.0 * far * away + far**2 * turn, 1e-12, None)
-        leap = _step(leap / leap.sum(axis=1, keepdims=True), asked, given)
-        worse = _fit(leap, asked, given) < _fit(second, asked, given)
+            step_length = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[:, None]
+        leap = np.clip(current + 2.0 * step_length * away + step_length**2 * turn, 1e-12, None)
+        leap = _step(leap / leap.sum(axis=1, keepdims=True), outcome_batch, rate_batch)
+        worse = _fit(leap, outcome_batch, rate_batch) < _fit(second, outcome_batch, rate_batch)
         leap[worse] = second[worse]
-        found[moving] = leap
-        moving = moving[np.abs(leap - here).max(axis=1) > _STILL]
+        shares[moving] = leap
+        moving = moving[np.abs(leap - current).max(axis=1) > _STILL]
         if not len(moving):
             break
-    found[found < 1e-7] = 0.0
-    return floats(found / found.sum(axis=1, keepdims=True))
+    shares[shares < 1e-7] = 0.0
+    return floats(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _step(shares: Floats, said: Floats, rates: Floats) -> Floats:
+def _step(shares: Floats, outcome_shares: Floats, rates: Floats) -> Floats:
     expected = np.einsum("rk,rkj->rj", shares, rates)
-    ratio = said / np.maximum(expected, 1e-300)
-    moved = shares * np.einsum("rkj,rj->rk", rates, ratio)
-    total = moved.sum(axis=1, keepdims=True)
-    return np.where(total > 0, moved / np.where(total > 0, total, 1.0), shares)
+    ratio = outcome_shares / np.maximum(expected, 1e-300)
+    updated = shares * np.einsum("rkj,rj->rk", rates, ratio)
+    total = updated.sum(axis=1, keepdims=True)
+    return np.where(total > 0, updated / np.where(total > 0, total, 1.0), shares)
 
 
-def _fit(shares: Floats, said: Floats, rates: Floats) -> Floats:
+def _fit(shares: Floats, outcome_shares: Floats, rates: Floats) -> Floats:
     expected = np.maximum(np.einsum("rk,rkj->rj", shares, rates), 1e-300)
-    return floats((said * np.log(expected)).sum(axis=1))
+    return floats((outcome_shares * np.log(expected)).sum(axis=1))
 
 
 def mad(shares: Floats) -> Floats:
@@ -760,8 +760,8 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     <share_mad 0.111 [0.000, 0.342]; chance 0.102, p = 0.41, n = 100>
     """
     codes, names = encode(predicted, what="predicted labels")
-    every = names if confusion is None else confusion.classes
-    order = tuple(one for one in (every if classes is None else classes) if one not in aside)
+    all_classes = names if confusion is None else confusion.classes
+    order = tuple(name for name in (all_classes if classes is None else classes) if name not in aside)
     if len(order) < 2 or len({*order}) < len(order):
         raise InputError(f"classes: {[*order]}; expected at least two, each once")
     if confusion is None:
@@ -770,14 +770,14 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         arranged = confusion.arranged(order, aside)
     of_label = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counted = dict(zip(names, of_label, strict=True))
-    said = np.array([counted.get(one, 0) for one in arranged.outcomes], dtype=np.float64)
-    effective = independent_rows(codes, units) * said.sum() / max(sum(of_label), 1)
+    outcome_counts = np.array([counted.get(outcome, 0) for outcome in arranged.outcomes], dtype=np.float64)
+    effective = independent_rows(codes, units) * outcome_counts.sum() / max(sum(of_label), 1)
     exact = confusion is None
-    shares = Shares(order, said, effective, arranged, exact, name, resampling, rng)
+    shares = Shares(order, outcome_counts, effective, arranged, exact, name, resampling, rng)
     reason = _reason(shares, aside, max_condition, min_labelled)
     shares = replace(shares, reason=reason)
     value = float(mad(shares.observed[None])[0])
-    held = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
+    chance_test = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
     bounds = inequality([shares])
     params: Fields = {"corrected": not exact, "excluded_classes": [*aside]}
     if not exact:
@@ -788,18 +788,18 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         }
     if units is not None:
         params["effective_images"] = round(effective, 3)
-    why = "no class" if exact else "of no labelled image"
-    others = {one: n for one, n in counted.items() if one not in arranged.outcomes}
+    unused_reason = "no class" if exact else "of no labelled image"
+    unused_counts = {label: n for label, n in counted.items() if label not in arranged.outcomes}
     return make_estimate(
         "share_mad",
         value,
-        {"images": int(said.sum())},
+        {"images": int(outcome_counts.sum())},
         shares.method(_ENDS),
         params=params,
-        **held.fields(reason or "no resampling was asked for"),
+        **chance_test.fields(reason or "no resampling was asked for"),
         by=lambda: _parts(shares),
         excluded={"nothing was said": tally(codes < 0)}
-        | {f"said {one}: {why}": n for one, n in others.items()},
+        | {f"said {label}: {unused_reason}": n for label, n in unused_counts.items()},
         unit="image" if units is None else "unit",
         reason=reason,
         ends=shares,
@@ -829,16 +829,16 @@ def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labe
     return "" if shares.observed.sum() > 0 else f"no image is left beside {', '.join(aside)}"
 
 
-def _parts(found: Shares) -> Iterator[Part]:
-    level, used = level_of(found.resampling), int(found.said.sum())
-    named = found.said[: len(found.classes)]
-    weight = found.effective / found.said.sum() if used else math.nan
-    for index, name in enumerate(found.classes):
-        low, high = ends_of(found.boot, index)(level)
-        value = float(found.observed[index])
+def _parts(shares: Shares) -> Iterator[Part]:
+    level, used = level_of(shares.resampling), int(shares.said.sum())
+    named = shares.said[: len(shares.classes)]
+    weight = shares.effective / shares.said.sum() if used else math.nan
+    for index, name in enumerate(shares.classes):
+        low, high = ends_of(shares.boot, index)(level)
+        value = float(shares.observed[index])
         share = (GroupValue(name, (name,), used, value, low, high),)
         yield Part(
-            "corrected_share", name, value, low, high, n=used, by_group=share, reason=found.reason
+            "corrected_share", name, value, low, high, n=used, by_group=share, reason=shares.reason
         )
         # Of the images that were assigned to any class.
         raw = (math.nan, math.nan, math.nan)
@@ -879,30 +879,30 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     >>> m.mean_share_mad({"chef": chef, "nurse": nurse})
     <share_mad 0.400 [0.103, 0.542]; chance 0.078, p = 0.001, n = 200 in 2 groups>
     """
-    known = {name: one for name, one in estimates.items() if one.estimable}
-    found = [one.ends for one in known.values() if isinstance(one.ends, Shares)]
-    if not found or len(found) < len(known):
+    estimable = {name: estimate for name, estimate in estimates.items() if estimate.estimable}
+    share_sets = [estimate.ends for estimate in estimable.values() if isinstance(estimate.ends, Shares)]
+    if not share_sets or len(share_sets) < len(estimable):
         raise InputError("estimates: expected what corrected_shares returned, at least one of them")
-    first = found[0]
-    if len({(one.resampling, one.seed, one.classes, one.confusion.key) for one in found}) > 1:
+    first = share_sets[0]
+    if len({(shares.resampling, shares.seed, shares.classes, shares.confusion.key) for shares in share_sets}) > 1:
         raise InputError(
             "estimates: of other classes, labelled images, seeds or numbers of draws; use the same"
         )
-    if len({one.name for one in found}) < len(found):
+    if len({shares.name for shares in share_sets}) < len(share_sets):
         raise InputError("estimates: two share a name and so their draws; give each its own name=")
-    value, bounds = float(np.mean([one.value for one in known.values()])), inequality(found)
-    nulls = [mad(one.null) for one in found if one.null is not None]
+    value, bounds = float(np.mean([estimate.value for estimate in estimable.values()])), inequality(share_sets)
+    nulls = [mad(shares.null) for shares in share_sets if shares.null is not None]
     null = np.mean(nulls, axis=0) if nulls else None
-    held = first.against(null, value, "equal in every set")
+    chance_test = first.against(null, value, "equal in every set")
     return make_estimate(
         "share_mad",
         value,
-        {name: one.n["images"] for name, one in known.items()},
+        {name: estimate.n["images"] for name, estimate in estimable.items()},
         first.method(_ENDS),
-        params={"sets": len(known), "corrected": not first.exact},
-        **held.fields("no resampling was asked for"),
-        excluded={"not estimable": len(estimates) - len(known)},
-        unit=next(iter(known.values())).unit,
+        params={"sets": len(estimable), "corrected": not first.exact},
+        **chance_test.fields("no resampling was asked for"),
+        excluded={"not estimable": len(estimates) - len(estimable)},
+        unit=next(iter(estimable.values())).unit,
         ends=bounds or no_ends,
         corrected=bounds.estimate if bounds else math.nan,
     )
@@ -941,38 +941,38 @@ def share_gap(
     >>> m.share_gap(shares, {"man": 0.5, "woman": 0.5})
     <share_gap 0.100 [0.001, 0.203]; chance 0.040, p = 0.055, n = 100>
     """
-    found = shares.ends
-    if not isinstance(found, Shares):
+    corrected = shares.ends
+    if not isinstance(corrected, Shares):
         raise InputError(f"shares: {shares.metric} is not what corrected_shares returned")
-    classes = found.classes
+    classes = corrected.classes
     target = _target(classes, outside)
-    apart = found.observed - target
-    value = float(np.abs(apart).max())
-    null = None if found.null is None else found.under(target) - target
-    what = "equal" if isinstance(outside, str) else "those from outside"
-    held = found.against(None if null is None else np.abs(null).max(axis=1), value, what)
-    drawn = None if found.boot is None else found.boot - target
-    used, level, parts = int(found.said.sum()), level_of(found.resampling), []
+    differences = corrected.observed - target
+    value = float(np.abs(differences).max())
+    null = None if corrected.null is None else corrected.under(target) - target
+    hypothesis = "equal" if isinstance(outside, str) else "those from outside"
+    chance_test = corrected.against(None if null is None else np.abs(null).max(axis=1), value, hypothesis)
+    replicate_differences = None if corrected.boot is None else corrected.boot - target
+    used, level, parts = int(corrected.said.sum()), level_of(corrected.resampling), []
 
     def ends_together(level: float) -> Span:
-        each = spread_level(level, len(classes))
-        low, high = np.transpose([ends_of(drawn, index)(each) for index in range(len(classes))])
+        joint_level = spread_level(level, len(classes))
+        low, high = np.transpose([ends_of(replicate_differences, index)(joint_level) for index in range(len(classes))])
         reached = np.abs([low, high]).max()
         return float(np.max([low, -high], initial=0.0)), float(reached)
 
     for index, name in enumerate(classes):
-        ends = ends_of(drawn, index)
+        ends = ends_of(replicate_differences, index)
         low, high = (float(end + target[index]) for end in ends(level))
-        difference, of_class = float(apart[index]), None if null is None else null[:, index]
+        difference, of_class = float(differences[index]), None if null is None else null[:, index]
         part = number(
             "share_difference",
             difference,
             subject=name,
             ends=ends,
             level=level,
-            held=found.against(of_class, difference, what, "either"),
+            chance_test=corrected.against(of_class, difference, hypothesis, "either"),
             n=used,
-            by_group=(GroupValue(name, (name,), used, float(found.observed[index]), low, high),),
+            by_group=(GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),),
             reason=shares.reason,
             shows="share",
         )
@@ -981,24 +981,24 @@ def share_gap(
         "share_gap",
         value,
         shares.n,
-        found.method(f"{_DRAWN}, simultaneous over classes"),
+        corrected.method(f"{_DRAWN}, simultaneous over classes"),
         params={
             **shares.params,
-            "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
+            "outside": dict(zip(classes, [round(share, 12) for share in target.tolist()], strict=True)),
         },
-        **held.fields(shares.reason or "no resampling was asked for"),
+        **chance_test.fields(shares.reason or "no resampling was asked for"),
         by=parts,
         excluded=shares.excluded,
         unit=shares.unit,
         reason=shares.reason,
-        ends=no_ends if drawn is None else ends_together,
+        ends=no_ends if replicate_differences is None else ends_together,
     )
 
 
 def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:
-    given = dict.fromkeys(classes, 1.0) if outside == "uniform" else outside
-    known = given if isinstance(given, Mapping) else {}
-    numbers = np.array([float(known.get(one, math.nan)) for one in classes])
+    outside_shares = dict.fromkeys(classes, 1.0) if outside == "uniform" else outside
+    by_class = outside_shares if isinstance(outside_shares, Mapping) else {}
+    numbers = np.array([float(by_class.get(name, math.nan)) for name in classes])
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
         raise InputError(
             f"outside: {outside!r}; expected 'uniform', or a share or count of each class, at "

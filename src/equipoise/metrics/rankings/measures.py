@@ -137,7 +137,7 @@ class Measure:
     harm: Harm
     beside: tuple[Beside, ...] = ()
     exact: Callable[[int], Distribution | None] | None = None
-    shown: Callable[[Drawn], Floats] = lambda drawn: drawn.shares[0]
+    shown: Callable[[Drawn], Floats] = lambda ranked: ranked.shares[0]
     shows: str = ""
     params: Facts = field(default_factory=dict)
 
@@ -148,8 +148,8 @@ class Measure:
         pools = self.tops.pools
         if not len(pools.pools[index].items):
             return "no item to rank"
-        several = (pools.sizes[index] > 0).sum() > 1
-        return "too small a pool for k" if several else "one group in the pool"
+        comparable = (pools.sizes[index] > 0).sum() > 1
+        return "too small a pool for k" if comparable else "one group in the pool"
 
 
 def permutations(resampling: Resampling, cells: int) -> int:
@@ -191,8 +191,8 @@ def mean_ends(tops: Tops, draws: Draws) -> Ends:
         return ends_of(draws.boot, 0)
     names = [pools.subjects[pools.pools[index].query] for index in tops.pool.tolist()]
     subject = numbered(names)
-    rest = len(values) - np.bincount(subject)
-    left_out = (values.sum() - np.bincount(subject, values)) / rest
+    remaining = len(values) - np.bincount(subject)
+    left_out = (values.sum() - np.bincount(subject, values)) / remaining
     return ClosedForm(jackknife_t, (draws.observed[0], (left_out,)))
 
 
@@ -210,14 +210,14 @@ def exchanged(
         return None
     pools, items = tops.pools, tops.items
 
-    def block(drawn: Integers32) -> Sequence[Floats]:
-        return function(Drawn(drawn, tops))
+    def block(codes: Integers32) -> Sequence[Floats]:
+        return function(Drawn(codes, tops))
 
     within = pools.member
     stratum, units = (pools.block, pools.units) if within is None else (within, None)
-    many = permutations(resampling, items.size if units is None else max(items.size, len(units)))
+    n_draws = permutations(resampling, items.size if units is None else max(items.size, len(units)))
     rows = pools.groups.codes, stratum, units
-    blocks = exchange_labels(block, rows, items, many, rng, "retrieval")
+    blocks = exchange_labels(block, rows, items, n_draws, rng, "retrieval")
     return [np.concatenate(values) for values in zip(*blocks, strict=True)] or None
 
 
@@ -225,18 +225,18 @@ def estimates(
     measures: Sequence[Measure], resampling: Resampling | None, rng: Seed
 ) -> list[Estimate]:
     """Turn several measures into estimates: those of one ranking and K share their draws."""
-    found: dict[int, Estimate] = {}
-    for tops in {id(one.tops): one.tops for one in measures}.values():
-        alike, paired = [one for one in measures if one.tops is tops], tops.pools.paired
-        observed, first = Drawn.of(tops), [one.statistic for one in alike]
-        every = [s for one in alike for s in (one.statistic, *(b.statistic for b in one.beside))]
-        main = _draws(observed, every, resampling, rng)
-        alone = replace(tops, pools=replace(tops.pools, member=None))
-        pooled = _draws(Drawn.of(alone), first if paired else [], resampling, rng)
-        for one in alike:
-            draws = [next(main) for _ in (one, *one.beside)]
-            found[id(one)] = _estimate(one, observed, draws, next(pooled, None), resampling)
-    return [found[id(one)] for one in measures]
+    by_measure: dict[int, Estimate] = {}
+    for tops in {id(measure.tops): measure.tops for measure in measures}.values():
+        sharing, paired = [measure for measure in measures if measure.tops is tops], tops.pools.paired
+        observed, first = Drawn.of(tops), [measure.statistic for measure in sharing]
+        all_statistics = [s for measure in sharing for s in (measure.statistic, *(secondary.statistic for secondary in measure.beside))]
+        main = _draws(observed, all_statistics, resampling, rng)
+        without_sets = replace(tops, pools=replace(tops.pools, member=None))
+        pooled = _draws(Drawn.of(without_sets), first if paired else [], resampling, rng)
+        for measure in sharing:
+            draws = [next(main) for _ in (measure, *measure.beside)]
+            by_measure[id(measure)] = _estimate(measure, observed, draws, next(pooled, None), resampling)
+    return [by_measure[id(measure)] for measure in measures]
 
 
 def _draws(
@@ -250,8 +250,8 @@ def _draws(
         return
     tops = observed.tops
 
-    def numbers(drawn: Drawn) -> list[Floats]:
-        return [statistic(drawn) for statistic in statistics]
+    def numbers(ranked: Drawn) -> list[Floats]:
+        return [statistic(ranked) for statistic in statistics]
 
     null = exchanged(tops, numbers, resampling, rng)
     weights = query_weights(tops.pools, tops.pool, resampling, rng)
@@ -275,34 +275,34 @@ def _estimate(
     tops, value = measure.tops, float(draws[0].observed[0])
     pools = tops.pools
     exact = _exact(measure) if resampling is not None else {}
-    ends, against = mean_ends(tops, draws[0]), against_chance(draws[0], 0, measure.harm)
+    ends, chance_test = mean_ends(tops, draws[0]), against_chance(draws[0], 0, measure.harm)
     if len(exact) == len(tops.pool) == 1:
-        against = against_chance(_enumerated(draws[0], 0, exact[0]), 0, measure.harm)
-    elif exact and len(exact) == len(tops.pool) and against.chance:
+        chance_test = against_chance(_enumerated(draws[0], 0, exact[0]), 0, measure.harm)
+    elif exact and len(exact) == len(tops.pool) and chance_test.chance:
         mean = float(np.mean([(values * mass).sum() for values, mass in exact.values()]))
-        against = replace(against, chance=replace(against.chance, mean=mean))
+        chance_test = replace(chance_test, chance=replace(chance_test.chance, mean=mean))
 
     def parts() -> pa.Table:
         tables = [_of_queries(measure, observed, draws[0], exact)]
-        for beside, drawn in zip(measure.beside, draws[1:], strict=True):
-            tables += _of_beside(measure, beside, drawn)
+        for extra, extra_draws in zip(measure.beside, draws[1:], strict=True):
+            tables += _of_beside(measure, extra, extra_draws)
         if pooled is not None:
-            held = against_chance(pooled, 0, measure.harm)
+            pool_order_test = against_chance(pooled, 0, measure.harm)
             name, shows = f"{measure.metric}_pool_order", f"secondary null: {POOL_ORDER}"
             n = int(tops.sizes.sum())
-            secondary = part(name, "", pooled, 0, ends=ends, held=held, n=n, shows=shows)
+            secondary = part(name, "", pooled, 0, ends=ends, held=pool_order_test, n=n, shows=shows)
             tables.append(parts_to_table([secondary]))
         return pa.concat_tables(tables).combine_chunks()
 
     reasons = map(measure.left_out, range(len(pools.pools)))
-    left_out = Counter(f"queries with {why}" for why in reasons if why)
+    left_out = Counter(f"queries with {reason}" for reason in reasons if reason)
     null: Fields = {"null": "pool order"}
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
     method = bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL)
     if isinstance(ends, ClosedForm) and ends.function is jackknife_t:
         method = f"{STUDENT} over queries"
-    why = "no query can be estimated: " + measure.left_out(0) if not len(tops.pool) else _FEW
+    reason = "no query can be estimated: " + measure.left_out(0) if not len(tops.pool) else _FEW
     return make_estimate(
         measure.metric,
         value,
@@ -316,25 +316,25 @@ def _estimate(
             "queries_with_ties": tally(tops.ties > 0),
             **null,
         },
-        **against.fields(untested(value, resampling)),
+        **chance_test.fields(untested(value, resampling)),
         harm=measure.harm,
         by=parts,
         excluded={**pools.excluded, **left_out, "empty groups": pools.empty},
         unit="query",
-        reason=why if math.isnan(value) else "",
+        reason=reason if math.isnan(value) else "",
         ends=ends,
     )
 
 
 def _exact(measure: Measure) -> dict[int, Distribution]:
     """Return exact chance by place in `tops`, of the pools that have it."""
-    found: dict[int, Distribution] = {}
+    exact_chance: dict[int, Distribution] = {}
     pools = measure.tops.pools
     if measure.exact is not None and not pools.paired and pools.units is None:
         for place in np.flatnonzero(measure.tops.ties == 0).tolist():
-            one = measure.exact(place)
-            found |= {} if one is None else {place: one}
-    return found
+            distribution = measure.exact(place)
+            exact_chance |= {} if distribution is None else {place: distribution}
+    return exact_chance
 
 
 def _enumerated(draws: Draws, place: int, exact: Distribution) -> Draws:
@@ -352,20 +352,20 @@ def _of_queries(
     """
     pools, chosen = measure.tops.pools, measure.tops.pool
     groups = pools.groups
-    shown = nans(pools.sizes.shape)
-    shown[chosen] = measure.shown(observed)
+    group_numbers = nans(pools.sizes.shape)
+    group_numbers[chosen] = measure.shown(observed)
     numbers = against_each(draws, range(1, len(chosen) + 1), measure.harm)
-    for place, one in exact.items():
-        held = against_each(_enumerated(draws, place, one), range(1), measure.harm)
-        for name, column in held.items():
+    for place, distribution in exact.items():
+        chance_columns = against_each(_enumerated(draws, place, distribution), range(1), measure.harm)
+        for name, column in chance_columns.items():
             numbers[name][place] = column[0]
-    spread = {}
+    by_pool = {}
     for name, values in {"value": draws.observed[1:], **numbers}.items():
-        spread[name] = nans(len(pools.pools))
-        spread[name][chosen] = values
+        by_pool[name] = nans(len(pools.pools))
+        by_pool[name][chosen] = values
     reasons = [
         measure.left_out(index) or (_FEW if math.isnan(value) else "")
-        for index, value in enumerate(spread["value"])
+        for index, value in enumerate(by_pool["value"])
     ]
     shows, text = [""] * len(reasons), measure.shows or f"share of the first {measure.tops.k}"
     for index, ties in zip(chosen.tolist(), measure.tops.ties.tolist(), strict=True):
@@ -374,27 +374,27 @@ def _of_queries(
     small = np.where(groups.usable, "", too_small(groups))
     note = np.where(pools.sizes > 0, small, "not in the pool")
     sizes = floats(pools.sizes)
-    by_group = group_columns(groups, sizes, shown, nothing, nothing, note)
+    by_group = group_columns(groups, sizes, group_numbers, nothing, nothing, note)
     return filled(
-        measure.metric, subject=[one.name for one in pools.pools], **spread, reason=reasons,
+        measure.metric, subject=[pool.name for pool in pools.pools], **by_pool, reason=reasons,
         shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
     )  # fmt: skip
 
 
-def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Table]:
+def _of_beside(measure: Measure, extra: Beside, draws: Draws) -> Iterator[pa.Table]:
     """Yield a number beside the main one: its mean over queries, then each query."""
     tops, sizes = measure.tops, measure.tops.sizes.sum(axis=1)
     pools = tops.pools.pools
-    if len(pools) > 1 or beside.subject:
-        held, ends = against_chance(draws, 0, beside.harm), mean_ends(tops, draws)
+    if len(pools) > 1 or extra.subject:
+        chance_test, ends = against_chance(draws, 0, extra.harm), mean_ends(tops, draws)
         n = int(sizes.sum())
         yield parts_to_table(
-            [part(beside.metric, beside.subject, draws, 0, ends=ends, held=held, n=n)]
+            [part(extra.metric, extra.subject, draws, 0, ends=ends, held=chance_test, n=n)]
         )
-    if not beside.subject:
-        numbers = against_each(draws, range(1, len(sizes) + 1), beside.harm)
+    if not extra.subject:
+        numbers = against_each(draws, range(1, len(sizes) + 1), extra.harm)
         names = [pools[index].name for index in tops.pool.tolist()]
-        yield filled(beside.metric, subject=names, value=draws.observed[1:], n=sizes, **numbers)
+        yield filled(extra.metric, subject=names, value=draws.observed[1:], n=sizes, **numbers)
 
 
 class RankingOptions(Pooling, Drawing, total=False):
@@ -632,10 +632,10 @@ def bias_at_k(
     >>> m.bias_at_k(scores, groups, k=10, first="men", second="women")
     <bias_at_k 1.000; chance −0.007, p = 0.002, n = 40 in 2 groups>
     """
-    found = retrieval_measures(
+    measured = retrieval_measures(
         scores, groups, k=k, measures=["bias_at_k"], first=first, second=second, **options
     )
-    return found["bias_at_k"]
+    return measured["bias_at_k"]
 
 
 def retrieval_mad(
@@ -675,8 +675,8 @@ def retrieval_mad(
     >>> m.retrieval_mad(scores, groups, k=10)
     <retrieval_mad 1.000; chance 0.219, p = 0.001, n = 40 in 2 groups>
     """
-    found = retrieval_measures(scores, groups, k=k, measures=["retrieval_mad"], **options)
-    return found["retrieval_mad"]
+    measured = retrieval_measures(scores, groups, k=k, measures=["retrieval_mad"], **options)
+    return measured["retrieval_mad"]
 
 
 def retrieval_entropy(
@@ -712,8 +712,8 @@ def retrieval_entropy(
     >>> m.retrieval_entropy(scores, groups, k=16)
     <retrieval_entropy 0.544; chance 0.971, p = 0.003, n = 40 in 2 groups>
     """
-    found = retrieval_measures(scores, groups, k=k, measures=["retrieval_entropy"], **options)
-    return found["retrieval_entropy"]
+    measured = retrieval_measures(scores, groups, k=k, measures=["retrieval_entropy"], **options)
+    return measured["retrieval_entropy"]
 
 
 RankingMeasure = Literal[
@@ -782,7 +782,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         "max_skew": lambda: _extreme("max_skew", tops, desired),
         "min_skew": lambda: _extreme("min_skew", tops, desired),
         "skew_at_k": lambda: _skew_of(tops, desired),
-        "ndkl": lambda: _ndkl(ranking.tops(last, whole=True), desired),
+        "ndkl": lambda: _ndkl(ranking.tops(last, inclusive=True), desired),
         "retrieval_mad": lambda: Measure("retrieval_mad", tops, share_deviation(tops), "higher"),
         "retrieval_entropy": lambda: Measure("retrieval_entropy", tops, entropy(tops), "lower"),
         "bias_at_k": lambda: _bias(tops, desired, first, second),
@@ -794,21 +794,21 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
             f"measures: {unknown[0] if unknown else 'none'!r}; "
             f"expected some of {', '.join(get_args(RankingMeasure))}"
         )
-    found = [requests[name]() for name in names]
-    return dict(zip(names, estimates(found, resampling, rng), strict=True))
+    requested = [requests[name]() for name in names]
+    return dict(zip(names, estimates(requested, resampling, rng), strict=True))
 
 
 def _extreme(metric: Literal["max_skew", "min_skew"], tops: Tops, desired: Desired) -> Measure:
     """Return MaxSkew@K or MinSkew@K, with that of the other target beside it."""
-    largest, given = metric == "max_skew", desired_shares(desired, tops)
+    largest, target_shares = metric == "max_skew", desired_shares(desired, tops)
     statistic = partial(extreme_skew, usable=tops.pools.groups.usable, largest=largest)
     return Measure(
         metric=metric,
         tops=tops,
-        statistic=statistic(given),
+        statistic=statistic(target_shares),
         harm=SPECS[metric].value_harm,
         beside=_other_target(metric, desired, tops, statistic),
-        exact=partial(_exact_max_skew, tops, given) if largest else None,
+        exact=partial(_exact_max_skew, tops, target_shares) if largest else None,
         params={"desired": _plain(desired)},
     )
 
@@ -826,15 +826,15 @@ def _exact_max_skew(tops: Tops, desired: Floats, place: int) -> Distribution | N
 
 def _skew_of(tops: Tops, desired: Desired) -> Measure:
     """Return the largest Skew@K, with that of every group beside it."""
-    groups, given = tops.pools.groups, desired_shares(desired, tops)
-    each = {name: group_skew(given, index) for index, name in enumerate(groups.names)}
+    groups, target_shares = tops.pools.groups, desired_shares(desired, tops)
+    group_skews = {name: group_skew(target_shares, index) for index, name in enumerate(groups.names)}
     return Measure(
         metric="skew_at_k",
         tops=tops,
-        statistic=extreme_skew(given, groups.usable),
+        statistic=extreme_skew(target_shares, groups.usable),
         harm="higher",
-        beside=tuple(Beside("group_skew", name, one, "either") for name, one in each.items()),
-        shown=lambda drawn: skews(drawn.shares[0], given),
+        beside=tuple(Beside("group_skew", name, statistic, "either") for name, statistic in group_skews.items()),
+        shown=lambda ranked: skews(ranked.shares[0], target_shares),
         shows=f"skew among the first {tops.k}",
         params={"desired": _plain(desired), "group": "largest over groups"},
     )
@@ -856,18 +856,18 @@ def _ndkl(tops: Tops, desired: Desired) -> Measure:
 
 def _bias(tops: Tops, desired: Desired, first: str | None, second: str | None) -> Measure:
     """Return Bias@K of two groups."""
-    groups, wanted = tops.pools.groups, desired_shares(desired, tops)
+    groups, target_shares = tops.pools.groups, desired_shares(desired, tops)
     names = _opposed(groups, first, second)
-    one, other = map(groups.names.index, names)
+    first_index, second_index = map(groups.names.index, names)
     params = {
         "first": names[0],
         "second": names[1],
         "desired": _plain(desired),
-        "at_desired_shares": float(contrast(wanted, one, other).mean()) if len(wanted) else np.nan,
+        "at_desired_shares": float(contrast(target_shares, first_index, second_index).mean()) if len(target_shares) else np.nan,
     }
 
-    def statistic(drawn: Drawn) -> Floats:
-        return contrast(drawn.shares, one, other)
+    def statistic(ranked: Drawn) -> Floats:
+        return contrast(ranked.shares, first_index, second_index)
 
     return Measure("bias_at_k", tops, statistic, "either", params=params)
 
@@ -879,10 +879,10 @@ def _other_target(
     if isinstance(desired, Mapping):
         return ()
     name: Desired = "uniform" if desired == "pool" else "pool"
-    main, other = desired_shares(desired, tops), desired_shares(name, tops)
-    if np.allclose(main, other, rtol=0.0, atol=1e-12):
+    main_shares, other_shares = desired_shares(desired, tops), desired_shares(name, tops)
+    if np.allclose(main_shares, other_shares, rtol=0.0, atol=1e-12):
         return ()
-    return (Beside(f"{metric}_{name}", "", statistic(other), SPECS[metric].value_harm),)
+    return (Beside(f"{metric}_{name}", "", statistic(other_shares), SPECS[metric].value_harm),)
 
 
 def _plain(desired: Desired) -> str | dict[str, float]:
@@ -893,8 +893,8 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
     names = groups.names
     compared = [name for name, usable in zip(names, groups.usable, strict=True) if usable]
     if first is None and second is None and len(compared) == 2:
-        plain = [name.lower() for name in compared]
-        first, second = compared[::-1] if plain == ["female", "male"] else compared
+        lower_names = [name.lower() for name in compared]
+        first, second = compared[::-1] if lower_names == ["female", "male"] else compared
     if first not in names or second not in names or first == second:
         raise InputError(
             f"first={first!r}, second={second!r}: expected two different groups of "
@@ -953,39 +953,39 @@ def retrieval_curves(
     shares = desired_shares(desired, tops)
     compared = (shares > 0) & ranked.groups.usable
 
-    def walk(drawn: Drawn) -> list[Floats]:
-        kl, largest, smallest = prefixes(drawn, shares, compared)
+    def walk(ranked: Drawn) -> list[Floats]:
+        kl, largest, smallest = prefixes(ranked, shares, compared)
         return [largest, smallest, discounted(kl)]
 
-    def means(drawn: Drawn) -> list[Floats]:
-        return [each.mean(axis=1) for each in walk(drawn)]
+    def means(ranked: Drawn) -> list[Floats]:
+        return [statistic.mean(axis=1) for statistic in walk(ranked)]
 
     names = ("max_skew", "min_skew", "ndkl")
-    observed = {name: one for name, (one,) in zip(names, walk(Drawn.of(tops)), strict=True)}
+    observed = {name: values for name, (values,) in zip(names, walk(Drawn.of(tops)), strict=True)}
     null = exchanged(tops, means, resampling, rng)
     weights, level = query_weights(ranked, tops.pool, resampling, rng), level_of(resampling)
     tables = []
     for place, (metric, values) in enumerate(observed.items()):
         columns = {"value": values.mean(axis=0)}
         if weights is not None:
-            boot = np.stack([weighted_mean(weights, one) for one in values.T], axis=1)
+            boot = np.stack([weighted_mean(weights, column) for column in values.T], axis=1)
             columns["low"], columns["high"] = percentile(boot, level)
         if null is not None:
-            bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[place].T)])
+            bands = np.array([(chance.mean, chance.low, chance.high) for chance in map(band, null[place].T)])
             columns |= zip(_BANDS, bands.T, strict=True)
         tables.append(_curve(metric, "", len(values), columns))
     if len(ranked.pools) > 1:
         for metric, values in observed.items():
-            for index, one in zip(tops.pool.tolist(), values, strict=True):
-                tables.append(_curve(metric, ranked.pools[index].name, 1, {"value": one}))
+            for index, curve in zip(tops.pool.tolist(), values, strict=True):
+                tables.append(_curve(metric, ranked.pools[index].name, 1, {"value": curve}))
     return pa.concat_tables(tables)
 
 
 def _curve(metric: str, query: str, queries: int, columns: Mapping[str, Floats]) -> pa.Table:
-    many = len(columns["value"])
-    named = {"metric": [metric] * many, "query": [query] * many, "k": np.arange(1, many + 1)}
-    numbers = {name: nans(many) for name in ("value", "low", "high", *_BANDS)}
-    return pa.table({**named, **numbers, **columns, "queries": [queries] * many})
+    n_places = len(columns["value"])
+    named = {"metric": [metric] * n_places, "query": [query] * n_places, "k": np.arange(1, n_places + 1)}
+    numbers = {name: nans(n_places) for name in ("value", "low", "high", *_BANDS)}
+    return pa.table({**named, **numbers, **columns, "queries": [queries] * n_places})
 
 
 def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
@@ -1013,25 +1013,25 @@ def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
     >>> m.query_distribution(m.max_skew(scores, groups, k=10))["queries"]
     6
     """
-    own = [one for one in estimate.parts if one.metric == estimate.metric]
-    known = [one for one in own if not math.isnan(one.value)]
-    if not known:
+    query_parts = [query_part for query_part in estimate.parts if query_part.metric == estimate.metric]
+    estimable = [query_part for query_part in query_parts if not math.isnan(query_part.value)]
+    if not estimable:
         raise InputError(f"{estimate.metric}: no query has a value")
-    values = np.sort([one.value for one in known])
+    values = np.sort([query_part.value for query_part in estimable])
     finite = len(values) > 1 and bool(np.isfinite(values).all())
     # Beside an infinite number, no line is drawn to it.
     places = [np.array(share * (len(values) - 1)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    low, *quartiles, high = (float(order_statistic(values, one, outer=0)) for one in places)
+    low, *quartiles, high = (float(order_statistic(values, place, outer=0)) for place in places)
     return {
-        "queries": len(known),
-        "not_estimable": len(own) - len(known),
+        "queries": len(estimable),
+        "not_estimable": len(query_parts) - len(estimable),
         "mean": float(values.mean()),
         "sd": float(values.std(ddof=1)) if finite else math.nan,
         "lowest": low,
         **dict(zip(("first_quartile", "median", "third_quartile"), quartiles, strict=True)),
         "highest": high,
-        "lowest_queries": tuple(one.subject for one in known if one.value == low),
-        "highest_queries": tuple(one.subject for one in known if one.value == high),
+        "lowest_queries": tuple(query_part.subject for query_part in estimable if query_part.value == low),
+        "highest_queries": tuple(query_part.subject for query_part in estimable if query_part.value == high),
     }
 
 

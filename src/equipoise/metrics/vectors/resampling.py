@@ -73,30 +73,30 @@ _TIE, _FLAT = 1e-12, 1e-20
 
 
 @compiled("void(int64[::1], int64, int64[::1])")
-def enumerate_sums(values: Integers, size: int, found: Integers) -> None:
+def enumerate_sums(values: Integers, size: int, out: Integers) -> None:
     """Write the sums of all subsets of `size` members (n,), in lexicographic order.
 
     After its first member, a subset goes on as one of the last of one member fewer: all sums of
     those, which stand at the end, are added to the member in one run. Runs read what no earlier
     one wrote.
     """
-    n, end = values.shape[0], found.shape[0]
+    n, end = values.shape[0], out.shape[0]
     # Subsets that go on with all, all but the first, ... of the members left.
     lengths = np.ones(n - size + 1, np.int64)
-    found[end - 1] = 0
+    out[end - 1] = 0
     for chosen in range(size):
         place = end - lengths.sum()
         for spare in range(n - size, -1, -1):
-            value, many = values[n - 1 - chosen - spare], lengths[spare]
-            sums, rest = found[place : place + many], found[end - many :]
-            for i in range(many):
-                sums[i] = value + rest[i]
-            place += many
+            value, n_sums = values[n - 1 - chosen - spare], lengths[spare]
+            sums, continued = out[place : place + n_sums], out[end - n_sums :]
+            for i in range(n_sums):
+                sums[i] = value + continued[i]
+            place += n_sums
         lengths = np.cumsum(lengths)
 
 
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
-def add_chosen(words: Words, values: Integers, found: Integers) -> None:
+def add_chosen(words: Words, values: Integers, out: Integers) -> None:
     """Write the sums of the members whose bits are set.
 
     Parameters
@@ -114,7 +114,7 @@ def add_chosen(words: Words, values: Integers, found: Integers) -> None:
                 for bit in range(64):
                     chosen = -np.int64(word >> np.uint64(bit) & np.uint64(1))
                     total += values[column, 64 * place + bit] & chosen
-            found[line, column] = total
+            out[line, column] = total
 
 
 @record
@@ -167,8 +167,8 @@ class Exchanged:
     @cached_property
     def null_errors(self) -> Floats:
         """Standard errors of `null`."""
-        both = [self.errors, self.errors[::-1]]
-        return np.concatenate(both) if self.mirrored else self.errors
+        errors = [self.errors, self.errors[::-1]]
+        return np.concatenate(errors) if self.mirrored else self.errors
 
     def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
         """Return the chance level of factor × the single number (k = 1) + shift."""
@@ -268,16 +268,16 @@ def against_studentized(
     level is that of the ratio times `factor`, the standard error, plus `shift`.
     """
     weights = 1.0 if tested.enumerated else None
-    found = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
+    p = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
     text = f"{text}; differences in standard errors"
     chance = band(ratios * factor + shift, method=text, weights=weights)
-    return Against(chance, found.value, f"{text}; {found.method}")
+    return Against(chance, p.value, f"{text}; {p.method}")
 
 
 def _whole(numbers: Floats) -> tuple[Integers, int]:
     """Return numbers as whole ones times a power of two, as fine as sums allow, and its bits."""
-    most = float(np.abs(numbers).sum(axis=0).max(initial=0.0))
-    bits = math.floor(61 - math.log2(most)) if most > 0 else 0
+    largest_sum = float(np.abs(numbers).sum(axis=0).max(initial=0.0))
+    bits = math.floor(61 - math.log2(largest_sum)) if largest_sum > 0 else 0
     return integers(np.rint(np.ldexp(numbers, bits))), bits
 
 
@@ -319,21 +319,21 @@ def exchange(
         pooled = pooled - pooled.mean(axis=0)
         if units is None:
             pooled = np.concatenate([pooled, pooled**2], axis=1)
-    whole, bits = _whole(pooled)
-    scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
+    fixed_point, bits = _whole(pooled)
+    scale = float(np.ldexp(np.abs(fixed_point).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
     if units is not None:
         draws = permutations(n + m, resampling)
         streams = keys(seed, "partition", name, "unit", many=draws)
-        differences, errors = _exchange_units(whole, n, units, streams, bits)
-        observed, drawn = differences[0], differences[1:]
+        differences, errors = _exchange_units(fixed_point, n, units, streams, bits)
+        observed, null = differences[0], differences[1:]
         text = f"{draws} random exchanges of units"
-        found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
-        return replace(found, error=errors[0], errors=errors[1:]) if studentized else found
+        exchanged = Exchanged(observed, null, False, 0, text, scale, resampling.resolution)
+        return replace(exchanged, error=errors[0], errors=errors[1:]) if studentized else exchanged
     partitions = count_partitions(n, m)
-    one = whole.shape[1] == 1
-    ordered = whole[np.argsort(whole[:, 0]) if one else np.lexsort(whole.T[::-1])]
+    single = fixed_point.shape[1] == 1
+    ordered = fixed_point[np.argsort(fixed_point[:, 0]) if single else np.lexsort(fixed_point.T[::-1])]
     enumerated = partitions <= MOST_PARTITIONS
-    halved = not enumerated and n + m <= MOST_HALVED and one
+    halved = not enumerated and n + m <= MOST_HALVED and single
     if enumerated:
         sums: Numbers = _all_sums(ordered, n, mirrored=n == m)
         text = f"all {partitions} partitions enumerated"
@@ -342,23 +342,23 @@ def exchange(
         sums, text = _few_sums(ordered, min(n, m), resampling, seed, name)
         sums = sums if n <= m else ordered.sum(axis=0) - sums
         text += " for the chance level" * halved
-    total, own = whole.sum(axis=0), whole[:n].sum(axis=0)
-    observed, drawn = (_difference(one, total - one, n, m, bits)[..., :k] for one in (own, sums))
-    found = Exchanged(
+    total, first_sum = fixed_point.sum(axis=0), fixed_point[:n].sum(axis=0)
+    observed, null = (_difference(first_sums, total - first_sums, n, m, bits)[..., :k] for first_sums in (first_sum, sums))
+    exchanged = Exchanged(
         observed,
-        drawn,
+        null,
         enumerated,
         partitions,
         text,
         scale,
         resampling.resolution,
-        (ordered[:, 0], n, int(whole[:n, 0].sum())) if halved else None,
+        (ordered[:, 0], n, int(fixed_point[:n, 0].sum())) if halved else None,
         enumerated and n == m,
     )
     if not studentized:
-        return found
-    error, errors = (_error(one, total - one, n, m, bits) for one in (own, sums))
-    return replace(found, error=error, errors=errors)
+        return exchanged
+    error, errors = (_error(first_sums, total - first_sums, n, m, bits) for first_sums in (first_sum, sums))
+    return replace(exchanged, error=error, errors=errors)
 
 
 def _few_sums(
@@ -374,9 +374,9 @@ def _few_sums(
         if moments.normal(size, n):
             draws = null_draws(resampling, _MAX_DRAWN)
             sizes = np.array([size, n - size])
-            drawn = moments.exchanged_sums(lambda sums: sums[:, 0], sizes, draws, seed, name)
+            replicates = moments.exchanged_sums(lambda sums: sums[:, 0], sizes, draws, seed, name)
             text = f"{draws} partitions drawn from the moments of the members"
-            return np.concatenate(drawn), text
+            return np.concatenate(replicates), text
     draws = permutations(n, resampling)
     return random_sums(values, size, draws, seed, name), f"{draws} random partitions"
 
@@ -396,11 +396,11 @@ def _error(first: Numbers, second: Numbers, n: int, m: int, bits: int) -> Floats
     k = first.shape[-1] // 2
     variance = np.zeros(())
     for sums, size in ((first, n), (second, m)):
-        plain = np.ldexp(floats(sums), -bits)
-        squares = plain[..., k:] - plain[..., :k] ** 2 / size
+        totals = np.ldexp(floats(sums), -bits)
+        squares = totals[..., k:] - totals[..., :k] ** 2 / size
         variance = variance + np.maximum(squares, 0.0) / (size * max(size - 1, 1))
-    every = np.ldexp(floats((first + second)[..., k:]), -bits)
-    return np.sqrt(np.maximum(variance, every * _FLAT + np.finfo(np.float64).tiny))
+    squares_total = np.ldexp(floats((first + second)[..., k:]), -bits)
+    return np.sqrt(np.maximum(variance, squares_total * _FLAT + np.finfo(np.float64).tiny))
 
 
 def count_partitions(first: int, second: int) -> int:
@@ -426,24 +426,24 @@ def count_at_least(values: Integers, size: int, threshold: int) -> int:
     size, threshold : int
     """
     left, right = (_sorted_sums(half) for half in (values[::2], values[1::2]))
-    found = 0
-    for many, sums in enumerate(left):
-        if 0 <= size - many < len(right):
-            others = right[size - many]
+    count = 0
+    for left_size, sums in enumerate(left):
+        if 0 <= size - left_size < len(right):
+            right_sums = right[size - left_size]
             # Reversed, what is searched for rises, which keeps the search in the cache.
             needed = threshold - sums[::-1]
-            found += len(sums) * len(others) - int(np.searchsorted(others, needed).sum())
-    return found
+            count += len(sums) * len(right_sums) - int(np.searchsorted(right_sums, needed).sum())
+    return count
 
 
 def _sorted_sums(values: Integers) -> list[Integers]:
     """Return the sums of all subsets, by their size."""
     sums: list[Integers] = [np.zeros(1, dtype=np.int64)]
-    none = np.empty(0, dtype=np.int64)
+    empty = np.empty(0, dtype=np.int64)
     for value in values:
-        pairs = zip([*sums, none], [none, *(one + value for one in sums)], strict=True)
+        pairs = zip([*sums, empty], [empty, *(subset_sums + value for subset_sums in sums)], strict=True)
         sums = [np.concatenate(pair) for pair in pairs]
-    return [np.sort(one) for one in sums]
+    return [np.sort(subset_sums) for subset_sums in sums]
 
 
 def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
@@ -451,11 +451,11 @@ def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
 
     Mirrored, only of those with the first member: the complement of the first is the last.
     """
-    rest, size = (ordered[1:], size - 1) if mirrored else (ordered, size)
-    found = np.empty((rest.shape[1], math.comb(len(rest), size)), dtype=np.int64)
-    for column, sums in zip(np.ascontiguousarray(rest.T), found, strict=True):
+    remaining, size = (ordered[1:], size - 1) if mirrored else (ordered, size)
+    all_sums = np.empty((remaining.shape[1], math.comb(len(remaining), size)), dtype=np.int64)
+    for column, sums in zip(np.ascontiguousarray(remaining.T), all_sums, strict=True):
         enumerate_sums(column, size, sums)
-    return np.ascontiguousarray(found.T) + (ordered[0] if mirrored else 0)
+    return np.ascontiguousarray(all_sums.T) + (ordered[0] if mirrored else 0)
 
 
 def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str) -> Integers:
@@ -476,22 +476,22 @@ def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str
     words = math.ceil(n / 64)
     columns = np.zeros((k, 64 * words), dtype=np.int64)
     columns[:, :n] = values.T
-    found = np.empty((draws, k), dtype=np.int64)
+    sums = np.empty((draws, k), dtype=np.int64)
     starts = range(0, draws, _BLOCK)
     streams = keys(seed, "partition", *names, many=len(starts))
 
     def draw(index: int) -> None:
-        part = found[starts[index] : starts[index] + _BLOCK]
+        part = sums[starts[index] : starts[index] + _BLOCK]
         chosen = np.empty((len(part), words), dtype=np.uint64)
         draw_subsets(streams[index], n, size, chosen)
         add_chosen(chosen, columns, part)
 
     each(draw, range(len(starts)))
-    return found
+    return sums
 
 
 def _exchange_units(
-    whole: Integers,
+    fixed_point: Integers,
     n: int,
     units: tuple[Sequence[str], Sequence[str]],
     streams: Words,
@@ -501,41 +501,41 @@ def _exchange_units(
 
     The first is observed, the others with the groups of carriers exchanged.
     """
-    group = integers(np.arange(len(whole)) >= n)
+    group = integers(np.arange(len(fixed_point)) >= n)
     unit = numbered([*units[0], *units[1]])
     # Rows in another order must give the same draws.
-    order = np.lexsort((*whole.T, group, unit))
-    whole, group, unit = whole[order], group[order], unit[order]
+    order = np.lexsort((*fixed_point.T, group, unit))
+    fixed_point, group, unit = fixed_point[order], group[order], unit[order]
     blocks = Exchange.of(group, unit, np.zeros_like(unit))
-    counted = np.column_stack([np.ones_like(group), whole])
+    counted = np.column_stack([np.ones_like(group), fixed_point])
     carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
     np.add.at(carried, blocks.carrier, counted)
-    k = whole.shape[1]
+    k = fixed_point.shape[1]
     n_own, sums = floats(carried[:, :1]), np.ldexp(carried[:, 1:].astype(float), -bits)
     fixed, fine = _whole(np.concatenate([sums**2, sums * n_own], axis=1))
     carried = np.ascontiguousarray(np.concatenate([carried, fixed, carried[:, :1] ** 2], axis=1))
     members = np.bincount(blocks.pool)
     starts = np.concatenate([[0], np.cumsum(members)])
-    wanted = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
+    n_first = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
     places = np.argsort(blocks.pool, kind="stable")
     first = np.empty((1 + len(streams), carried.shape[1]), dtype=np.int64)
     first[0] = carried[blocks.group == 0].sum(axis=0)
 
     def draw(start: int) -> None:
-        here = slice(start, start + _EXCHANGED_AT_ONCE)
-        add_exchanged(streams[here], places.copy(), starts, wanted, carried, first[1:][here])
+        block = slice(start, start + _EXCHANGED_AT_ONCE)
+        add_exchanged(streams[block], places.copy(), starts, n_first, carried, first[1:][block])
 
     each(draw, range(0, len(streams), _EXCHANGED_AT_ONCE))
     second = carried.sum(axis=0) - first
     differences, variance = np.zeros((2, len(first), k))
     for sign, sums, groups in ((1.0, first, 0), (-1.0, second, 1)):
-        many, total, squares, crosses, sizes = np.split(sums, np.cumsum([1, k, k, k]), axis=1)
-        mean = np.ldexp(total / many, -bits)
-        square, cross = (np.ldexp(floats(one), -fine) for one in (squares, crosses))
-        around = square - 2.0 * mean * cross + mean**2 * sizes
+        counts, total, squares, crosses, sizes = np.split(sums, np.cumsum([1, k, k, k]), axis=1)
+        mean = np.ldexp(total / counts, -bits)
+        square, cross = (np.ldexp(floats(array), -fine) for array in (squares, crosses))
+        squares_around = square - 2.0 * mean * cross + mean**2 * sizes
         carriers = tally(blocks.group == groups)
         differences += sign * mean
-        variance += np.maximum(around, 0.0) / floats(many) ** 2 * carriers / max(carriers - 1, 1)
+        variance += np.maximum(squares_around, 0.0) / floats(counts) ** 2 * carriers / max(carriers - 1, 1)
     least = _FLAT * fixed[:, :k].sum(axis=0) * math.ldexp(1.0, -fine)
     return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))
 
@@ -571,31 +571,31 @@ class Jackknife:
         return cache(self._ends)
 
     def _ends(self, level: float) -> tuple[Floats, Floats]:
-        both = jackknife_t(*self.numbers, level)
+        all_ends = jackknife_t(*self.numbers, level)
         if self.scale is not None:
-            for end in both:
+            for end in all_ends:
                 end[0] = self.scale * np.tanh(end[0])
-        return both
+        return all_ends
 
-    def draws(self, many: int, seed: Seed) -> Floats:
+    def draws(self, n_draws: int, seed: Seed) -> Floats:
         """Draw normal numbers with the covariance of a bootstrap, shape (many, k)."""
         values, left_out = self.numbers
         covariance = np.zeros((len(values), len(values)))
-        for one in left_out:
-            apart = one - one.mean(axis=0)
+        for replicates in left_out:
+            deviations = replicates - replicates.mean(axis=0)
             # A bootstrap of n members has (n - 1) / n of the variance of their mean.
-            covariance += ((len(one) - 1.0) / len(one)) ** 2 * np.einsum("nj,nk->jk", apart, apart)
-        normal = stream(seed, "jackknife").standard_normal((many, len(values)))
+            covariance += ((len(replicates) - 1.0) / len(replicates)) ** 2 * np.einsum("nj,nk->jk", deviations, deviations)
+        normal = stream(seed, "jackknife").standard_normal((n_draws, len(values)))
         return floats(values + np.einsum("rj,kj->rk", normal, lower_root(covariance)))
 
 
-def ends_at(found: Jackknife | None, column: int) -> Ends:
+def ends_at(jackknife: Jackknife | None, column: int) -> Ends:
     """Return the interval of a number."""
-    if found is None:
+    if jackknife is None:
         return no_ends
 
     def ends(level: float) -> Span:
-        low, high = found.ends(level)
+        low, high = jackknife.ends(level)
         return float(low[column]), float(high[column])
 
     return ends
@@ -670,28 +670,28 @@ class Space:
             For each number, pairs of sets and how often their mean similarity counts. Units that
             are in several sets count to first order.
         """
-        means = {name: one.mean for name, one in self.sets.items()}
+        means = {name: members.mean for name, members in self.sets.items()}
         slopes = {name: np.zeros((len(numbers), len(means[name]))) for name in self.moved}
         values = np.zeros(len(numbers))
         for place, terms in enumerate(numbers):
             for (first, second), times in terms.items():
                 values[place] += times * np.einsum("d,d->", means[first], means[second])
-                for one, other in ((first, second), (second, first)):
+                for one, partner in ((first, second), (second, first)):
                     if one in slopes:
-                        slopes[one][place] += times * means[other]
+                        slopes[one][place] += times * means[partner]
         if self.resampling is None:
             return values, None
 
         def make() -> tuple[Floats, list[Floats]]:
             rows = {name: with_ones(self[name].similarities(to)) for name, to in slopes.items()}
-            found = []
+            left_out = []
             for sums in self.sums_without_each(rows):
-                without = values
-                for name, own in rows.items():
-                    mean = own[:, 1:].mean(axis=0)
-                    without = without + (sums[name][:, 1:] / sums[name][:, :1] - mean)
-                found.append(without)
-            return values, found
+                left_out_values = values
+                for name, table in rows.items():
+                    mean = table[:, 1:].mean(axis=0)
+                    left_out_values = left_out_values + (sums[name][:, 1:] / sums[name][:, :1] - mean)
+                left_out.append(left_out_values)
+            return values, left_out
 
         return values, Jackknife(make)
 
@@ -710,25 +710,25 @@ class Space:
         list of dict of str to ndarray, shape (members or units, c)
             One for each sample, with the sums of all sets.
         """
-        totals = {name: own.sum(axis=0) for name, own in rows.items()}
+        totals = {name: table.sum(axis=0) for name, table in rows.items()}
         samples: list[set[str]] = []
-        for name in (one for one in self.moved if one in rows):
+        for name in (varied_name for varied_name in self.moved if varied_name in rows):
             units = {*(self[name].units or ())}
-            joined = [one for one in samples if any(units & {*(self[o].units or ())} for o in one)]
-            samples = [one for one in samples if one not in joined] + [{name}.union(*joined)]
+            joined = [sample for sample in samples if any(units & {*(self[o].units or ())} for o in sample)]
+            samples = [sample for sample in samples if sample not in joined] + [{name}.union(*joined)]
 
         def without(sample: set[str]) -> dict[str, Floats]:
-            lost = {name: rows[name] for name in sample}
+            removed = {name: rows[name] for name in sample}
             if all(self[name].units is not None for name in sample):
                 units = [unit for name in sample for unit in self[name].units or ()]
                 names, place = np.unique(units, return_inverse=True)
-                ends = np.cumsum([len(own) for own in lost.values()])[:-1]
-                for (name, own), at in zip(lost.items(), np.split(place, ends), strict=True):
-                    lost[name] = np.zeros((len(names), own.shape[1]))
-                    np.add.at(lost[name], at, own)
-            many = len(next(iter(lost.values())))
+                ends = np.cumsum([len(table) for table in removed.values()])[:-1]
+                for (name, table), unit_places in zip(removed.items(), np.split(place, ends), strict=True):
+                    removed[name] = np.zeros((len(names), table.shape[1]))
+                    np.add.at(removed[name], unit_places, table)
+            n_left_out = len(next(iter(removed.values())))
             return {
-                name: total - lost.get(name, np.zeros((many, 1))) for name, total in totals.items()
+                name: total - removed.get(name, np.zeros((n_left_out, 1))) for name, total in totals.items()
             }
 
         return [without(sample) for sample in samples]
@@ -751,35 +751,35 @@ class Space:
         """
         if self.resampling is None:
             return None
-        both = self[first], self[second]
-        known = [name for name in (first, second) if self[name].units is not None]
-        if len(known) == 1:
+        members = self[first], self[second]
+        with_units = [name for name in (first, second) if self[name].units is not None]
+        if len(with_units) == 1:
             raise InputError(
-                f"units: only {known[0]!r} has some; {first} and {second} exchange members, so "
+                f"units: only {with_units[0]!r} has some; {first} and {second} exchange members, so "
                 "name the units of both"
             )
-        low, high = (one.similarities(np.array(directions)) for one in both)
-        units = (both[0].units or (), both[1].units or ()) if known else None
+        low, high = (set_members.similarities(np.array(directions)) for set_members in members)
+        units = (members[0].units or (), members[1].units or ()) if with_units else None
         return exchange(
             low, high, self.resampling, self.seed, key, units=units, studentized=studentized
         )
 
     def part(
-        self, metric: str, value: float, found: Jackknife | None, column: int, **columns: Any
+        self, metric: str, value: float, jackknife: Jackknife | None, column: int, **columns: Any
     ) -> Part:
         """Return a number of the jackknife; other columns are those of `number`."""
-        return number(metric, value, ends=ends_at(found, column), level=self.level, **columns)
+        return number(metric, value, ends=ends_at(jackknife, column), level=self.level, **columns)
 
     def group_values(
         self,
         names: Sequence[str],
         values: Sequence[float],
-        found: Jackknife | None = None,
+        jackknife: Jackknife | None = None,
         first: int = 0,
     ) -> tuple[GroupValue, ...]:
         """Return a number of each set with the interval of its column, from `first` on."""
         return tuple(
-            GroupValue(name, (name,), len(self[name]), value, *ends_at(found, column)(self.level))
+            GroupValue(name, (name,), len(self[name]), value, *ends_at(jackknife, column)(self.level))
             for column, (name, value) in enumerate(zip(names, values, strict=True), start=first)
         )
 
@@ -788,9 +788,9 @@ class Space:
         metric: str,
         value: float,
         parts: Iterable[Part] | Callable[[], Iterable[Part]],
-        held: Against,
+        chance_test: Against,
         *,
-        found: Jackknife | None,
+        jackknife: Jackknife | None,
         ends: Ends | None = None,
         corrected: float = math.nan,
         kind: str = "",
@@ -818,36 +818,36 @@ class Space:
         pairs : sequence of pairs of str
             Sets whose common members are counted.
         """
-        method, still = NO_INTERVAL, [name for name in self.sets if name not in self.moved]
+        method, fixed_names = NO_INTERVAL, [name for name in self.sets if name not in self.moved]
         if self.resampling is not None and not self.moved:
             method = "none: no set of two members or more varies"
         elif self.resampling is not None:
             method = f"{kind or STUDENT} over {', '.join(self.moved)}"
-            method += f"; {', '.join(still)} fixed" * bool(still)
+            method += f"; {', '.join(fixed_names)} fixed" * bool(fixed_names)
         shared = {
             f"{a} and {b}": count for a, b in pairs if (count := shared_members(self[a], self[b]))
         }
         return make_estimate(
             metric=metric,
             value=value,
-            n={name: len(one) for name, one in self.sets.items()},
+            n={name: len(members) for name, members in self.sets.items()},
             method=method,
             params={
                 **(params or {}),
                 "similarity": "cosine" if self.similarity is None else "scores of pairs",
                 **({"in_both": shared} if shared else {}),
             },
-            **held.fields(no_chance),
+            **chance_test.fields(no_chance),
             harm=harm,
             by=parts,
             excluded={
-                f"{name}: {why}": count
-                for name, one in self.sets.items()
-                for why, count in one.dropped.items()
+                f"{name}: {reason}": count
+                for name, members in self.sets.items()
+                for reason, count in members.dropped.items()
             },
-            unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
+            unit="row" if all(members.units is None for members in self.sets.values()) else "unit",
             reason=reason,
-            ends=ends or ends_at(found, 0),
+            ends=ends or ends_at(jackknife, 0),
             corrected=corrected,
         )
 
@@ -856,8 +856,8 @@ class Space:
         """Sets whose members vary between samples."""
         return [
             name
-            for name, one in self.sets.items()
-            if name not in self.fixed and one.independent > 1
+            for name, members in self.sets.items()
+            if name not in self.fixed and members.independent > 1
         ]
 
 
