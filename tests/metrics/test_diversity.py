@@ -226,7 +226,7 @@ def test_exchanges_are_those_of_the_labels(d, monkeypatch):
     counts = [30, 72, 12]
     rows = unit(np.concatenate(sets)[np.concatenate(sets).any(axis=1)])
     labels = np.tile(np.repeat(np.arange(3, dtype=np.uint32), counts), (10, 1))
-    shuffle(keys(7, "exchange", many=10), labels)
+    shuffle(keys(7, "exchange", n_streams=10), labels)
     expected = []
     for line in labels:
         means = np.stack([rows[line == one].mean(axis=0) for one in range(3)])

@@ -271,7 +271,7 @@ def test_the_number_of_a_unit_depends_on_nothing_else():
 
 def orders(seed, lines, n):
     labels = np.tile(np.arange(n, dtype=np.uint32), (lines, 1))
-    shuffle(keys(seed, "test", many=lines), labels)
+    shuffle(keys(seed, "test", n_streams=lines), labels)
     return labels
 
 
@@ -317,7 +317,9 @@ def exchanged(sizes, wanted, values, lines):
     found = np.empty((lines, values.shape[1]), dtype=np.int64)
     order = np.random.default_rng(5).permutation(len(values)).astype(np.int64)
     place = np.argsort(np.repeat(np.arange(len(sizes)), sizes)[order], kind="stable")
-    add_exchanged(keys(3, "e", many=lines), order[place], starts, np.array(wanted), values, found)
+    add_exchanged(
+        keys(3, "e", n_streams=lines), order[place], starts, np.array(wanted), values, found
+    )
     return found
 
 

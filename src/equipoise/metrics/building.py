@@ -77,7 +77,7 @@ def listed_groups(groups: Groups) -> Integers:
     return np.arange(len(groups)) if len(groups) - len(usable) <= _MOST_SMALL else usable
 
 
-def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
+def chance_columns(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     """Hold several numbers of the draws against their null distributions.
 
     Returns
@@ -87,15 +87,19 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     """
     numbers = nans((4, len(indices)))
     for place, index in enumerate(indices if draws.null is not None else ()):
-        chance_test = against_chance(draws, index, harm)
+        chance_test = compare_with_chance(draws, index, harm)
         if chance_test.chance:
-            numbers[:3, place] = chance_test.chance.mean, chance_test.chance.low, chance_test.chance.high
+            numbers[:3, place] = (
+                chance_test.chance.mean,
+                chance_test.chance.low,
+                chance_test.chance.high,
+            )
             numbers[3, place] = chance_test.p_value
     names = ("chance", "chance_low", "chance_high", "p_value")
     return dict(zip(names, numbers, strict=True))
 
 
-def filled(metric: str, **columns: Any) -> pa.Table:
+def parts_with_defaults(metric: str, **columns: Any) -> pa.Table:
     """Return parts from some of their columns."""
     n_parts = len(columns["value"])
     empty = {"metric": [metric] * n_parts, "excluded": [[]] * n_parts, "by_group": [[]] * n_parts}
@@ -119,20 +123,27 @@ def parts_table(
 
     `excluded` has what did not enter each part, by reason.
     """
-    n_parts, rounded = len(subject), {reason: np.rint(counts) for reason, counts in excluded.items()}
+    n_parts, rounded = (
+        len(subject),
+        {reason: np.rint(counts) for reason, counts in excluded.items()},
+    )
     dropped = [
-        [{"reason": reason, "count": int(counts[place])} for reason, counts in rounded.items() if counts[place]]
+        [
+            {"reason": reason, "count": int(counts[place])}
+            for reason, counts in rounded.items()
+            if counts[place]
+        ]
         for place in range(n_parts)
     ]
-    return filled(
+    return parts_with_defaults(
         metric, subject=subject, value=draws.observed[start : start + n_parts], low=ends[0],
         high=ends[1], n=integers(np.rint(n)), excluded=dropped,
-        **against_each(draws, range(start, start + n_parts), "higher"), **columns,
+        **chance_columns(draws, range(start, start + n_parts), "higher"), **columns,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Against:
+class ChanceTest:
     """One number held against its chance level.
 
     Attributes
@@ -157,17 +168,17 @@ class Against:
         }
 
 
-NOTHING = Against(None, None, "")
+UNTESTED = ChanceTest(None, None, "")
 
 
-def untested(value: float, resampling: Resampling | None) -> str:
+def no_chance_reason(value: float, resampling: Resampling | None) -> str:
     """Return why a number has no chance level."""
     if math.isnan(value):
         return "not estimable"
     return "nothing to exchange" if resampling else "no resampling was asked for"
 
 
-def against(
+def compare_with_null(
     null: Floats | None,
     value: float,
     harm: Harm,
@@ -176,18 +187,18 @@ def against(
     weights: Floats | float | None = None,
     resolution: float = 0.0,
     scale: float | None = None,
-) -> Against:
+) -> ChanceTest:
     """Hold a number against draws of its null distribution, which `text` names."""
     if null is None or math.isnan(value) or np.isnan(null).all():
-        return NOTHING
+        return UNTESTED
     p = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
     chance = band(null, method=text, weights=weights)
-    return Against(chance, p.value, f"{text}; {p.method}" if text else p.method)
+    return ChanceTest(chance, p.value, f"{text}; {p.method}" if text else p.method)
 
 
-def against_chance(draws: Draws, index: int, harm: Harm) -> Against:
+def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     """Hold number `index` of the draws against its null distribution."""
-    return against(
+    return compare_with_null(
         None if draws.null is None else draws.null[:, index],
         float(draws.observed[index]),
         harm,
@@ -204,7 +215,7 @@ def ends_of(boot: Floats | None, index: int | None = None) -> Ends:
     return ClosedForm(percentile, (boot if index is None else boot[:, index],))
 
 
-def drawn_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
+def closed_or_percentile_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
     """Return the interval of replicates, or the closed form of independent rows."""
     return closed if counts.independent else ends_of(draws.boot, index)
 
@@ -236,7 +247,7 @@ def number(
     subject: str = "",
     ends: Ends = no_ends,
     level: float = 0.95,
-    chance_test: Against = NOTHING,
+    chance_test: ChanceTest = UNTESTED,
     **columns: Any,
 ) -> Part:
     """Return a number as a part, with its interval, chance level and further columns."""
@@ -278,7 +289,7 @@ def group_rows(
     )
 
 
-def drawn_rows(
+def rows_of_replicates(
     groups: Groups,
     n: Iterable[float],
     values: Floats,
@@ -346,7 +357,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     *,
     method: str,
     ends: Ends,
-    chance_test: Against | None = None,
+    chance_test: ChanceTest | None = None,
     no_chance: str = "",
     params: Mapping[str, Json] = MappingProxyType({}),
     by: pa.Table | Callable[[], pa.Table] | None = None,
@@ -362,7 +373,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
         method,
         harm=harm,
         params=params,
-        **(chance_test or against_chance(draws, 0, harm)).fields(no_chance),
+        **(chance_test or compare_with_chance(draws, 0, harm)).fields(no_chance),
         by=by,
         excluded=excluded or excluded_of(counts.groups, counts.excluded),
         unit=counts.unit,
@@ -389,7 +400,7 @@ def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:
     return np.where(defined.sum(axis=-1) >= 2, high - low, np.nan)
 
 
-def moved_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:
+def centred_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:
     """Return percentiles of replicates whose mean is moved to the value: a spread, no interval.
 
     For numbers that replicates shift; not below a least one.
@@ -410,7 +421,9 @@ def spread_level(level: float, members: int) -> float:
     return 1.0 - (1.0 - level) / max(members, 1)
 
 
-def group_part(metric: str, subject: str, group: GroupValue, chance_test: Against, **columns: Any) -> Part:
+def group_part(
+    metric: str, subject: str, group: GroupValue, chance_test: ChanceTest, **columns: Any
+) -> Part:
     """Return the number of one group as a part; other columns are those of `number`."""
     return number(
         metric,
@@ -441,7 +454,7 @@ def folded(low: float, high: float) -> Span:
     return min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
-def known_mean(values: Floats) -> Floats:
+def nan_mean(values: Floats) -> Floats:
     """Return means over the last axis of the numbers that are not NaN, NaN where there are none."""
     defined = ~np.isnan(values)
     return divide(np.where(defined, values, 0.0).sum(axis=-1), defined.sum(axis=-1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,13 +31,6 @@ class Drawing(TypedDict, total=False):
 
     resampling: Resampling | None
     rng: Seed
-
-
-class Rows(Drawing, total=False):
-    """Drawing, and `weights` and `units` of the rows, see `equipoise.metrics.counts.count`."""
-
-    weights: ArrayLike | None
-    units: Labels | None
 
 
 # Cells that permutations beyond those asked for may draw: a second or two of work for each null.
@@ -126,7 +119,7 @@ class Measure:
         """Return the s numbers of each table: (r, outcomes, groups) to (r, s)."""
         raise NotImplementedError
 
-    def held(self, observed: Floats) -> Booleans:
+    def tested_numbers(self, observed: Floats) -> Booleans:
         """Return which of its numbers are held against chance where rows are independent."""
         return ~np.isnan(observed)
 
@@ -190,14 +183,16 @@ def measure(
         for place, values in _numbers(permuted_counts, measures, places, tables):
             described = f"{text}; {len(values)} permutations"
             all_draws[place] = replace(all_draws[place], null=values, null_text=described)
-    estimates = [metric.estimate(counts, draws) for metric, draws in zip(measures, all_draws, strict=True)]
+    estimates = [
+        metric.estimate(counts, draws) for metric, draws in zip(measures, all_draws, strict=True)
+    ]
     if resampling is None:
         for estimate in estimates:
             vars(estimate).update(ends=no_ends, method=NO_INTERVAL)
     return estimates
 
 
-def measured(
+def measure_rows(
     measures: Sequence[Measure],
     y_true: Labels,
     y_pred: Labels,
@@ -205,11 +200,12 @@ def measured(
     *,
     weights: ArrayLike | None = None,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> list[Estimate]:
     """Count rows and measure the counts; see `equipoise.metrics.counts.count` and `measure`."""
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    return measure(counts, measures, **drawing)
+    return measure(counts, measures, resampling, rng)
 
 
 def _numbers(
@@ -224,7 +220,7 @@ def _numbers(
     columns_of, values_of = dict[int, Any](), dict[int, Floats]()
     for place in places:
         observed = measures[place](counts, counts.observed)[0]
-        needed = measures[place].held(observed) | (not counts.independent)
+        needed = measures[place].tested_numbers(observed) | (not counts.independent)
         columns_of[place] = slice(None) if needed.all() else needed
         # The draws of a number lie next to each other.
         values_of[place] = np.zeros((len(observed), len(blocks))).T

@@ -1,5 +1,7 @@
 """Metrics of your own: a function of count tables with its record."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

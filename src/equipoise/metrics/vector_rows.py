@@ -142,7 +142,7 @@ class ChosenRows:
     def __getitem__(self, places: slice | AnyArray) -> AnyArray:
         """Return some of the rows, by their places among those chosen."""
         rows = self.rows[places]
-        chosen = taken(self.table, rows)
+        chosen = take_rows(self.table, rows)
         self._mapped.rows(rows)
         return chosen
 
@@ -157,7 +157,7 @@ Table = AnyArray | ChosenRows
 """An array of vectors, or some rows of one."""
 
 
-def taken(table: Table, rows: Integers) -> AnyArray:
+def take_rows(table: Table, rows: Integers) -> AnyArray:
     """Return some rows of a table; those that follow each other are read where they lie."""
     run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
     return table[slice(rows[0], rows[-1] + 1) if run else rows]

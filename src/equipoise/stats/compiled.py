@@ -82,14 +82,17 @@ def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that sees what it calls of this kind as numba does."""
     import numba
 
-    around = function.__globals__
+    module_globals = function.__globals__
     called = {
-        name: getattr(around.get(name), "kernel", None) for name in function.__code__.co_names
+        name: getattr(module_globals.get(name), "kernel", None)
+        for name in function.__code__.co_names
     }
-    kernels = {name: numba.njit(nogil=True)(_linked(one)) for name, one in called.items() if one}
+    kernels = {
+        name: numba.njit(nogil=True)(_linked(kernel)) for name, kernel in called.items() if kernel
+    }
     if not kernels:
         return function
-    linked = FunctionType(function.__code__, {**around, **kernels}, function.__name__)
+    linked = FunctionType(function.__code__, {**module_globals, **kernels}, function.__name__)
     return update_wrapper(linked, function)
 
 

@@ -1,12 +1,15 @@
 """Accuracy, the worst group's accuracy, the gap between them, and the hit rate at k."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Ends,
@@ -20,11 +23,11 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import (
-    NOTHING,
-    against_chance,
+    UNTESTED,
+    closed_or_percentile_ends,
     clustered_method,
+    compare_with_chance,
     count_estimate,
-    drawn_ends,
     gaps,
     group_values,
     interval_method,
@@ -32,7 +35,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, accuracy_design, check_lengths, count
-from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
 from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -43,6 +46,8 @@ from equipoise.stats.intervals import (
     simultaneous_shortfall,
     wilson,
 )
+from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
@@ -58,16 +63,20 @@ def accuracy(
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
-    **rows: Unpack[Rows],
+    *,
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of rows whose prediction is the true class.
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -89,7 +98,16 @@ def accuracy(
     >>> m.accuracy(true, pred, gender)
     <accuracy 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
-    return measured([Accuracy("accuracy", None)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [Accuracy("accuracy", None)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 def worst_group_accuracy(
@@ -98,17 +116,20 @@ def worst_group_accuracy(
     groups: GroupLabels,
     *,
     null: Null = "rows",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Lowest accuracy over groups.
 
     Parameters
     ----------
     y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`; groups may be intersections of attributes.
+        See `equipoise.metrics.count`; groups may be intersections of attributes.
     null : "rows" or "class"
         Whether chance permutes groups over all rows or within each true class.
-    rows
+    weights, units, resampling, rng
         As in `accuracy`.
 
     Returns
@@ -136,7 +157,16 @@ def worst_group_accuracy(
     >>> m.worst_group_accuracy(true, pred, gender)
     <worst_group_accuracy 0.667 [0.541, 0.783]; chance 0.806, p = 0.001, n = 120 in 2 groups>
     """
-    return measured([Accuracy("worst_group_accuracy", null)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [Accuracy("worst_group_accuracy", null)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 def accuracy_gap(
@@ -145,13 +175,16 @@ def accuracy_gap(
     groups: GroupLabels,
     *,
     null: Null = "rows",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Accuracy over the rows of the groups compared minus the worst group's accuracy (GAP).
 
     Parameters
     ----------
-    y_true, y_pred, groups, null, rows
+    y_true, y_pred, groups, null, weights, units, resampling, rng
         As in `worst_group_accuracy`.
 
     Returns
@@ -180,7 +213,16 @@ def accuracy_gap(
     >>> m.accuracy_gap(true, pred, gender).plot()
     <Plot: accuracy_gap by group, 2 values>
     """
-    return measured([Accuracy("accuracy_gap", null)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [Accuracy("accuracy_gap", null)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 def _right_and_total(counts: Counts, tables: Floats) -> Pair:
@@ -235,7 +277,7 @@ class Accuracy(Measure):
         right, total, design, by_group = _by_group(counts, draws)
         usable, method = counts.groups.usable, _METHODS[self.kind]
         closed: dict[Kind, Ends] = {
-            "accuracy": drawn_ends(
+            "accuracy": closed_or_percentile_ends(
                 counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
             ),
             "worst_group_accuracy": ClosedForm(
@@ -252,8 +294,13 @@ class Accuracy(Measure):
         else:
             method = clustered_method(counts, method)
             ends = ends if usable.sum() >= 2 else no_ends
-        chance_test, n = against_chance(draws, 0, SPECS[self.kind].value_harm), round(total.sum())
-        accuracy_part = part(self.kind, "", draws, 0, ends=ends, held=chance_test, n=n, by_group=by_group)
+        chance_test, n = (
+            compare_with_chance(draws, 0, SPECS[self.kind].value_harm),
+            round(total.sum()),
+        )
+        accuracy_part = part(
+            self.kind, "", draws, 0, ends=ends, chance_test=chance_test, n=n, by_group=by_group
+        )
         return count_estimate(
             self.kind,
             counts,
@@ -275,7 +322,8 @@ def hit_rate(
     *,
     k: int = 5,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Share of images of which any true class is among the k best predictions.
 
@@ -288,11 +336,11 @@ def hit_rate(
         Predicted labels, best first; of shape (n,) for k = 1. Cells after a missing one may
         stay empty; a row without any prediction is missing.
     groups, units
-        See `equipoise.metrics.counts.count`.
+        See `equipoise.metrics.count`.
     k : int
         How many of the predictions count.
-    drawing
-        resampling and rng, see `equipoise.metrics`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -323,7 +371,7 @@ def hit_rate(
     <hit_rate 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
     counts = hits(y_true_sets, top_predictions, groups, k=k, units=units)
-    return measure(counts, [HitRate(k)], **drawing)[0]
+    return measure(counts, [HitRate(k)], resampling, rng)[0]
 
 
 def hits(
@@ -399,7 +447,7 @@ class HitRate(Measure):
         usable = counts.groups.usable
         compared = (right / design)[usable], (total / design)[usable]
         rates = ClosedForm(wilson, (right.sum(), total.sum()))
-        ends = drawn_ends(counts, draws, 0, rates)
+        ends = closed_or_percentile_ends(counts, draws, 0, rates)
         rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
         gap = part(
             "hit_rate_gap",
@@ -407,7 +455,7 @@ class HitRate(Measure):
             draws,
             1,
             ends=ClosedForm(simultaneous_gap, compared),
-            held=against_chance(draws, 1, "higher"),
+            chance_test=compare_with_chance(draws, 1, "higher"),
             n=round(total[usable].sum()),
             by_group=by_group,
             reason=too_few(draws.observed[1], "enough rows"),
@@ -418,7 +466,7 @@ class HitRate(Measure):
             draws,
             method=interval_method(counts, draws, "Wilson interval; pairwise Newcombe for the gap"),
             ends=ends,
-            chance_test=NOTHING,
+            chance_test=UNTESTED,
             no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},
             by=[rate, gap],

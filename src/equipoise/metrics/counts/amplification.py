@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,8 +32,8 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import unit_codes
-from equipoise.metrics.building import bootstrap_method, ends_of, known_mean
-from equipoise.metrics.measure import DEFAULT, Drawing
+from equipoise.metrics.building import bootstrap_method, ends_of, nan_mean
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.intervals import ClosedForm, mean_t
@@ -125,9 +125,12 @@ class Cooccurrence:
         table = floats(shares)
         if table.ndim == 1:
             table = np.stack([table, 1.0 - table], axis=1)
-        whole = np.abs(table.sum(axis=-1) - 1.0) < 1e-6
+        complete = np.abs(table.sum(axis=-1) - 1.0) < 1e-6
         inside = (table >= 0) & (table <= 1)
-        if table.ndim != 2 or not (inside.all(axis=1) & whole | np.isnan(table).any(axis=1)).all():
+        if (
+            table.ndim != 2
+            or not (inside.all(axis=1) & complete | np.isnan(table).any(axis=1)).all()
+        ):
             raise InputError("shares: expected rows of shares in [0, 1] that sum to 1")
         return cls(table, _names(names, len(table)), _names(groups, table.shape[1]))
 
@@ -156,7 +159,7 @@ class Amplified:
         """Return the ends of the mean at a confidence level."""
         if self.boot is None:
             return ClosedForm(mean_t, (self.values,))(level)
-        return ends_of(known_mean(self.boot))(level)
+        return ends_of(nan_mean(self.boot))(level)
 
     def minus(self, other: Amplified) -> Amplified:
         """Return the paired difference."""
@@ -243,15 +246,19 @@ def cooccurrence_amplification(
         boot = draws.replicate(resampling.replicates, lambda weights: rise(counted(weights)))
         draw_key = draws.name
     largest_change = np.abs(predicted.shares - training.shares).max(axis=1)
-    amplified = Amplified(rise(predicted.shares), training.labels, boot, draw_key, level_of(resampling))
-    violations = Part("violations", "", float((largest_change > margin).sum()), n=tally(~np.isnan(largest_change)))
+    amplified = Amplified(
+        rise(predicted.shares), training.labels, boot, draw_key, level_of(resampling)
+    )
+    violations = Part(
+        "violations", "", float((largest_change > margin).sum()), n=tally(~np.isnan(largest_change))
+    )
     return _estimate(
         "cooccurrence_amplification", amplified, resampling, {"margin": margin},
         over_labels=predicted.marks is None, further=[violations],
     )  # fmt: skip
 
 
-def directional_amplification(
+def directional_amplification(  # noqa: PLR0913 - one keyword for each choice
     attributes: ArrayLike,
     tasks: ArrayLike,
     predicted: ArrayLike,
@@ -260,7 +267,8 @@ def directional_amplification(
     training: tuple[ArrayLike, ArrayLike] | None = None,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """How far predictions follow the correlation of attributes and tasks (Wang & Russakovsky 2021).
 
@@ -280,9 +288,10 @@ def directional_amplification(
         Of attributes and tasks; their numbers unless given.
     units : array-like (n,), optional
         What repeats among the images; resampled as a whole.
-    **drawing
-        `resampling` has the replicates over images, while the signs of pairs stay as they are;
-        `rng` is their seed.
+    resampling : Bootstrap, Permutation or None
+        Replicates over images; the signs of pairs stay as they are.
+    rng : int or Generator
+        Seed of the replicates.
 
     Returns
     -------
@@ -307,11 +316,17 @@ def directional_amplification(
     """
     attribute_marks, task_marks = _marks(attributes, "attributes"), _marks(tasks, "tasks")
     onward = direction == "attribute_to_task"
-    condition_marks, true_marks = (attribute_marks, task_marks) if onward else (task_marks, attribute_marks)
+    condition_marks, true_marks = (
+        (attribute_marks, task_marks) if onward else (task_marks, attribute_marks)
+    )
     predicted_marks = _marks(predicted, "predicted")
     if predicted_marks.shape != true_marks.shape or len(attribute_marks) != len(task_marks):
         raise InputError(f"predicted: shape {predicted_marks.shape}; expected {true_marks.shape}")
-    training_marks = (attribute_marks, task_marks) if training is None else tuple(map(_marks, training, ("training",) * 2))
+    training_marks = (
+        (attribute_marks, task_marks)
+        if training is None
+        else tuple(map(_marks, training, ("training",) * 2))
+    )
     joint_counts = integers(training_marks[0].T) @ integers(training_marks[1])
     independent_counts = training_marks[0].sum(axis=0)[:, None] * training_marks[1].sum(axis=0)
     signs = np.where(joint_counts * len(training_marks[0]) > independent_counts, 1.0, -1.0)
@@ -325,8 +340,7 @@ def directional_amplification(
         flat = shift if onward else shift.swapaxes(1, 2)
         return floats(flat.reshape(len(weights), -1))
 
-    resampling = drawing.get("resampling", DEFAULT)
-    draws, boot = _Images.of(len(attribute_marks), units, drawing.get("rng", 0)), None
+    draws, boot = _Images.of(len(attribute_marks), units, rng), None
     if isinstance(resampling, Bootstrap):
         boot = draws.replicate(resampling.replicates, moved)
     first, second = names or (None, None)
@@ -410,7 +424,9 @@ class _Images:
 def _marks(values: ArrayLike, subject: str) -> Booleans:
     marks = np.asarray(values)
     if marks.ndim != 2 or not np.isin(marks, (0, 1)).all():
-        raise InputError(f"{subject}: shape {marks.shape}; expected true or false, (images, labels)")
+        raise InputError(
+            f"{subject}: shape {marks.shape}; expected true or false, (images, labels)"
+        )
     return marks.astype(bool)
 
 
@@ -435,7 +451,9 @@ def _estimate(
     method = bootstrap_method(amplified.boot, resampling, "images")
     if over_labels and resampling is not None:
         method = _OVER_LABELS
-    interval = defined.any() and (over_labels or amplified.boot is not None) and resampling is not None
+    interval = (
+        defined.any() and (over_labels or amplified.boot is not None) and resampling is not None
+    )
     parts = [*amplified.parts(metric), *further]
     return make_estimate(
         metric,

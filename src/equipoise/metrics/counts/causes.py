@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal, TypeAlias, Unpack
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +33,14 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import Encoded
-from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, number
+from equipoise.metrics.building import bootstrap_method, compare_with_chance, ends_of, number
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.table import Counts, count
-from equipoise.metrics.measure import DEFAULT, Drawing, Draws, Measure, Rows, measure
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import divide
-from equipoise.stats.resampling import level_of
+from equipoise.stats.resampling import Resampling, level_of
+from equipoise.stats.streams import Seed
 
 How: TypeAlias = Literal["reweight", "remove"]
 """Whether groups get one distribution of a cause, or affected images are left out."""
@@ -72,7 +73,7 @@ class _Rows:
     level: Integers
     means: Floats
     weight: Floats | None
-    kept: Booleans
+    complete: Booleans
     excluded: dict[str, int]
 
     @classmethod
@@ -122,10 +123,12 @@ class _Rows:
         side = Encoded(self.side.astype(np.int32), _SIDES)
         levels = tuple((name,) for name in self.strata)
         strata = Groups(("cause",), levels, self.stratum.astype(np.int32), 1)
-        complete_units = None if units is None else _taken(units, self.kept)
+        complete_units = None if units is None else _complete_labels(units, self.complete)
         names = tuple(map(str, range(len(self.means))))
         if self.weight is None:
-            return count(side, Encoded(self.level.astype(np.int32), names), strata, units=complete_units)
+            return count(
+                side, Encoded(self.level.astype(np.int32), names), strata, units=complete_units
+            )
         level_names = np.array(names)[self.level, None]
         return count(side, level_names, strata, weights=self.weight[:, None], units=complete_units)
 
@@ -142,7 +145,7 @@ class _Rows:
         return sums[0].reshape(shape), sums[1].reshape(shape)
 
 
-def _taken(labels: Labels, complete: Booleans) -> Encoded:
+def _complete_labels(labels: Labels, complete: Booleans) -> Encoded:
     codes, names = encode(labels, what="units")
     if len(codes) != len(complete):
         raise InputError(f"units: {len(codes)} labels; expected {len(complete)}, as in groups")
@@ -160,7 +163,9 @@ def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
     first = groups.names.index(group or usable[0])
     side = np.where(groups.large < 0, -1, np.where(groups.codes == first, 0, 1))
     other_names = [name for name in usable if name != groups.names[first]]
-    return (groups.names[first], other_names[0] if len(other_names) == 1 else OTHERS), integers(side)
+    return (groups.names[first], other_names[0] if len(other_names) == 1 else OTHERS), integers(
+        side
+    )
 
 
 def _numbers(values: ArrayLike | Labels) -> Floats | None:
@@ -215,7 +220,10 @@ def _levels(outcome: Floats) -> Integers:
 
 
 def _boolean(array: NDArray[np.generic]) -> bool:
-    return array.dtype.kind == "O" and {type(value) for value in array.tolist()} <= {bool, type(None)}
+    return array.dtype.kind == "O" and {type(value) for value in array.tolist()} <= {
+        bool,
+        type(None),
+    }
 
 
 class _Explained(Measure):
@@ -225,23 +233,23 @@ class _Explained(Measure):
     resamples = True
     compares = False
 
-    def __init__(self, rows: _Rows, how: How) -> None:
-        self.rows, self.how = rows, how
+    def __init__(self, rows: _Rows, adjustment: How) -> None:
+        self.rows, self.adjustment = rows, adjustment
 
     def totals(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
         """Return images and sums of outcomes, (r, sides, strata)."""
         if tables is counts.observed:
             return self.rows.totals
         shape = (len(tables), len(_SIDES), tables.shape[2])
-        found = np.zeros(shape), np.zeros(shape)
+        images, sums = np.zeros(shape), np.zeros(shape)
         for outcome, (truth, predicted) in enumerate(
             zip(counts.truth.tolist(), counts.prediction.tolist(), strict=True)
         ):
             side, mean = _SIDES.index(counts.classes[truth]), self._means[counts.classes[predicted]]
-            found[0][:, side] += tables[:, outcome]
+            images[:, side] += tables[:, outcome]
             if mean:
-                found[1][:, side] += tables[:, outcome] * mean
-        return found
+                sums[:, side] += tables[:, outcome] * mean
+        return images, sums
 
     @cached_property
     def _means(self) -> dict[str, float]:
@@ -250,7 +258,7 @@ class _Explained(Measure):
     @cached_property
     def supported(self) -> Booleans:
         """Return the strata that both groups have, or those that stay."""
-        if self.how == "remove":
+        if self.adjustment == "remove":
             return np.array([name == "False" for name in self.rows.strata])
         shape = len(_SIDES), len(self.rows.strata)
         images = np.zeros(shape)
@@ -264,13 +272,15 @@ class _Explained(Measure):
         share = divide(sums, n)
         differences = share[:, 0] - share[:, 1]
         overall = divide(sums.sum(axis=2), n.sum(axis=2))
-        if self.how == "remove":
+        if self.adjustment == "remove":
             remaining = divide(sums[..., supported].sum(axis=2), n[..., supported].sum(axis=2))
             without = remaining[:, 0] - remaining[:, 1]
         else:
             shared = supported & (n > 0).all(axis=1)
             weight = np.where(shared, n.sum(axis=1), 0.0)
-            without = divide((weight * np.where(shared, differences, 0.0)).sum(axis=1), weight.sum(axis=1))
+            without = divide(
+                (weight * np.where(shared, differences, 0.0)).sum(axis=1), weight.sum(axis=1)
+            )
         disparity = overall[:, 0] - overall[:, 1]
         explained = disparity - without
         with unwarned():
@@ -282,10 +292,12 @@ class _Explained(Measure):
         rows, supported = self.rows, self.supported
         value = float(draws.observed[0])
         compared = rows.side >= 0
-        n_unsupported = 0 if self.how == "remove" else tally(~supported[rows.stratum] & compared)
+        n_unsupported = (
+            0 if self.adjustment == "remove" else tally(~supported[rows.stratum] & compared)
+        )
         if draws.null is not None:
             draws = replace(draws, null_text=f"{_NULL}; {len(draws.null)} permutations")
-        chance_test = against_chance(draws, 0, "either")
+        chance_test = compare_with_chance(draws, 0, "either")
         if len(set(rows.stratum.tolist())) < 2:
             value, reason = math.nan, "the cause is the same everywhere"
         else:
@@ -293,11 +305,13 @@ class _Explained(Measure):
         group_sizes = [tally(rows.side == place) for place in range(2)]
         removed = [tally(~supported[rows.stratum] & (rows.side == place)) for place in range(2)]
         params: dict[str, str | int] = {
-            "how": self.how,
+            "how": self.adjustment,
             "strata": len(supported),
-            "strata without common support": 0 if self.how == "remove" else tally(~supported),
+            "strata without common support": 0
+            if self.adjustment == "remove"
+            else tally(~supported),
         }
-        if self.how == "remove":
+        if self.adjustment == "remove":
             params |= {f"removed of {name}": n for name, n in zip(rows.names, removed, strict=True)}
         return make_estimate(
             "explained_disparity",
@@ -334,7 +348,7 @@ class _Explained(Measure):
                 for side, name in enumerate(self.rows.names)
             )  # fmt: skip
             too_few_images = f"fewer than {_SUPPORT} images of one group"
-            reason = "removed" if self.how == "remove" else too_few_images
+            reason = "removed" if self.adjustment == "remove" else too_few_images
             parts.append(
                 number("disparity_in_stratum", float(draws.observed[len(_NUMBERS) + place]),
                        subject=stratum, ends=ends_of(draws.boot, len(_NUMBERS) + place),
@@ -344,7 +358,7 @@ class _Explained(Measure):
         return parts
 
 
-def explained_disparity(
+def explained_disparity(  # noqa: PLR0913 - one keyword for each choice
     outcome: ArrayLike,
     groups: GroupLabels,
     cause: ArrayLike | Labels,
@@ -352,7 +366,10 @@ def explained_disparity(
     how: How = "reweight",
     first: str = "",
     bins: int | None = None,
-    **options: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """How much of a disparity between two groups a cause explains.
 
@@ -422,17 +439,16 @@ def explained_disparity(
         raise InputError(f"how={how!r}: expected reweight or remove")
     if bins is not None and bins < 2:
         raise InputError(f"bins={bins}: expected at least 2")
-    rows = _Rows.of(outcome, groups, cause, first, bins, options.get("weights"))
+    rows = _Rows.of(outcome, groups, cause, first, bins, weights)
     if how == "remove" and not {*rows.strata} <= {"True", "False"}:
         raise InputError(
             f"cause: {', '.join(rows.strata[:3])}; expected True or False, to remove images"
         )
-    counts = rows.counts(options.get("units"))
-    resampling, rng = options.get("resampling", DEFAULT), options.get("rng", 0)
+    counts = rows.counts(units)
     return measure(counts, [_Explained(rows, how)], resampling, rng)[0]
 
 
-def rank_causes(
+def rank_causes(  # noqa: PLR0913 - one keyword for each choice
     outcome: ArrayLike,
     groups: GroupLabels,
     causes: Mapping[str, ArrayLike | Labels],
@@ -442,7 +458,8 @@ def rank_causes(
     bins: int | None = None,
     weights: Mapping[str, ArrayLike] | None = None,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> pa.Table:
     """Rank causes by what each of them explains alone of a disparity.
 
@@ -480,11 +497,12 @@ def rank_causes(
     >>> table["cause"].to_pylist()
     ['painting', 'sign']
     """
-    level, rows = level_of(drawing.get("resampling", DEFAULT)), []
+    level, rows = level_of(resampling), []
     for name, cause in causes.items():
         estimate = explained_disparity(
             outcome, groups, cause, how=(how or {}).get(name, "reweight"), first=first, bins=bins,
-            weights=(weights or {}).get(name), units=units, **drawing,
+            weights=(weights or {}).get(name), units=units,
+            resampling=resampling, rng=rng,
         )  # fmt: skip
         rows.append(_row(name, estimate, level, len(causes)))
     rows.sort(key=_rank)
@@ -519,7 +537,11 @@ Cell: TypeAlias = str | int | float | bool
 
 def _row(name: str, estimate: Estimate, level: float, causes: int) -> dict[str, Cell]:
     """Return the row of a cause."""
-    parts = {part_row["metric"]: part_row for part_row in estimate.by.slice(0, 3).to_pylist()} if estimate.by else {}
+    parts = (
+        {part_row["metric"]: part_row for part_row in estimate.by.slice(0, 3).to_pylist()}
+        if estimate.by
+        else {}
+    )
     disparity, without = parts["disparity"], parts["disparity_without_cause"]
     ends, wide = estimate.interval(level), estimate.interval(1.0 - (1.0 - level) / causes)
     p_value = math.nan if estimate.p_value is None else estimate.p_value

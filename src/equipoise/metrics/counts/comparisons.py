@@ -70,24 +70,36 @@ class AgainstRest:
             Confidence level of the intervals, in (0, 1).
         """
         rest_successes, rest_n = all_others(successes), all_others(n)
-        group_shares, rest_shares = scored(successes, n, level), scored(rest_successes, rest_n, level)
+        group_shares, rest_shares = (
+            scored(successes, n, level),
+            scored(rest_successes, rest_n, level),
+        )
         total, n_all = successes + rest_successes, n + rest_n
         tails = np.minimum(*hypergeometric.tails(successes, n, total, n_all))
         with unwarned():
             variance = n * (total / n_all) * (1.0 - total / n_all) * (rest_n / (n_all - 1.0))
             band = -special.ndtri(_BAND) * np.sqrt(variance) * (1.0 / n + 1.0 / rest_n)
         defined = (n > 0) & (rest_n > 0)
-        chance, p = (np.where(defined, values, np.nan) for values in (band, np.minimum(2.0 * tails, 1.0)))
+        chance, p = (
+            np.where(defined, values, np.nan) for values in (band, np.minimum(2.0 * tails, 1.0))
+        )
         return cls(rest_shares, group_shares.minus(rest_shares), chance, p, np.zeros_like(p))
 
     @classmethod
     def within_classes(cls, counts: Counts, rate: Rate, level: float = 0.95) -> AgainstRest:
         """Compare a rate whose groups are exchangeable within true classes, (classes, groups)."""
-        compared, cells = rate.large(counts) & counts.groups.usable, Cells.of(counts, counts.observed)
+        compared, cells = (
+            rate.large(counts) & counts.groups.usable,
+            Cells.of(counts, counts.observed),
+        )
         pairs = rate.effective(counts)
-        group_pairs = [(np.where(compared, hits, 0.0), np.where(compared, n, 0.0)) for hits, n in pairs]
+        group_pairs = [
+            (np.where(compared, hits, 0.0), np.where(compared, n, 0.0)) for hits, n in pairs
+        ]
         rest_pairs = [(all_others(hits), all_others(n)) for hits, n in group_pairs]
-        group_rates, rest_rates = (rate.scored(term_pairs, level, cells) for term_pairs in (group_pairs, rest_pairs))
+        group_rates, rest_rates = (
+            rate.scored(term_pairs, level, cells) for term_pairs in (group_pairs, rest_pairs)
+        )
         difference = group_rates.minus(rest_rates)
         # Each true class gets its labels equally often in every group that is compared.
         in_comparison = compared[counts.prediction]
@@ -100,13 +112,20 @@ class AgainstRest:
         }  # fmt: skip
         expected_rest = {name: all_others(weights) for name, weights in expected_cells.items()}
         group_expected, rest_expected = (
-            rate.shares(Cells(cells.compared, cells.whole, **cell_weights)) for cell_weights in (expected_cells, expected_rest)
+            rate.shares(Cells(cells.compared, cells.whole, **cell_weights))
+            for cell_weights in (expected_cells, expected_rest)
         )
         mean = (group_expected - rest_expected)[0]
-        half_width = np.where(difference.value > mean, difference.value - difference.low, difference.high - difference.value)
+        half_width = np.where(
+            difference.value > mean,
+            difference.value - difference.low,
+            difference.high - difference.value,
+        )
         p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(difference.value - mean), half_width))
-        how = " within each true class; the interval inverted"
-        return cls(rest_rates, difference, (difference.high - difference.low) / 2.0, p, mean, how)
+        null_text = " within each true class; the interval inverted"
+        return cls(
+            rest_rates, difference, (difference.high - difference.low) / 2.0, p, mean, null_text
+        )
 
 
 def all_others(counts: Floats) -> Floats:
@@ -189,7 +208,9 @@ def rate_comparisons(
             partners["reference"] = np.full(len(values), names.index(reference))
         for versus, score in (("best", better), ("worst", -better)):
             comparable_scores = np.where(usable & ~np.isnan(score), score, -np.inf)
-            partners[versus] = np.where(np.isneginf(comparable_scores).all(axis=1), -1, comparable_scores.argmax(axis=1))
+            partners[versus] = np.where(
+                np.isneginf(comparable_scores).all(axis=1), -1, comparable_scores.argmax(axis=1)
+            )
         for versus, partner in partners.items():
             # A group that the data choose costs all pairs.
             joint_level = spread_level(level, pairs if versus in ("best", "worst") else 1)
@@ -205,12 +226,23 @@ def _table(
     values, classes = rate.shares(cells)[0], np.arange(len(partner))
     # Intervals are of groups alone: where there is no group to compare with, any fills the place.
     partner_index = np.maximum(partner, -1)
-    partner_values, partner_rates = values[classes, partner][:, None], group_rates[classes, partner_index][:, None]
-    values, scored_difference, scored_ratio = values[:, :-2], group_rates.minus(partner_rates), group_rates.over(partner_rates)
+    partner_values, partner_rates = (
+        values[classes, partner][:, None],
+        group_rates[classes, partner_index][:, None],
+    )
+    values, scored_difference, scored_ratio = (
+        values[:, :-2],
+        group_rates.minus(partner_rates),
+        group_rates.over(partner_rates),
+    )
     quotient = divide(values, partner_values) * (np.nan if rate.name == "average_odds" else 1.0)
     difference, has_interval = values - partner_values, versus != "overall"
-    low, high = where(~np.isnan(difference) & has_interval, scored_difference.low, scored_difference.high)
-    ratio_low, ratio_high = where(~np.isnan(quotient) & has_interval, scored_ratio.low, scored_ratio.high)
+    low, high = where(
+        ~np.isnan(difference) & has_interval, scored_difference.low, scored_difference.high
+    )
+    ratio_low, ratio_high = where(
+        ~np.isnan(quotient) & has_interval, scored_ratio.low, scored_ratio.high
+    )
     # A group is not compared with itself.
     subject, group = np.nonzero(np.arange(len(counts.groups)) != partner[:, None])
     names = (*counts.groups.names, "", "")

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal, Unpack, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -50,22 +50,24 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    NOTHING,
+    UNTESTED,
     count_estimate,
     ends_of,
     excluded_of,
     group_columns,
-    known_mean,
+    nan_mean,
     parts_table,
     too_small,
 )
 from equipoise.metrics.counts.table import Adder, Counts, Null
-from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
 from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, register
 from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
 from equipoise.stats.intervals import divide, where, wilson
+from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 from equipoise.stats.threads import each
 
 Formulation = Literal["separation", "sufficiency", "independence"]
@@ -222,12 +224,12 @@ class ChiSquare:
 
     def effect_sizes(self, statistic: Statistic) -> Floats:
         """Return the effect sizes, made once for all that summarise them."""
-        if statistic not in self._made:
-            self._made[statistic] = self.effect_size(statistic)
-        return self._made[statistic]
+        if statistic not in self._cache:
+            self._cache[statistic] = self.effect_size(statistic)
+        return self._cache[statistic]
 
     @cached_property
-    def _made(self) -> dict[Statistic, Floats]:
+    def _cache(self) -> dict[Statistic, Floats]:
         return {}
 
     def effect_size(self, statistic: Statistic) -> Floats:
@@ -268,8 +270,8 @@ def chi_square(
     formulation : "separation", "sufficiency" or "independence"
     """
     layout = counts.once(counts.observed, _layout, formulation)
-    margins, drawn = tables, tables is not counts.observed
-    if drawn and counts.exchanged == NULL_OF[formulation] and counts.groups.usable.all():
+    margins, is_draw = tables, tables is not counts.observed
+    if is_draw and counts.exchanged == NULL_OF[formulation] and counts.groups.usable.all():
         observed = counts.once(counts.observed, chi_square, min_expected, yates, formulation)
         # Without a column that is dropped, draws have the observed sums of rows, too.
         margins = counts.observed if (observed.labels == observed.labels_before).all() else tables
@@ -319,14 +321,17 @@ def _fields(
     return chi2, n, rows, columns, *before
 
 
-def why_undefined(chi_squares: ChiSquare, formulation: Formulation, min_expected: float) -> list[str]:
+def why_undefined(
+    chi_squares: ChiSquare, formulation: Formulation, min_expected: float
+) -> list[str]:
     """Say of each stratum of one table why it would have no effect size."""
     label = "true class" if formulation == "sufficiency" else "predicted label"
     reasons = {
         "no rows in the groups that are compared": chi_squares.n_before == 0,
         "rows of one group only": chi_squares.groups_before < 2,
         f"every row has the same {label}": chi_squares.labels_before < 2,
-        f"fewer than two {label}s have expected counts of {min_expected:g} or more": chi_squares.df == 0,
+        f"fewer than two {label}s have expected counts of {min_expected:g} or more": chi_squares.df
+        == 0,
         "as many groups or labels as rows": np.ones_like(chi_squares.df, dtype=bool),
     }
     texts, holds = [*reasons], [mask[0] for mask in reasons.values()]
@@ -455,7 +460,9 @@ class MeanEffect:
             unclear = MeanEffect(self.tables.take(~clear), self.statistic, self.inflation)
             n_unclear = tally(~clear)
             middle = math.sqrt(n_unclear * max(unclear._squares, 0.0))
-            high_end = math.sqrt(n_unclear * unclear._sum_at(max(unclear._squares, 0.0) + unclear._df, 1.0 - level))
+            high_end = math.sqrt(
+                n_unclear * unclear._sum_at(max(unclear._squares, 0.0) + unclear._df, 1.0 - level)
+            )
             estimate, square = estimate + middle, square + (high_end - middle) ** 2
         return float(min(estimate + math.sqrt(square), self._largest.sum()) / len(clear))
 
@@ -542,7 +549,7 @@ NO_TEST = (
 _EQUAL = 1e-12
 
 
-def effect_sizes(
+def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
@@ -551,14 +558,17 @@ def effect_sizes(
     min_expected: float = 5.0,
     yates: bool = False,
     formulation: Formulation = "separation",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over classes of how strongly the predicted label depends on the group.
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
     statistic : str
         "cramers_v", "phi", "tschuprows_t", or one of them with "_corrected" (Bergsma 2013).
     min_expected : float
@@ -569,8 +579,8 @@ def effect_sizes(
     formulation : "separation", "sufficiency" or "independence"
         One table per true class (of groups by predicted labels), one per predicted label (of
         groups by true classes), or one of all rows (of groups by predicted labels).
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -603,7 +613,16 @@ def effect_sizes(
     <effect_sizes 0.707 [0.495, 0.813]; chance 0.102, p = 0.001, n = 120 in 2 groups>
     """
     effects = EffectSizes(statistic, min_expected, yates, formulation)
-    return measured([effects], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [effects],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -636,7 +655,7 @@ class EffectSizes(Measure):
 
     def aggregate(self, values: Floats) -> Floats:
         """Return the mean of effect sizes (r, classes) over classes, shape (r,)."""
-        return known_mean(values)
+        return nan_mean(values)
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the aggregate of each table, then the effect sizes of its classes.
@@ -696,7 +715,7 @@ class Classes:
     draws: Draws
 
     @cached_property
-    def found(self) -> ChiSquare:
+    def chi_squares(self) -> ChiSquare:
         """Chi-squares of the observed counts, (1, classes)."""
         return self.tables.chi_square(self.counts, self.counts.observed)
 
@@ -712,13 +731,13 @@ class Classes:
             return np.ones(n_classes)
         if self.draws.null is None:
             return nans(n_classes)
-        design = known_mean(self.draws.null[:, 1 + n_classes :].T)
+        design = nan_mean(self.draws.null[:, 1 + n_classes :].T)
         return np.where(design > 0, design, np.nan)
 
     @cached_property
     def values(self) -> Floats:
         """Effect sizes, shape (classes,); NaN where not estimable."""
-        return self.draws.observed[1 : 1 + len(self.found.layout.subject)]
+        return self.draws.observed[1 : 1 + len(self.chi_squares.layout.subject)]
 
     @cached_property
     def estimable(self) -> Booleans:
@@ -741,7 +760,10 @@ class Classes:
     @cached_property
     def dropped(self) -> dict[str, Floats]:
         """What the filter of expected counts dropped, by reason, of each class."""
-        chi_squares, small = self.found, f"smallest expected count below {self.tables.min_expected:g}"
+        chi_squares, small = (
+            self.chi_squares,
+            f"smallest expected count below {self.tables.min_expected:g}",
+        )
         return {
             f"labels, {small}": chi_squares.labels_before[0] - chi_squares.labels[0],
             f"rows with such a label, {small}": chi_squares.n_before[0] - chi_squares.n[0],
@@ -764,14 +786,16 @@ class Classes:
     def _summaries(self) -> Association:
         """Summaries of all contingency tables, after the filter of expected counts."""
         least = self.tables.min_expected
-        return summaries(self.counts.table, self.found.layout, self.design, min_expected=least)
+        return summaries(
+            self.counts.table, self.chi_squares.layout, self.design, min_expected=least
+        )
 
     def table(self) -> pa.Table:
         """Return one part per class, as `equipoise.core.parts` has them."""
         low = high = corrected = nans(len(self.values))
         if self.draws.null is not None and self.tables.statistic in get_args(Plain):
             # What the squared values exceed chance by.
-            chance = known_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
+            chance = nan_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
             corrected = np.sqrt(np.maximum(self.values**2 - chance, 0.0))
         if self.draws.intervals:
             # Every class's interval in one pass.
@@ -779,15 +803,18 @@ class Classes:
             ends = self._summaries.interval(PLAIN[self.tables.statistic], self.draws.level)
             low, high = where(has_interval, *ends)
         names = self.counts.classes
-        reasons = why_undefined(self.found, self.tables.formulation, self.tables.min_expected)
+        reasons = why_undefined(self.chi_squares, self.tables.formulation, self.tables.min_expected)
         return parts_table(
             self.tables.statistic,
-            [names[place] if place >= 0 else "" for place in self.found.layout.subject.tolist()],
+            [
+                names[place] if place >= 0 else ""
+                for place in self.chi_squares.layout.subject.tolist()
+            ],
             self.draws,
             1,
             (low, high),
             by_group=self._shares(),
-            n=self.found.n_before[0],
+            n=self.chi_squares.n_before[0],
             excluded=self.dropped,
             reason=np.where(self.estimable, "", reasons).tolist(),
             corrected=corrected,
@@ -796,9 +823,11 @@ class Classes:
     def _shares(self) -> pa.ListArray:
         """Return each group's rows and share of wrong predictions, per class."""
         groups, table = self.counts.groups, self.counts.observed
-        all_groups = replace(self.found.layout, groups=np.arange(len(groups)))
+        all_groups = replace(self.chi_squares.layout, groups=np.arange(len(groups)))
         right = (self.counts.truth == self.counts.prediction)[:, None]
-        totals, hits = (all_groups.sum(all_groups.cells(tables))[0] for tables in (table, table * right))
+        totals, hits = (
+            all_groups.sum(all_groups.cells(tables))[0] for tables in (table, table * right)
+        )
         wrong = (totals - hits).clip(0.0)
         # As many independent rows as would know the class's table equally well.
         design = self.design[:, None]
@@ -813,7 +842,7 @@ class Classes:
         return excluded | dropped | {"classes not estimable": tally(~self.estimable)}
 
 
-def skewsize(
+def skewsize(  # noqa: PLR0913 - one keyword for each choice
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
@@ -822,13 +851,18 @@ def skewsize(
     min_expected: float = 5.0,
     yates: bool = False,
     formulation: Formulation = "separation",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Fisher-Pearson skewness of the effect sizes of all classes.
 
     Parameters
     ----------
-    y_true, y_pred, groups, statistic, min_expected, yates, formulation, rows
+    y_true, y_pred, groups, statistic, min_expected, yates, formulation
+        As in `effect_sizes`.
+    weights, units, resampling, rng
         As in `effect_sizes`; only Bootstrap gives a resampling spread.
 
     Returns
@@ -868,7 +902,16 @@ def skewsize(
     <skewsize 0.707 [0.529, 0.707]; n = 800 in 2 groups>
     """
     skewness = SkewSize(statistic, min_expected, yates, formulation)
-    return measured([skewness], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [skewness],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -886,7 +929,9 @@ class SkewSize(EffectSizes):
         classes = Classes(self, counts, draws)
         # Replicates may have classes enough where the data have not: no number, no interval.
         estimable, n_estimable = not np.isnan(draws.observed[0]), tally(classes.estimable)
-        too_few_classes = f"effect sizes of {n_estimable} classes can be estimated; skewness needs at least 3"
+        too_few_classes = (
+            f"effect sizes of {n_estimable} classes can be estimated; skewness needs at least 3"
+        )
         method = "none: a resampling spread needs Bootstrap()"
         if draws.boot is not None:
             method = (
@@ -899,12 +944,16 @@ class SkewSize(EffectSizes):
             draws,
             method=method,
             ends=ends_of(draws.boot, 0) if estimable else no_ends,
-            chance_test=NOTHING,
+            chance_test=UNTESTED,
             no_chance=NO_CHANCE,
-            params=self.params | _beside(classes, draws),
+            params=self.params | _context(classes, draws),
             by=classes.table,
             excluded=classes.excluded(),
-            reason="" if estimable else too_few_classes if n_estimable < 3 else "all effect sizes are equal",
+            reason=""
+            if estimable
+            else too_few_classes
+            if n_estimable < 3
+            else "all effect sizes are equal",
         )
 
 
@@ -921,7 +970,7 @@ def skewness(values: Floats) -> Floats:
     n_defined = defined.sum(axis=1)
     filled = np.where(defined, values, 0.0)
     with unwarned():
-        deviations = np.where(defined, filled - known_mean(values)[:, None], 0.0)
+        deviations = np.where(defined, filled - nan_mean(values)[:, None], 0.0)
         # Scaled, so that powers of small effect sizes keep their digits.
         widest = np.abs(deviations).max(axis=1, initial=0.0)
         scaled = deviations / widest[:, None]
@@ -932,13 +981,13 @@ def skewness(values: Floats) -> Floats:
     return np.where((n_defined >= 3) & uneven, g1, np.nan)
 
 
-def _beside(classes: Classes, draws: Draws) -> Fields:
+def _context(classes: Classes, draws: Draws) -> Fields:
     """Return what SkewSize must be read with."""
     n_estimable = tally(classes.estimable)
     null = np.empty(0) if draws.null is None else draws.null[:, 0]
     chance = band(null, weights=draws.weights)
     numbers = {
-        "mean_effect_size": float(known_mean(classes.values)),
+        "mean_effect_size": float(nan_mean(classes.values)),
         "chance_skewsize": chance.mean,
         "chance_low": chance.low,
         "chance_high": chance.high,
@@ -949,7 +998,8 @@ def _beside(classes: Classes, draws: Draws) -> Fields:
     return {
         "classes": n_estimable,
         "band_shares": {
-            name: count / n_estimable if n_estimable else None for name, count in zip(BANDS, banded, strict=True)
+            name: count / n_estimable if n_estimable else None
+            for name, count in zip(BANDS, banded, strict=True)
         },
         **{name: None if math.isnan(number) else number for name, number in numbers.items()},
     }
@@ -1011,7 +1061,7 @@ def mev_sweep(
             {
                 "min_expected": effects.min_expected,
                 "skewsize": float(skewness(sizes)[0]),
-                "mean_effect_size": float(known_mean(sizes)[0]),
+                "mean_effect_size": float(nan_mean(sizes)[0]),
                 "classes": n_estimable,
                 "not_estimable": sizes.size - n_estimable,
                 "columns_dropped": round((chi_squares.labels_before - chi_squares.labels).sum()),
@@ -1021,14 +1071,14 @@ def mev_sweep(
     return pa.Table.from_pylist(rows)
 
 
-class TableOptions(Drawing, total=False):
-    """Drawing, and the options of `cramers_v`."""
-
-    yates: bool
-    bias_corrected: bool
-
-
-def cramers_v(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def cramers_v(
+    table: ArrayLike,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
     """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
 
     Parameters
@@ -1069,15 +1119,22 @@ def cramers_v(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     >>> m.cramers_v([[30, 10], [12, 28]])
     <cramers_v 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
-    return _of_table(table, "cramers_v", **options)
+    return _of_table(table, "cramers_v", yates, bias_corrected, resampling, rng)
 
 
-def phi(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def phi(
+    table: ArrayLike,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
     """Phi = sqrt(χ² / n) of a table of counts.
 
     Parameters
     ----------
-    table, options
+    table, yates, bias_corrected, resampling, rng
         As in `cramers_v`.
 
     Returns
@@ -1101,15 +1158,22 @@ def phi(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     >>> m.phi([[30, 10], [12, 28]])
     <phi 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
-    return _of_table(table, "phi", **options)
+    return _of_table(table, "phi", yates, bias_corrected, resampling, rng)
 
 
-def tschuprows_t(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def tschuprows_t(
+    table: ArrayLike,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
     """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
 
     Parameters
     ----------
-    table, options
+    table, yates, bias_corrected, resampling, rng
         As in `cramers_v`.
 
     Returns
@@ -1132,23 +1196,23 @@ def tschuprows_t(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     >>> m.tschuprows_t([[30, 10], [12, 28]])
     <tschuprows_t 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
-    return _of_table(table, "tschuprows_t", **options)
+    return _of_table(table, "tschuprows_t", yates, bias_corrected, resampling, rng)
 
 
 def _of_table(
     table: Any,
     statistic: Plain,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    **drawing: Unpack[Drawing],
+    yates: bool,
+    bias_corrected: bool,
+    resampling: Resampling | None,
+    rng: Seed,
 ) -> Estimate:
     try:
         array = floats(table)
     except (TypeError, ValueError):
         array = np.empty(0)
-    whole = np.isfinite(array) & (array >= 0) & (array == np.floor(array))
-    if array.ndim != 2 or not whole.all() or not array.any():
+    valid = np.isfinite(array) & (array >= 0) & (array == np.floor(array))
+    if array.ndim != 2 or not valid.all() or not array.any():
         raise InputError("table: expected whole counts of at least 0, shape (groups, labels)")
     # One row stands for each group that is not empty: the table itself holds the counts.
     rows = tuple(f"row {index + 1}" for index in range(len(array)))
@@ -1165,7 +1229,7 @@ def _of_table(
     )
     name = cast("Statistic", f"{statistic}_corrected") if bias_corrected else statistic
     effects = EffectSizes(name, 0.0, yates, "independence")
-    estimate = measure(counts, [effects], **drawing)[0]
+    estimate = measure(counts, [effects], resampling, rng)[0]
     observed = effects.chi_square(counts, counts.observed)
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
     return replace(

@@ -38,9 +38,9 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
-    NOTHING,
-    Against,
-    against,
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
     folded,
     folded_ends,
     number,
@@ -85,17 +85,31 @@ class Joint:
 
     def pair(self, first: int, second: int) -> Pair:
         """Return two models' labels with every outcome that swapping them can reach."""
-        truth, first_labels, second_labels = self.truth, self.labels[:, first], self.labels[:, second]
-        keys, inverse = _distinct([truth, first_labels, second_labels], [truth, second_labels, first_labels])
+        truth, first_labels, second_labels = (
+            self.truth,
+            self.labels[:, first],
+            self.labels[:, second],
+        )
+        keys, inverse = _distinct(
+            [truth, first_labels, second_labels], [truth, second_labels, first_labels]
+        )
         direct, mirrored = np.split(inverse, 2)
         partner = np.empty(keys.shape[1], dtype=np.int64)
         partner[direct], partner[mirrored] = mirrored, direct
         single_keys, index = _distinct(keys[[0, 1]], keys[[0, 2]])
         places = np.split(index, 2)
         joint = sum_by(direct, keys.shape[1], self.counts.observed)
-        model_tables = [sum_by(outcome_places, single_keys.shape[1], joint)[0] for outcome_places in places]
+        model_tables = [
+            sum_by(outcome_places, single_keys.shape[1], joint)[0] for outcome_places in places
+        ]
         counts = self._counts(single_keys, 0.5 * (model_tables[0] + model_tables[1]))
-        return Pair(self, counts, direct, partner, [Seen(counts, outcome_places) for outcome_places in places])
+        return Pair(
+            self,
+            counts,
+            direct,
+            partner,
+            [Seen(counts, outcome_places) for outcome_places in places],
+        )
 
     def _counts(self, keys: Integers, table: Floats) -> Counts:
         return replace(
@@ -135,7 +149,7 @@ class Pair:
     counts : Counts
         The form (true class, one label) that measures read; its table is the mean of
         both models' tables, which swapping them leaves as it is.
-    own : ndarray of int64
+    pair_outcome : ndarray of int64
         Where each joint outcome falls among the pair's outcomes.
     partner : ndarray of int64
         The outcome with the two labels swapped.
@@ -145,19 +159,19 @@ class Pair:
 
     joint: Joint
     counts: Counts
-    own: Integers
+    pair_outcome: Integers
     partner: Integers
     views: list[Seen]
 
     def tables(self, tables: Floats) -> Floats:
         """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
-        return sum_by(self.own, len(self.partner), tables)
+        return sum_by(self.pair_outcome, len(self.partner), tables)
 
     def swapped(self, replicates: int, seed: Seed) -> Iterator[Floats]:
         """Yield tables in which each row, or unit, swaps the two models with probability 1/2."""
         sampler = self.joint.counts.sampler
         if isinstance(sampler, ItemSampler):
-            outcome = self.own[sampler.outcome]
+            outcome = self.pair_outcome[sampler.outcome]
             mirrored, unit = self.partner[outcome], sampler.unit[sampler.item]
             size, groups = len(self.partner), sampler.shape[1]
             for start, n_tables in block_sizes(replicates, max(size * groups, len(sampler.keys))):
@@ -381,10 +395,10 @@ def accuracy_difference(
     models = {"y_pred_unbiased": y_pred_unbiased, "y_pred_biased": y_pred_biased}
     paired = _pair(y_true, models)
     value, n = abs(float(paired.rates[0] - paired.rates[1])), paired.images
-    chance_test, boot, method = NOTHING, None, "none: use Bootstrap()"
+    chance_test, boot, method = UNTESTED, None, "none: use Bootstrap()"
     if resampling is not None:
         differences, weights, text = paired.swaps(resampling, rng)
-        chance_test = against(np.abs(differences), value, "higher", text, weights=weights)
+        chance_test = compare_with_null(np.abs(differences), value, "higher", text, weights=weights)
     if isinstance(resampling, Bootstrap):
         boot = paired.replicates(resampling.replicates, rng)
         method = f"paired {replicates_text(boot, 'images')}"
@@ -404,7 +418,7 @@ def accuracy_difference(
 
 
 def _parts(
-    paired: _Paired, boot: Floats | None, ends: Ends, chance_test: Against, level: float
+    paired: _Paired, boot: Floats | None, ends: Ends, chance_test: ChanceTest, level: float
 ) -> Iterator[Part]:
     """Yield the difference with both accuracies, in per cent, and as mean over runs."""
     rates, n = paired.rates, paired.images
@@ -420,7 +434,13 @@ def _parts(
         for model, *numbers in zip(MODELS, rates.tolist(), low.tolist(), high.tolist(), strict=True)
     )
     yield number(
-        "accuracy_difference", difference, ends=ends, level=level, chance_test=chance_test, n=n, by_group=groups
+        "accuracy_difference",
+        difference,
+        ends=ends,
+        level=level,
+        chance_test=chance_test,
+        n=n,
+        by_group=groups,
     )
     if rates[0] == 0:
         reason = f"the model {MODELS[0]} is never right"

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Literal, Unpack, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from equipoise.core import (
@@ -47,7 +48,7 @@ from equipoise.metrics.counts.table import (
     least_design,
     moments,
 )
-from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
 from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -59,6 +60,8 @@ from equipoise.stats.intervals import (
     simultaneous_gap,
     studentized_range,
 )
+from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 Aggregate = Literal["max", "mean"]
 
@@ -97,12 +100,12 @@ class Cells(dict[str, Floats]):
     def _sum(cls, counts: Counts, tables: Floats) -> Cells:
         truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
         total = np.broadcast_to(counts.totals(tables)[:, None], truth.shape)
-        usable, both = counts.groups.usable, counts.hits(tables)
+        usable, hits = counts.groups.usable, counts.hits(tables)
         usable = usable if usable.any() else ~usable
         return cls(
             usable,
             counts.independent,
-            both=both,
+            both=hits,
             truth=truth,
             prediction=prediction,
             total=total,
@@ -172,7 +175,9 @@ class Rate:
     def totals(self, cells: Cells) -> Floats:
         """Return the rows behind the rate, (r, classes, groups)."""
         pairs = self.counts(cells)
-        return floats(sum(numerator if self.predictions else denominator for numerator, denominator in pairs))
+        return floats(
+            sum(numerator if self.predictions else denominator for numerator, denominator in pairs)
+        )
 
     def fewest(self, counts: Counts) -> Floats:
         """Return the smaller of the observed denominators, (classes, groups)."""
@@ -220,7 +225,11 @@ class Rate:
             numerator_cells, base_cells = _parts_of(numerator), _parts_of(base)
             sums = (
                 np.einsum("i,ijcg,j->cg", first, squares, second)
-                for first, second in ((numerator_cells, numerator_cells), (numerator_cells, base_cells), (base_cells, base_cells))
+                for first, second in (
+                    (numerator_cells, numerator_cells),
+                    (numerator_cells, base_cells),
+                    (base_cells, base_cells),
+                )
             )
             design = design_effects(*pair, *sums, least=least)
             effective_pairs.append((pair[0] / design, pair[1] / design))
@@ -309,7 +318,9 @@ class RateGaps(Measure):
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         n_classes = len(counts.classes)
-        starts = range(len(draws.observed) - len(self.rates) * n_classes, len(draws.observed), n_classes)
+        starts = range(
+            len(draws.observed) - len(self.rates) * n_classes, len(draws.observed), n_classes
+        )
         families = [
             Family(rate, counts, draws, start)
             for rate, start in zip(self.rates, starts, strict=True)
@@ -329,7 +340,9 @@ class RateGaps(Measure):
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest gap of several rates; the low end holds for all together."""
         leading = [family for family in families if family.rate.name not in _REPEATED]
-        joint_level = spread_level(level, int(sum(np.isfinite(family.value).sum() for family in leading)))
+        joint_level = spread_level(
+            level, int(sum(np.isfinite(family.value).sum() for family in leading))
+        )
         low, high = (
             np.ravel([family.ends(confidence)[end] for family in leading])
             for end, confidence in enumerate((joint_level, level))
@@ -408,7 +421,10 @@ class Family:
         totals = self.rate.totals(self.cells)[0]
         few = f"groups with fewer than {groups.min_size} {base}"
         scored_rates = self.rate.scored(self.effective, self.draws.level, self.cells)
-        empty = [*(denominator[0] == 0 for _, denominator in self.rate.counts(self.cells)), totals == 0]
+        empty = [
+            *(denominator[0] == 0 for _, denominator in self.rate.counts(self.cells)),
+            totals == 0,
+        ]
         bases = [*(term[-1] for term in self.rate.terms), self.rate.predictions]
         notes = [*(f"no {counted}" for counted in bases), too_small(groups)]
         note = np.select([*empty, ~large], notes, "")
@@ -425,15 +441,18 @@ class Family:
         if not (self.draws.intervals and usable.sum() >= 2):
             return np.full_like(self.value, np.nan), np.full_like(self.value, np.nan)
         compared = [
-            (np.where(self.large, some, 0.0)[:, usable], np.where(self.large, n, 0.0)[:, usable])
-            for some, n in self.effective
+            (
+                np.where(self.large, numerator, 0.0)[:, usable],
+                np.where(self.large, n, 0.0)[:, usable],
+            )
+            for numerator, n in self.effective
         ]
         if len(compared) == 1:
             return simultaneous_gap(*compared[0], level)
         critical = studentized_range(level, tally(usable))
         wide, narrow = (
-            self.rate.scored(compared, each, self.cells)
-            for each in (1.0 - 2.0 * float(ndtr(-critical)), level)
+            self.rate.scored(compared, confidence, self.cells)
+            for confidence in (1.0 - 2.0 * float(ndtr(-critical)), level)
         )
         return largest_gap(wide, narrow)
 
@@ -442,16 +461,20 @@ def rates(
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
-    **rows: Unpack[Rows],
+    *,
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Gaps between groups in every confusion rate, one class against the rest.
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -491,7 +514,16 @@ def rates(
     >>> print(found.table().rows[0])
     ('chef true_positive_rate', '0.667', '[0.455, 0.808]', '[0.000, 0.267]', '60')
     """
-    estimates = measured([Rates("class"), Rates("rows")], y_true, y_pred, groups, **rows)
+    estimates = measure_rows(
+        [Rates("class"), Rates("rows")],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )
     values = np.array([estimate.value for estimate in estimates])
 
     def ends(level: float) -> Span:
@@ -549,7 +581,8 @@ def demographic_parity(
     groups: GroupLabels,
     *,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted.
 
@@ -564,9 +597,9 @@ def demographic_parity(
     y_pred : array-like, shape (n,)
         Predicted labels. None, NaN and "" are missing.
     groups, units
-        See `equipoise.metrics.counts.count`.
-    drawing
-        resampling and rng, see `equipoise.metrics`.
+        See `equipoise.metrics.count`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -600,9 +633,11 @@ def demographic_parity(
     counts = count(y_pred if y_true is None else y_true, y_pred, groups, units=units)
     if y_true is None:
         excluded_rows = counts.excluded.items()
-        excluded = {reason.replace("true class", "prediction"): rows for reason, rows in excluded_rows}
+        excluded = {
+            reason.replace("true class", "prediction"): rows for reason, rows in excluded_rows
+        }
         counts = replace(counts, excluded=excluded)
-    estimate = measure(counts, [DemographicParity()], **drawing)[0]
+    estimate = measure(counts, [DemographicParity()], resampling, rng)[0]
     if y_true is None:
         return estimate
     labels = demographic_parity(None, y_true, groups, resampling=None).value
@@ -626,7 +661,10 @@ def equalized_odds(
     groups: GroupLabels,
     *,
     aggregate: Aggregate = "max",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted, given the truth.
 
@@ -636,12 +674,12 @@ def equalized_odds(
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
     aggregate : "max" or "mean"
         How the two D_k make EO(c). `mean` reproduces the tables of the SkewSize paper.
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -672,7 +710,16 @@ def equalized_odds(
     >>> m.equalized_odds(true, pred, gender)
     <equalized_odds 0.667 [0.382, 0.808]; chance 0.096, p = 0.001, n = 120 in 2 groups>
     """
-    return measured([EqualizedOdds(aggregate)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [EqualizedOdds(aggregate)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -702,9 +749,9 @@ class EqualizedOdds(RateGaps):
         flat = conditions.reshape(len(tables), -1)
         return np.concatenate([largest(odds)[:, None], odds, flat], axis=1)
 
-    def held(self, observed: Floats) -> Booleans:
+    def tested_numbers(self, observed: Floats) -> Booleans:
         """Return which numbers are held against chance: not those of single conditions."""
-        return super().held(observed) & (np.arange(len(observed)) <= len(observed) // 3)
+        return super().tested_numbers(observed) & (np.arange(len(observed)) <= len(observed) // 3)
 
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest EO; low ends hold for all classes together (Bonferroni)."""
@@ -720,9 +767,14 @@ class EqualizedOdds(RateGaps):
         of the truly largest gap is. The high end of a mean holds for all conditions.
         """
         takes_max, n_conditions = self.aggregate == "max", len(families)
-        levels = spread_level(level, n_conditions * classes), level if takes_max else spread_level(level, n_conditions)
+        levels = (
+            spread_level(level, n_conditions * classes),
+            level if takes_max else spread_level(level, n_conditions),
+        )
         low, high = (
-            (np.max if takes_max else np.mean)([family.ends(confidence)[end] for family in families], axis=0)
+            (np.max if takes_max else np.mean)(
+                [family.ends(confidence)[end] for family in families], axis=0
+            )
             for end, confidence in enumerate(levels)
         )
         return low, high

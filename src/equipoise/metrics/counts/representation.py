@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
 
 import numpy as np
 
@@ -27,13 +26,20 @@ from equipoise.core import (
     record,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, Against, against, known_ends, number, spread_level
+from equipoise.metrics.building import (
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
+    known_ends,
+    number,
+    spread_level,
+)
 from equipoise.metrics.counts.shares import independent_rows
-from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL, Drawing
+from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import Scored, scored
-from equipoise.stats.resampling import level_of, null_draws, resolution_of
-from equipoise.stats.streams import stream
+from equipoise.stats.resampling import Resampling, level_of, null_draws, resolution_of
+from equipoise.stats.streams import Seed, stream
 
 REFERENCE = "the reference"
 # Added to a count of 0 where the logarithm of a drawn share is wanted.
@@ -62,7 +68,8 @@ def representation(
     reference: Mapping[str, float] | Groups,
     *,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between the shares of groups and those in a reference population.
 
@@ -75,8 +82,8 @@ def representation(
         exact; or the groups of another data set, which is a sample like this one.
     units : array-like (n,), optional
         Units that repeat, such as persons.
-    drawing
-        resampling and rng, see `equipoise.metrics`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -99,9 +106,12 @@ def representation(
     <representation_gap 0.100 [0.000, 0.202]; chance 0.039, p = 0.048, n = 100 in 2 groups>
     """
     image_groups = Groups.of(groups)
-    resampling, seed = drawing.get("resampling", DEFAULT), drawing.get("rng", 0)
     shares, n_reference = _population(reference)
-    sizes = {name: size for name, size in zip(image_groups.names, image_groups.counts.tolist(), strict=True) if size}
+    sizes = {
+        name: size
+        for name, size in zip(image_groups.names, image_groups.counts.tolist(), strict=True)
+        if size
+    }
     if not sizes:
         raise InputError("no image has a group; expected at least one that has")
     names = tuple(dict.fromkeys((*sizes, *shares)))
@@ -112,10 +122,12 @@ def representation(
     null = None
     if resampling is not None:
         draws = null_draws(resampling, MAX_DRAWN_CELLS // len(names))
-        null = sides.drawn(stream(seed, "representation", image_groups.name), draws)
+        null = sides.draw_null(stream(rng, "representation", image_groups.name), draws)
     finest, largest_gap = resolution_of(resampling), float(np.abs(sides.shares - target).max())
     null_gaps = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
-    chance_test = against(null_gaps, largest_gap, "higher", sides.hypothesis, resolution=finest)
+    chance_test = compare_with_null(
+        null_gaps, largest_gap, "higher", sides.hypothesis, resolution=finest
+    )
     interval_name = "Wilson" if math.isinf(n_reference) else "Newcombe"
     return make_estimate(
         "representation_gap",
@@ -123,7 +135,7 @@ def representation(
         dict(zip(names, n.tolist(), strict=True)),
         NO_INTERVAL if resampling is None else f"{interval_name}, simultaneous over groups",
         params={"reference": {name: round(share, 12) for name, share in shares.items()}},
-        **_drawn(chance_test).fields("no resampling was asked for"),
+        **_named_as_draws(chance_test).fields("no resampling was asked for"),
         by=sides.parts(n.tolist(), null, level_of(resampling), finest),
         excluded={"no group": image_groups.n_missing},
         unit="row" if units is None else "unit",
@@ -170,7 +182,7 @@ class _Sides:
         low = np.max([difference.low, -difference.high], initial=0.0)
         return float(low), float(np.abs([difference.low, difference.high]).max())
 
-    def drawn(self, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
+    def draw_null(self, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
         """Return shares of both sides under the hypothesis, each (draws, groups)."""
         rows = max(round(self.rows), 1)
         # By size, so that renamed groups keep their draws.
@@ -181,7 +193,9 @@ class _Sides:
             return counts / rows, self.target[None]
         n_other = max(round(self.n), 1)
         pooled = _counts(self.shares * self.rows + self.target * self.n, rows + n_other)
-        counts = rng.multivariate_hypergeometric(pooled[order], rows, draws, method="marginals")[:, inverse_order]
+        counts = rng.multivariate_hypergeometric(pooled[order], rows, draws, method="marginals")[
+            :, inverse_order
+        ]
         return counts / rows, (pooled - counts) / n_other
 
     def parts(
@@ -194,14 +208,18 @@ class _Sides:
         with unwarned():
             logs = Scored(*map(np.log, ratio.arrays))
         for place, name in enumerate(self.names):
-            chance_test, reason = NOTHING, ""
+            chance_test, reason = UNTESTED, ""
             if self.target[place] == 0:
                 reason = "the reference has no image of the group"
             elif null is not None:
-                first, second = (side_shares[:, place % side_shares.shape[1]] for side_shares in null)
+                first, second = (
+                    side_shares[:, place % side_shares.shape[1]] for side_shares in null
+                )
                 null_logs = np.log(np.maximum(first, least) / np.maximum(second, least))
                 observed_log = max(float(logs.value[place]), math.log(least / self.target[place]))
-                chance_test = against(null_logs, observed_log, "either", self.hypothesis, resolution=finest)
+                chance_test = compare_with_null(
+                    null_logs, observed_log, "either", self.hypothesis, resolution=finest
+                )
             low, high = (float(end[place]) for end in (logs.low, logs.high))
             yield number(
                 "representation",
@@ -209,7 +227,7 @@ class _Sides:
                 subject=name,
                 ends=no_ends if null is None or reason else known_ends(low, high),
                 level=level,
-                chance_test=_drawn(chance_test),
+                chance_test=_named_as_draws(chance_test),
                 n=sum(sizes),
                 by_group=(
                     GroupValue(name, (name,), sizes[place], *_at(observed, place)),
@@ -224,7 +242,7 @@ def _at(side: Scored, place: int) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _drawn(chance_test: Against) -> Against:
+def _named_as_draws(chance_test: ChanceTest) -> ChanceTest:
     """Call draws of images what they are."""
     return replace(chance_test, null=chance_test.null.replace("permutation", "draw"))
 

@@ -120,7 +120,9 @@ class SampledCells:
         inside = np.ones(n) if condition is None else _binary(condition, "condition", n)
         has_outcome = _binary(outcome, "outcome", n)
         if len(image_groups.codes) != n:
-            raise InputError(f"groups: {len(image_groups.codes)} labels; expected {n}, as of strata")
+            raise InputError(
+                f"groups: {len(image_groups.codes)} labels; expected {n}, as of strata"
+            )
         in_cell = (image_groups.codes >= 0) & (stratum >= 0)
         pair = np.where(in_cell, integers(image_groups.codes) * len(names) + stratum, -1)
         cells = np.unique(pair[in_cell])
@@ -131,7 +133,9 @@ class SampledCells:
         counts = np.zeros((len(cells), 3))
         np.add.at(counts, (code[labelled], integers(kind[labelled])), 1.0)
         sizes = floats(np.bincount(code[in_cell], minlength=len(cells)))
-        return cls(image_groups, code, cells // max(len(names), 1), sizes, counts, condition is not None)
+        return cls(
+            image_groups, code, cells // max(len(names), 1), sizes, counts, condition is not None
+        )
 
     @property
     def labelled(self) -> Integers:
@@ -167,8 +171,12 @@ class SampledCells:
             replicates = (
                 resampling.replicates if isinstance(resampling, Bootstrap) else DEFAULT_REPLICATES
             )
-            resampled = stream(rng, "labels").multinomial(integers(n), soft, size=(replicates, len(n)))
-            replicate_shares = soft + np.sqrt(variance_factor)[:, None] * (resampled / n[:, None] - soft)
+            resampled = stream(rng, "labels").multinomial(
+                integers(n), soft, size=(replicates, len(n))
+            )
+            replicate_shares = soft + np.sqrt(variance_factor)[:, None] * (
+                resampled / n[:, None] - soft
+            )
             variance = float(np.nanvar(_ratio(sizes, np.maximum(replicate_shares, 0.0))))
         else:
             spread = soft[:, 2] * soft[:, 1] / n * variance_factor
@@ -220,14 +228,14 @@ class SampledCells:
         return _greedy(weight**2 * variance, self.labelled, integers(self.sizes), size)
 
 
-def _binary(values: ArrayLike, what: str, n: int) -> Floats:
+def _binary(values: ArrayLike, subject: str, n: int) -> Floats:
     try:
         numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.array([np.inf])
     if numbers.shape != (n,) or not (np.isnan(numbers) | np.isin(numbers, (0, 1))).all():
         raise InputError(
-            f"{what}: expected {n} values that are true, false, or None where there is no label"
+            f"{subject}: expected {n} values that are true, false, or None where there is no label"
         )
     return numbers
 
@@ -369,40 +377,48 @@ def labelled_share_gap(
     usable = image_groups.usable[cells.group]
     shares = [cells.share(chosen, resampling, rng) for chosen in group_cells]
     rest_shares = [cells.share(usable & ~chosen, resampling, rng) for chosen in group_cells]
-    compared = [share for share, large in zip(shares, image_groups.usable, strict=True) if large and share.n]
+    compared = [
+        share for share, large in zip(shares, image_groups.usable, strict=True) if large and share.n
+    ]
 
     def ends(level: float) -> Span:
         wide = 2.0 * special.ndtr(studentized_range(level, max(len(compared), 2))) - 1.0
-        low, high = largest_gap(_together(compared, wide), _together(compared, level))
+        low, high = largest_gap(_scored_shares(compared, wide), _scored_shares(compared, level))
         return float(low), float(high)
 
-    group_scores, rest_scores = _together(shares, level), _together(rest_shares, level)
+    group_scores, rest_scores = _scored_shares(shares, level), _scored_shares(rest_shares, level)
     notes = [
         "" if share.value >= 0 and large else _NO_LABEL if large else too_small(image_groups)
         for share, large in zip(shares, image_groups.usable, strict=True)
     ]
-    lows, highs = (group_scores.low, group_scores.high) if resampling else (group_scores.value * np.nan,) * 2
-    rows = group_rows(image_groups, [share.n for share in shares], group_scores.value, lows, highs, notes)
+    lows, highs = (
+        (group_scores.low, group_scores.high) if resampling else (group_scores.value * np.nan,) * 2
+    )
+    rows = group_rows(
+        image_groups, [share.n for share in shares], group_scores.value, lows, highs, notes
+    )
     overall = cells.share(np.ones(len(cells.sizes), dtype=bool), resampling, rng)
     parts = [_part("labelled_share", "", overall.at(level), overall.n, resampling, by_group=rows)]
     differences = group_scores.minus(rest_scores)
     for place, (name, note) in enumerate(zip(image_groups.names, notes, strict=True)):
         parts.append(
             _part(
-                f"labelled_share{AGAINST_REST}", name, differences[place], shares[place].n, resampling,
-                by_group=(rows[place],), reason=note,
+                f"labelled_share{AGAINST_REST}", name, differences[place], shares[place].n,
+                resampling, by_group=(rows[place],), reason=note,
             )
         )  # fmt: skip
-    values = _together(compared, level).value
+    values = _scored_shares(compared, level).value
     value = float(values.max() - values.min()) if (~np.isnan(values)).sum() >= 2 else np.nan
     counted = {name: share.n for name, share in zip(image_groups.names, shares, strict=True)}
     too_few_groups = "fewer than two groups with labels"
-    estimate = _estimate("labelled_share_gap", value, cells, resampling, ends, counted, too_few_groups)
+    estimate = _estimate(
+        "labelled_share_gap", value, cells, resampling, ends, counted, too_few_groups
+    )
     vars(estimate)["by"] = parts_to_table(parts)
     return estimate
 
 
-def _together(shares: list[SampledShare], level: float) -> Scored:
+def _scored_shares(shares: list[SampledShare], level: float) -> Scored:
     arrays = [share.at(level).arrays for share in shares]
     return Scored(*np.array(arrays, dtype=np.float64).reshape(-1, 3).T)
 

@@ -58,7 +58,14 @@ from equipoise.core import (
     tally,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
+from equipoise.metrics.building import (
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
+    ends_of,
+    number,
+    spread_level,
+)
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import clopper_pearson, divide, wilson
@@ -87,42 +94,45 @@ class Inequality:
 
     Attributes
     ----------
-    said : ndarray, shape (sets, outcomes)
+    outcome_shares : ndarray, shape (sets, outcomes)
         Shares of outcomes in each set of images.
     n : ndarray, shape (sets,)
         Independent images of each set.
-    back : ndarray, shape (classes, outcomes)
+    inverse : ndarray, shape (classes, outcomes)
         Takes shares of outcomes to those of classes, up to a factor that makes these sum to 1.
-    drawn : ndarray, shape (draws, classes, outcomes), or None
+    inverse_draws : ndarray, shape (draws, classes, outcomes), or None
         The same from labelled images that are drawn anew; None where there are none.
     rng : function
         Makes the Generator, anew at every call.
     """
 
-    said: Floats
+    outcome_shares: Floats
     n: Floats
-    back: Floats
-    drawn: Floats | None
+    inverse: Floats
+    inverse_draws: Floats | None
     rng: Callable[[], np.random.Generator]
 
     def __call__(self, level: float) -> Span:
         """Return the lower and upper end."""
         if len(self.n) == 1:
-            low, high = self._together(level)
+            low, high = self._ends_of_mean_shares(level)
         else:
             half = (1.0 + level) / 2.0
-            low, high = max(self._together(half)[0], self._apart(half)), self._roots(level)
+            low, high = (
+                max(self._ends_of_mean_shares(half)[0], self._low_of_own_classes(half)),
+                self._high(level),
+            )
         return max(low, 0.0), min(max(high, 0.0), self.most)
 
     @property
     def most(self) -> float:
         """The inequality where one class has all images."""
-        return 2.0 * (1.0 - 1.0 / len(self.back))
+        return 2.0 * (1.0 - 1.0 / len(self.inverse))
 
     @cached_property
     def estimate(self) -> float:
         """The mean inequality that squares without bias imply, in [0, most]."""
-        if not self._several.any():
+        if not self._estimable_sets.any():
             return math.nan
         roots = np.sqrt(np.maximum(self._squares.mean(axis=0), 0.0))
         return min(float(roots.sum()), self.most)
@@ -130,33 +140,33 @@ class Inequality:
     @cached_property
     def _total(self) -> Floats:
         """What the shares of all classes sum to before they are divided by it, (sets,)."""
-        return floats(self.said @ self.back.sum(axis=0))
+        return floats(self.outcome_shares @ self.inverse.sum(axis=0))
 
     @cached_property
     def _shares(self) -> Floats:
-        return floats(self.said @ self.back.T / self._total[:, None])
+        return floats(self.outcome_shares @ self.inverse.T / self._total[:, None])
 
     @cached_property
     def _images(self) -> Floats:
         """What one image of an outcome says of p_k - 1/K, shape (sets, classes, outcomes)."""
         shares, total = self._shares[:, :, None], self._total[:, None, None]
-        turned = self.back - shares * self.back.sum(axis=0)
-        return floats(turned / total + shares - 1.0 / len(self.back))
+        turned = self.inverse - shares * self.inverse.sum(axis=0)
+        return floats(turned / total + shares - 1.0 / len(self.inverse))
 
     @cached_property
     def _likely(self) -> Floats:
         """Shares of outcomes where those that were not seen may occur."""
-        return _normalised(self.n[:, None] * self.said + _UNSEEN)
+        return _normalised(self.n[:, None] * self.outcome_shares + _UNSEEN)
 
     def _labelled(self, chosen: Any, tail: float) -> Span:
         """Return how far labelled images may move the mean of what images say, down and up.
 
         `chosen` weighs sets, classes and outcomes.
         """
-        if self.drawn is None:
+        if self.inverse_draws is None:
             return 0.0, 0.0
-        weight = chosen * self.said[:, None, :] / self._total[:, None, None]
-        inverse_change = self.drawn - self.back
+        weight = chosen * self.outcome_shares[:, None, :] / self._total[:, None, None]
+        inverse_change = self.inverse_draws - self.inverse
         shift = np.einsum("bkj,kj->b", inverse_change, weight.sum(axis=0))
         shift -= inverse_change.sum(axis=1) @ (weight * self._shares[:, :, None]).sum(axis=(0, 1))
         low, high = np.quantile(shift, [tail, 1.0 - tail])
@@ -186,12 +196,19 @@ class Inequality:
     def _span(self, chosen: Booleans) -> tuple[float, float, float]:
         """Return the least and the most that an image says of 2 (p(A) - |A|/K), and the sum."""
         contributions = 2.0 * (chosen * self._images).sum(axis=1)
-        return float(contributions.min()), float(contributions.max()), float((contributions * self.said).sum())
+        return (
+            float(contributions.min()),
+            float(contributions.max()),
+            float((contributions * self.outcome_shares).sum()),
+        )
 
-    def _together(self, level: float) -> Span:
+    def _ends_of_mean_shares(self, level: float) -> Span:
         """Return the ends of the inequality of the mean shares."""
-        deviations, classes = self._shares.mean(axis=0) - 1.0 / len(self.back), len(self.back)
-        single_classes, critical = np.eye(classes, dtype=bool)[:, None, :, None], _critical(level, classes - 1)
+        deviations, classes = self._shares.mean(axis=0) - 1.0 / len(self.inverse), len(self.inverse)
+        single_classes, critical = (
+            np.eye(classes, dtype=bool)[:, None, :, None],
+            _critical(level, classes - 1),
+        )
         class_ends = np.array([self._ends(single, critical) for single in single_classes])
         unsure = tally((class_ends[:, 0] <= 0.0) & (class_ends[:, 1] >= 0.0))
         wide, narrow = _critical(level, min(unsure, classes - 1)), _critical(level, 1)
@@ -203,54 +220,54 @@ class Inequality:
             high = max(high, self._ends(chosen, narrow)[1])
         return low, high
 
-    def _apart(self, level: float) -> float:
+    def _low_of_own_classes(self, level: float) -> float:
         """Return the low end where each set may favour classes of its own."""
         sizes = np.maximum(np.rint(self.n), 1.0)
         redrawn_counts = self.rng().multinomial(integers(sizes), self._likely, (_AGAIN, len(sizes)))
         redrawn_shares = redrawn_counts / sizes[:, None]
-        chosen_values = self._without_one(redrawn_shares, sizes) * self._images
+        chosen_values = self._chosen_without_image(redrawn_shares, sizes) * self._images
         redrawn_means = 2.0 * np.einsum("rmkj,rmj->rm", chosen_values, redrawn_shares)
-        chosen = self._without_one(self.said, self.n)
+        chosen = self._chosen_without_image(self.outcome_shares, self.n)
         low, high, _ = self._span(chosen)
         hits = min(max((float(redrawn_means.mean()) - low) / max(high - low, _ROUNDING), 0.0), 1.0)
         independent = (high - low) ** 2 * hits * (1.0 - hits) * float((1.0 / self.n).sum())
         of_sets = float(redrawn_means.var(axis=0).sum())
         if len(sizes) >= _MANY:
-            set_values = (chosen * self._images * self.said[:, None]).sum(axis=(1, 2))
+            set_values = (chosen * self._images * self.outcome_shares[:, None]).sum(axis=(1, 2))
             # What so few sets show may be too little by two of its standard errors.
             wider = 1.0 + 2.0 * math.sqrt(2.0 / len(sizes))
             of_sets = min(of_sets, wider * 4.0 * len(sizes) * float(set_values.var(ddof=1)))
         design = of_sets / max(independent, _ROUNDING)
         return self._ends(chosen, _critical(level, 1), max(design, 1.0))[0]
 
-    def _without_one(self, outcome_shares: Floats, n: Floats) -> Booleans:
+    def _chosen_without_image(self, outcome_shares: Floats, n: Floats) -> Booleans:
         """Whether classes exceed 1/K without an image of each outcome: (..., classes, outcomes)."""
         deviations = np.einsum("mkj,...mj->...mk", self._images, outcome_shares)
         remaining = n[:, None, None] * deviations[..., None] - self._images
         return np.asarray((remaining > _ROUNDING) & (n[:, None, None] > 1.0))
 
     @cached_property
-    def _several(self) -> Booleans:
+    def _estimable_sets(self) -> Booleans:
         """Which sets have two independent images, without which no square is known."""
         return self.n >= 2.0
 
     def _variance(self, outcome_shares: Floats) -> Floats:
         """Return covariances of what one image says of classes, (sets, classes, classes)."""
-        images = self._images[self._several]
+        images = self._images[self._estimable_sets]
         centred = images - np.einsum("mkj,mj->mk", images, outcome_shares)[:, :, None]
         return floats(np.einsum("mkj,mlj,mj->mkl", centred, centred, outcome_shares))
 
     @cached_property
     def _squares(self) -> Floats:
         """Squares of p_k - 1/K without bias, shape (sets with several images, classes)."""
-        several = self._several
-        deviations, n = self._shares[several] - 1.0 / len(self.back), self.n[several, None]
-        noise = np.einsum("mkk->mk", self._variance(self.said[several]))
+        several = self._estimable_sets
+        deviations, n = self._shares[several] - 1.0 / len(self.inverse), self.n[several, None]
+        noise = np.einsum("mkk->mk", self._variance(self.outcome_shares[several]))
         return floats(deviations**2 - noise / (n - 1.0))
 
-    def _roots(self, level: float) -> float:
+    def _high(self, level: float) -> float:
         """Return the high end: sqrt(x) <= (x / c + c) / 2 whatever c, best near the root."""
-        several, z = self._several, _critical(level, 1)
+        several, z = self._estimable_sets, _critical(level, 1)
         if not several.any():
             return self.most
         n, likely = self.n[several], self._likely[several]
@@ -266,7 +283,9 @@ class Inequality:
             weight = 0.5 / roots
             error = math.sqrt(max(float(weight @ spread @ weight), _ROUNDING))
             # Classes whose squares vary less together than alone are not left out.
-            roots = np.sqrt(squares + np.maximum(z * spread @ weight / error, separate / len(roots)))
+            roots = np.sqrt(
+                squares + np.maximum(z * spread @ weight / error, separate / len(roots))
+            )
         weight = 0.5 / roots
         error = z * math.sqrt(float(weight @ spread @ weight))
         slope = np.zeros((len(self.n), len(roots), 1))
@@ -447,7 +466,7 @@ class Shares:
     ----------
     classes : tuple of str
         Whose shares are estimated: the first ones of `confusion`.
-    said : ndarray, shape (outcomes,)
+    outcome_counts : ndarray, shape (outcomes,)
         Counts, in the order of the outcomes of `confusion`.
     effective : float
         Independent images.
@@ -463,7 +482,7 @@ class Shares:
     """
 
     classes: Strings
-    said: Floats
+    outcome_counts: Floats
     effective: float
     confusion: Confusion
     exact: bool
@@ -478,9 +497,9 @@ class Shares:
         return no_ends(level) if bounds is None else bounds(level)
 
     @cached_property
-    def _every(self) -> Floats:
+    def _all_shares(self) -> Floats:
         """Shares of all true classes, shape (classes of the confusion,)."""
-        share = self.said / self.said.sum()
+        share = self.outcome_counts / self.outcome_counts.sum()
         return floats(likeliest(share[None], self.confusion.rates[None])[0])
 
     @cached_property
@@ -488,16 +507,18 @@ class Shares:
         """Shares among the classes, shape (classes,)."""
         if self.reason:
             return nans(len(self.classes))
-        return floats(self._of_classes(self._every[None])[0])
+        return floats(self._of_classes(self._all_shares[None])[0])
 
     @cached_property
     def boot(self) -> Floats | None:
         """Shares as likely as those observed, given both sets of images: (draws, classes)."""
         if self.reason or not isinstance(self.resampling, Bootstrap):
             return None
-        draws, weight = self.resampling.replicates, self.effective / self.said.sum()
+        draws, weight = self.resampling.replicates, self.effective / self.outcome_counts.sum()
         rng = stream(self.seed, "shares", "counts", self.name)
-        drawn_counts = rng.standard_gamma(self.said * weight + _SAID, (draws, len(self.said)))
+        drawn_counts = rng.standard_gamma(
+            self.outcome_counts * weight + _SAID, (draws, len(self.outcome_counts))
+        )
         return self._of_classes(likeliest(_normalised(drawn_counts), self.likely_rates(draws)))
 
     def likely_rates(self, draws: int) -> Floats:
@@ -512,9 +533,9 @@ class Shares:
         """Shares found where true ones are equal: (draws, classes)."""
         if self.reason or self.resampling is None:
             return None
-        return self.under(np.full_like(self.observed, 1.0 / len(self.observed)))
+        return self.draw_under(np.full_like(self.observed, 1.0 / len(self.observed)))
 
-    def under(self, target: Floats) -> Floats:
+    def draw_under(self, target: Floats) -> Floats:
         """Return shares found where the true ones are `target`: (draws, classes).
 
         Images and labelled images are both drawn anew, as many as there were. Classes aside keep
@@ -523,7 +544,7 @@ class Shares:
         confusion = self.confusion
         draws = null_draws(self.resampling or DEFAULT, MOST_DRAWS)
         if len(self.classes) < len(confusion.classes):
-            all_shares = _normalised(np.clip(self._every, 0.0, None))
+            all_shares = _normalised(np.clip(self._all_shares, 0.0, None))
             target_slice = slice(len(self.classes))
             all_shares[target_slice] = target * all_shares[target_slice].sum()
             target = all_shares
@@ -543,25 +564,27 @@ class Shares:
         class_shares = shares[:, : len(self.classes)]
         return divide(class_shares, class_shares.sum(axis=1, keepdims=True))
 
-    def method(self, how: str) -> str:
+    def method(self, interval_name: str) -> str:
         """Say how an interval was made, and what it supposes."""
         if self.resampling is None:
             return NO_INTERVAL
         if not isinstance(self.resampling, Bootstrap):
             return "none: use Bootstrap()"
         if self.exact:
-            return f"{how}; not corrected for the errors of the classifier"
+            return f"{interval_name}; not corrected for the errors of the classifier"
         draws = self.resampling.replicates
-        return f"{how}, with {draws} draws of the labelled images; {TRANSPORT}"
+        return f"{interval_name}, with {draws} draws of the labelled images; {TRANSPORT}"
 
-    def against(
+    def compare_with_null(
         self, null: Floats | None, value: float, hypothesis: str, harm: Harm = "higher"
-    ) -> Against:
+    ) -> ChanceTest:
         """Hold a number against draws of it where true shares are `what`."""
         if null is None:
-            return NOTHING
+            return UNTESTED
         text = f"true shares are {hypothesis}; {len(null)} draws of images and labelled images"
-        chance_test = against(null, value, harm, text, resolution=resolution_of(self.resampling))
+        chance_test = compare_with_null(
+            null, value, harm, text, resolution=resolution_of(self.resampling)
+        )
         return replace(chance_test, null=chance_test.null.replace("; permutation", ""))
 
 
@@ -572,11 +595,11 @@ def inequality(sets: Sequence[Shares]) -> Inequality | None:
         return None
     classes, inverse_draws = len(first.classes), None
     if not first.exact:
-        inverse_draws = _back(first.likely_rates(first.resampling.replicates))[:, :classes]
+        inverse_draws = _inverse(first.likely_rates(first.resampling.replicates))[:, :classes]
     return Inequality(
-        np.stack([shares.said / shares.said.sum() for shares in sets]),
+        np.stack([shares.outcome_counts / shares.outcome_counts.sum() for shares in sets]),
         np.array([shares.effective for shares in sets]),
-        _back(first.confusion.rates[None])[0, :classes],
+        _inverse(first.confusion.rates[None])[0, :classes],
         inverse_draws,
         lambda: stream(first.seed, "shares", "inequality"),
     )
@@ -599,7 +622,7 @@ def inverted(outcome_shares: Floats, rates: Floats) -> Floats:
 
     Parameters
     ----------
-    said : ndarray, shape (r, outcomes)
+    outcome_counts : ndarray, shape (r, outcomes)
         Shares of outcomes.
     rates : ndarray, shape (r, classes, outcomes)
 
@@ -608,10 +631,10 @@ def inverted(outcome_shares: Floats, rates: Floats) -> Floats:
     ndarray, shape (r, classes)
         They sum to 1 where there are as many outcomes as classes.
     """
-    return floats(np.einsum("rkj,rj->rk", _back(rates), outcome_shares))
+    return floats(np.einsum("rkj,rj->rk", _inverse(rates), outcome_shares))
 
 
-def _back(rates: Floats) -> Floats:
+def _inverse(rates: Floats) -> Floats:
     return floats(np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR))
 
 
@@ -648,7 +671,9 @@ def _maximised(start: Floats, outcome_shares: Floats, rates: Floats) -> Floats:
         away, turn = first - current, second - 2.0 * first + current
         turned = np.sqrt((turn**2).sum(axis=1))
         with unwarned():
-            step_length = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[:, None]
+            step_length = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[
+                :, None
+            ]
         leap = np.clip(current + 2.0 * step_length * away + step_length**2 * turn, 1e-12, None)
         leap = _step(leap / leap.sum(axis=1, keepdims=True), outcome_batch, rate_batch)
         worse = _fit(leap, outcome_batch, rate_batch) < _fit(second, outcome_batch, rate_batch)
@@ -761,7 +786,9 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     """
     codes, names = encode(predicted, what="predicted labels")
     all_classes = names if confusion is None else confusion.classes
-    order = tuple(name for name in (all_classes if classes is None else classes) if name not in aside)
+    order = tuple(
+        name for name in (all_classes if classes is None else classes) if name not in aside
+    )
     if len(order) < 2 or len({*order}) < len(order):
         raise InputError(f"classes: {[*order]}; expected at least two, each once")
     if confusion is None:
@@ -770,14 +797,18 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         arranged = confusion.arranged(order, aside)
     of_label = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counted = dict(zip(names, of_label, strict=True))
-    outcome_counts = np.array([counted.get(outcome, 0) for outcome in arranged.outcomes], dtype=np.float64)
+    outcome_counts = np.array(
+        [counted.get(outcome, 0) for outcome in arranged.outcomes], dtype=np.float64
+    )
     effective = independent_rows(codes, units) * outcome_counts.sum() / max(sum(of_label), 1)
     exact = confusion is None
     shares = Shares(order, outcome_counts, effective, arranged, exact, name, resampling, rng)
     reason = _reason(shares, aside, max_condition, min_labelled)
     shares = replace(shares, reason=reason)
     value = float(mad(shares.observed[None])[0])
-    chance_test = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
+    chance_test = shares.compare_with_null(
+        None if shares.null is None else mad(shares.null), value, "equal"
+    )
     bounds = inequality([shares])
     params: Fields = {"corrected": not exact, "excluded_classes": [*aside]}
     if not exact:
@@ -810,13 +841,13 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
 def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labelled: int) -> str:
     """Return why there are no shares, "" where there are."""
     confusion = shares.confusion
-    if not shares.said.sum():
+    if not shares.outcome_counts.sum():
         return "no image was named"
     if shares.exact:
         return ""
     few = [
-        f"{one}: {count}"
-        for one, count in zip(confusion.classes, confusion.labelled.tolist(), strict=True)
+        f"{name}: {count}"
+        for name, count in zip(confusion.classes, confusion.labelled.tolist(), strict=True)
         if count < min_labelled
     ]
     if few:
@@ -830,9 +861,9 @@ def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labe
 
 
 def _parts(shares: Shares) -> Iterator[Part]:
-    level, used = level_of(shares.resampling), int(shares.said.sum())
-    named = shares.said[: len(shares.classes)]
-    weight = shares.effective / shares.said.sum() if used else math.nan
+    level, used = level_of(shares.resampling), int(shares.outcome_counts.sum())
+    named = shares.outcome_counts[: len(shares.classes)]
+    weight = shares.effective / shares.outcome_counts.sum() if used else math.nan
     for index, name in enumerate(shares.classes):
         low, high = ends_of(shares.boot, index)(level)
         value = float(shares.observed[index])
@@ -880,20 +911,33 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     <share_mad 0.400 [0.103, 0.542]; chance 0.078, p = 0.001, n = 200 in 2 groups>
     """
     estimable = {name: estimate for name, estimate in estimates.items() if estimate.estimable}
-    share_sets = [estimate.ends for estimate in estimable.values() if isinstance(estimate.ends, Shares)]
+    share_sets = [
+        estimate.ends for estimate in estimable.values() if isinstance(estimate.ends, Shares)
+    ]
     if not share_sets or len(share_sets) < len(estimable):
         raise InputError("estimates: expected what corrected_shares returned, at least one of them")
     first = share_sets[0]
-    if len({(shares.resampling, shares.seed, shares.classes, shares.confusion.key) for shares in share_sets}) > 1:
+    if (
+        len(
+            {
+                (shares.resampling, shares.seed, shares.classes, shares.confusion.key)
+                for shares in share_sets
+            }
+        )
+        > 1
+    ):
         raise InputError(
             "estimates: of other classes, labelled images, seeds or numbers of draws; use the same"
         )
     if len({shares.name for shares in share_sets}) < len(share_sets):
         raise InputError("estimates: two share a name and so their draws; give each its own name=")
-    value, bounds = float(np.mean([estimate.value for estimate in estimable.values()])), inequality(share_sets)
+    value, bounds = (
+        float(np.mean([estimate.value for estimate in estimable.values()])),
+        inequality(share_sets),
+    )
     nulls = [mad(shares.null) for shares in share_sets if shares.null is not None]
     null = np.mean(nulls, axis=0) if nulls else None
-    chance_test = first.against(null, value, "equal in every set")
+    chance_test = first.compare_with_null(null, value, "equal in every set")
     return make_estimate(
         "share_mad",
         value,
@@ -948,15 +992,19 @@ def share_gap(
     target = _target(classes, outside)
     differences = corrected.observed - target
     value = float(np.abs(differences).max())
-    null = None if corrected.null is None else corrected.under(target) - target
+    null = None if corrected.null is None else corrected.draw_under(target) - target
     hypothesis = "equal" if isinstance(outside, str) else "those from outside"
-    chance_test = corrected.against(None if null is None else np.abs(null).max(axis=1), value, hypothesis)
+    chance_test = corrected.compare_with_null(
+        None if null is None else np.abs(null).max(axis=1), value, hypothesis
+    )
     replicate_differences = None if corrected.boot is None else corrected.boot - target
-    used, level, parts = int(corrected.said.sum()), level_of(corrected.resampling), []
+    used, level, parts = int(corrected.outcome_counts.sum()), level_of(corrected.resampling), []
 
     def ends_together(level: float) -> Span:
         joint_level = spread_level(level, len(classes))
-        low, high = np.transpose([ends_of(replicate_differences, index)(joint_level) for index in range(len(classes))])
+        low, high = np.transpose(
+            [ends_of(replicate_differences, index)(joint_level) for index in range(len(classes))]
+        )
         reached = np.abs([low, high]).max()
         return float(np.max([low, -high], initial=0.0)), float(reached)
 
@@ -970,9 +1018,11 @@ def share_gap(
             subject=name,
             ends=ends,
             level=level,
-            chance_test=corrected.against(of_class, difference, hypothesis, "either"),
+            chance_test=corrected.compare_with_null(of_class, difference, hypothesis, "either"),
             n=used,
-            by_group=(GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),),
+            by_group=(
+                GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),
+            ),
             reason=shares.reason,
             shows="share",
         )
@@ -984,7 +1034,9 @@ def share_gap(
         corrected.method(f"{_DRAWN}, simultaneous over classes"),
         params={
             **shares.params,
-            "outside": dict(zip(classes, [round(share, 12) for share in target.tolist()], strict=True)),
+            "outside": dict(
+                zip(classes, [round(share, 12) for share in target.tolist()], strict=True)
+            ),
         },
         **chance_test.fields(shares.reason or "no resampling was asked for"),
         by=parts,

@@ -48,7 +48,7 @@ from equipoise.stats.threads import each, stretches, threads
 
 Whole = NDArray[np.integer[Any]] | Booleans
 
-NOTHING = "no row has a true class, a prediction and a group; expected at least one"
+NO_ROWS = "no row has a true class, a prediction and a group; expected at least one"
 
 # Below this, floats tell all whole numbers apart.
 _EXACT = 1 << 53
@@ -175,7 +175,7 @@ def _uncompiled_pairs(columns: Sequence[Column]) -> Pairs:
         table[place, cells % sizes[2]] = counts
         return pairs, table
 
-    return _added(each(count, stretches(len(columns[0]))), sizes[2])
+    return _merged_counts(each(count, stretches(len(columns[0]))), sizes[2])
 
 
 def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
@@ -211,10 +211,10 @@ def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
         for start in range(rows.start, rows.stop, _AT_ONCE)
     ]
     counted = [part for part in each(count, parts) if part is not None]
-    return _added(counted, third.size) if len(counted) == len(parts) else None
+    return _merged_counts(counted, third.size) if len(counted) == len(parts) else None
 
 
-def _added(blocks: Sequence[Pairs], places: int) -> Pairs:
+def _merged_counts(blocks: Sequence[Pairs], places: int) -> Pairs:
     """Add the counts of stretches of rows."""
     all_keys = blocks[0][0]
     same_keys = all(np.array_equal(all_keys, keys) for keys, _ in blocks)
@@ -255,9 +255,17 @@ def _add(
         outside = new = False
         for i in range(len(first_labels)):
             # What lies below a range is far without a sign.
-            offset, second_offset = np.uint64(first_labels[i] - low), np.uint64(second_labels[i] - other_low)
+            offset, second_offset = (
+                np.uint64(first_labels[i] - low),
+                np.uint64(second_labels[i] - other_low),
+            )
             group_offset = np.uint64(group[i] - group_low)
-            outside = bool(outside | (offset >= first_size) | (second_offset >= size) | (group_offset >= groups))
+            outside = bool(
+                outside
+                | (offset >= first_size)
+                | (second_offset >= size)
+                | (group_offset >= groups)
+            )
             places[i] = np.uint32(offset) * np.uint32(size) + np.uint32(second_offset)
         if outside:
             return -1
@@ -300,14 +308,22 @@ def count_cells(
     # Arrow encodes text in threads; numbers are ready sooner than a thread is.
     spread = map if all(isinstance(labels, np.ndarray) for labels, _ in named) else each
     columns = list(
-        spread(lambda named_labels: Column.of(*named_labels, ordered=named_labels[0] is groups, sampled=True), named)
+        spread(
+            lambda named_labels: Column.of(
+                *named_labels, ordered=named_labels[0] is groups, sampled=True
+            ),
+            named,
+        )
     )
     if encoded_groups:
         columns.append(Column.coded(encoded_groups.codes, encoded_groups.names))
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
     counted_table = _counted_pairs(columns)
     if counted_table is None:
-        columns = [Column.of(column.values, "labels") if column.names is None else column for column in columns]
+        columns = [
+            Column.of(column.values, "labels") if column.names is None else column
+            for column in columns
+        ]
         counted_table = _counted_pairs(columns) or _uncompiled_pairs(columns)
     pairs, table = counted_table
     truth, label, group = columns
@@ -322,7 +338,7 @@ def count_cells(
     # Some pairs occur without a group only.
     used = complete & table[:, without:].any(axis=1)
     if not used.any():
-        raise InputError(NOTHING)
+        raise InputError(NO_ROWS)
     keys = true * len(classes) + predicted
     places = np.arange(without, group.size)
     if encoded_groups:
@@ -352,7 +368,9 @@ def _classes(*sides: tuple[Column, Integers]) -> tuple[Strings, Sequence[Integer
     """Return the sorted labels that occur, and which of them each place is, -1 where missing."""
     low = min(column.low for column, _ in sides)
     size = max(column.low + column.size for column, _ in sides) - low
-    all_integers = all(column.names is None and column.values.dtype.kind in "iu" for column, _ in sides)
+    all_integers = all(
+        column.names is None and column.values.dtype.kind in "iu" for column, _ in sides
+    )
     if not all_integers or size > 2 * sum(column.size for column, _ in sides):
         return recoded(*(_occurring(*side) for side in sides))
     # Whole numbers have an order without their texts.
@@ -360,7 +378,9 @@ def _classes(*sides: tuple[Column, Integers]) -> tuple[Strings, Sequence[Integer
     occurs = np.zeros(size, dtype=bool)
     occurs[np.concatenate(numbers)] = True
     rank = np.cumsum(occurs) - 1
-    return tuple(map(str, (np.flatnonzero(occurs) + low).tolist())), [rank[offsets] for offsets in numbers]
+    return tuple(map(str, (np.flatnonzero(occurs) + low).tolist())), [
+        rank[offsets] for offsets in numbers
+    ]
 
 
 def _occurring(column: Column, places: Integers) -> tuple[Integers, Strings]:
@@ -503,7 +523,7 @@ def item_sampler(
 
 
 Null = Literal["rows", "class", "prediction"]
-Made = TypeVar("Made")
+Summary = TypeVar("Summary")
 
 
 @record
@@ -639,7 +659,7 @@ class Counts:
         """Outcomes whose predicted label is the true class."""
         return np.flatnonzero(self.truth == self.prediction)
 
-    def once(self, tables: Floats, make: Callable[..., Made], *arguments: Hashable) -> Made:
+    def once(self, tables: Floats, make: Callable[..., Summary], *arguments: Hashable) -> Summary:
         """Return what `make` makes of tables, made once while they are the same object.
 
         Measures that share draws share what they sum; that of the observed table is kept.
@@ -648,7 +668,7 @@ class Counts:
         key = (make, arguments, tables is self.observed or get_ident())
         if self._latest.get(key, (None,))[0] is not tables:
             self._latest[key] = (tables, make(self, tables, *arguments))
-        shared: Made = self._latest[key][1]
+        shared: Summary = self._latest[key][1]
         return shared
 
     @cached_property
@@ -686,7 +706,10 @@ class Adder:
     def _rounds(self) -> list[tuple[Any, Integers]]:
         """In turn, the codes with a first, second, ... outcome, and these."""
         outcomes_per_code = np.diff(self.first, append=len(self.order))
-        rounds = [outcomes_per_code > place for place in range(min(int(outcomes_per_code.max(initial=0)), _MOST_ROUNDS + 1))]
+        rounds = [
+            outcomes_per_code > place
+            for place in range(min(int(outcomes_per_code.max(initial=0)), _MOST_ROUNDS + 1))
+        ]
         return [
             (
                 slice(None) if tally(has_outcome) == self.size else self.present[has_outcome],
@@ -779,7 +802,7 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     complete = ~(no_truth | no_label | no_group)
     used = complete & spread.any(axis=1)
     if not used.any():
-        raise InputError(NOTHING)
+        raise InputError(NO_ROWS)
     reasons = {
         "missing true class": no_truth,
         "missing prediction": no_label & ~no_truth,
@@ -817,7 +840,7 @@ _LEVEL, _NONE = 0.975, 1e-9
 def moments(counts: Counts, _: Floats | None = None) -> Floats | None:
     """Return sums over units of products of two cells, (bases, bases, classes, groups).
 
-    None where rows are independent. Made for `Counts.once`, which passes a table, too.
+    None where rows are independent. Summary for `Counts.once`, which passes a table, too.
     """
     sampler = counts.sampler
     if not isinstance(sampler, ItemSampler):
@@ -903,10 +926,16 @@ def design_effects(
         variance = np.maximum(deviations, 0.0) * units / (units - 1.0)
         simple_variance = totals * p * (1.0 - p)
         t_factor = special.stdtrit(np.maximum(units - 1.0, 1.0), _LEVEL) / special.ndtri(_LEVEL)
-        defined = (simple_variance > _NONE * totals) & (units > 1.0 + _NONE) & (variance > _NONE * simple_variance)
+        defined = (
+            (simple_variance > _NONE * totals)
+            & (units > 1.0 + _NONE)
+            & (variance > _NONE * simple_variance)
+        )
         # A group whose units happen to agree varies as much as the others do.
         pooled = _sum(defined, variance) / _sum(defined, simple_variance)
-        design = np.fmax(np.where(defined, variance / simple_variance, np.nan), pooled) * t_factor**2
+        design = (
+            np.fmax(np.where(defined, variance / simple_variance, np.nan), pooled) * t_factor**2
+        )
         design = np.where(np.isnan(design), totals / units, design)
         repeated = squared_totals > totals * (1.0 + _NONE)
     return np.where((totals > 0) & (repeated | (least == 0.0)), np.maximum(design, least), 1.0)

@@ -1,5 +1,7 @@
 """Cosines of items and queries, ranked block by block: the table of scores is never written out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -19,7 +21,7 @@ from equipoise.core import (
     floats,
     record,
 )
-from equipoise.metrics.vector_rows import Table, float_rows, taken
+from equipoise.metrics.vector_rows import Table, float_rows, take_rows
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
@@ -94,9 +96,9 @@ class CosineScores:
 
     def of_owner(self, owner: Integers, rows: Integers) -> Floats:
         """Return the score of each item for its own query, shape (n,); 0 off the rows asked for."""
-        found = np.zeros(len(self))
-        found[rows] = self._scores(owner[rows], rows)
-        return found
+        scores = np.zeros(len(self))
+        scores[rows] = self._scores(owner[rows], rows)
+        return scores
 
     def of_query(self, query: int, rows: Integers) -> Floats:
         """Return the scores of items for one query, shape (rows,)."""
@@ -104,17 +106,17 @@ class CosineScores:
 
     def table(self) -> Floats:
         """Return all scores, shape (queries, n), in one pass over the items."""
-        found = np.empty((len(self.queries), len(self)))
+        scores = np.empty((len(self.queries), len(self)))
 
         def add(start: int) -> None:
             rows = np.arange(start, min(start + BLOCK, len(self)))
             vectors, dots = self._vectors(rows), np.empty((len(rows), len(self.queries)))
             _, lengths = self._products(np.zeros(len(rows), np.int64), rows, vectors)
             inner_all(vectors, self.queries, dots)
-            np.divide(dots.T, lengths, out=found[:, start : start + len(rows)])
+            np.divide(dots.T, lengths, out=scores[:, start : start + len(rows)])
 
         each(add, range(0, len(self), BLOCK))
-        return found
+        return scores
 
     def best(self, queries: Sequence[int], rows: Integers, k: int) -> list[Found]:
         """Find the k best of some items for each query, all that tie with the k-th included.
@@ -200,10 +202,15 @@ class CosineScores:
         hits, bar = raised(_hits(scores, unit_scale, bars(scores), places))
         for round_starts in later:
             round_hits = each(partial(scan, bar), round_starts)
-            query, row, score = (np.concatenate(arrays) for arrays in zip(hits, *round_hits, strict=True))
+            query, row, score = (
+                np.concatenate(arrays) for arrays in zip(hits, *round_hits, strict=True)
+            )
             hits, bar = raised((query, row, score))
         candidates = np.split(hits[1], np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1])
-        return [rows if full else rows[candidate_places] for candidate_places, full in zip(candidates, crowded, strict=True)]
+        return [
+            rows if full else rows[candidate_places]
+            for candidate_places, full in zip(candidates, crowded, strict=True)
+        ]
 
     def _best(self, k: int, candidates: Sequence[tuple[int, Integers]]) -> list[Found]:
         """Return the k best among the candidates of some queries, scored in float64."""
@@ -213,7 +220,9 @@ class CosineScores:
         query_scores = np.split(self._scores(owner, rows), np.cumsum(lengths[:-1]))
         best_items = []
         for (_, candidate_rows), scores in zip(candidates, query_scores, strict=True):
-            among_best = scores >= np.partition(scores, len(candidate_rows) - k)[len(candidate_rows) - k]
+            among_best = (
+                scores >= np.partition(scores, len(candidate_rows) - k)[len(candidate_rows) - k]
+            )
             best_items.append((candidate_rows[among_best], scores[among_best]))
         return best_items
 
@@ -249,13 +258,14 @@ class CosineScores:
         if len(bad):
             problem = "is zero" if lengths[bad[0]] == 0 else "holds a number that is not finite"
             raise InputError(
-                f"items: vector {rows[bad[0]] + 1} {problem}, and has no cosine. Leave such items out"
+                f"items: vector {rows[bad[0]] + 1} {problem}, and has no cosine. "
+                "Leave such items out"
             )
         return dots, lengths
 
     def _vectors(self, rows: Integers) -> AnyArray:
         """Return items as kernels take them: float32 or float64."""
-        return kernel_rows(taken(self.items, rows))
+        return kernel_rows(take_rows(self.items, rows))
 
 
 Scores: TypeAlias = ArrayLike | CosineScores
@@ -310,7 +320,8 @@ def cosine_scores(
     query_vectors = floats(embedding_table(queries, "queries")[:])
     if table.shape[1] != query_vectors.shape[1]:
         raise InputError(
-            f"queries: vectors of {query_vectors.shape[1]} numbers; expected {table.shape[1]}, as in items"
+            f"queries: vectors of {query_vectors.shape[1]} numbers; expected {table.shape[1]}, "
+            "as in items"
         )
     lengths = np.sqrt((query_vectors**2).sum(axis=1))
     bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
@@ -319,7 +330,8 @@ def cosine_scores(
     query_names = tuple(map(str, range(len(query_vectors)) if names is None else names))
     if len(query_names) != len(query_vectors) or len({*query_names}) < len(query_names):
         raise InputError(
-            f"names: {len({*query_names})} distinct names; expected {len(query_vectors)}, one per query"
+            f"names: {len({*query_names})} distinct names; expected {len(query_vectors)}, "
+            "one per query"
         )
     return CosineScores(table, query_vectors / lengths[:, None], query_names)
 
@@ -452,6 +464,8 @@ def reaching(
             for j in range(_RUN):
                 hits |= np.int32(row[start + j] * inverse[start + j] >= bar)
             if hits != 0:
-                n_hits = _list(row, inverse, bar, (start, start + _RUN), q, n_hits, query, place, score)
+                n_hits = _list(
+                    row, inverse, bar, (start, start + _RUN), q, n_hits, query, place, score
+                )
         n_hits = _list(row, inverse, bar, (n_in_runs, items), q, n_hits, query, place, score)
     return n_hits

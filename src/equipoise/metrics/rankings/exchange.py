@@ -38,7 +38,7 @@ class LabelExchange:
     ----------
     labels : ndarray, shape (labels,)
         Labels of the strata that hold such items, stratum after stratum.
-    first, size, wanted : ndarray of int64, shape (strata,)
+    first, size, n_wanted : ndarray of int64, shape (strata,)
         Where the labels of a stratum begin, how many there are, and how many are drawn; most
         wanted first.
     source : ndarray of int64
@@ -48,7 +48,7 @@ class LabelExchange:
     labels: Integers32
     first: Integers
     size: Integers
-    wanted: Integers
+    n_wanted: Integers
     source: Integers
 
     @classmethod
@@ -111,20 +111,20 @@ class LabelExchange:
                 if shuffle(state, self.first, self.size, random):
                     return state.take(self.source, axis=1)
                 state[:] = self.labels
-        uniform = rng.random(n_draws * int(self.wanted.sum()))
+        uniform = rng.random(n_draws * int(self.n_wanted.sum()))
         source = self.source.ravel()
         drawn_labels = np.empty((n_draws, len(source)), dtype=np.int32)
         scratch = self.labels.copy() if labels is None else labels
-        draw_first(scratch, self.first, self.size, self.wanted, uniform, source, drawn_labels)
+        draw_first(scratch, self.first, self.size, self.n_wanted, uniform, source, drawn_labels)
         return drawn_labels.reshape(n_draws, *self.source.shape)
 
     def _costs_less_whole(self, n_draws: int) -> bool:
         """Whether shuffling whole strata is quicker than drawing what is wanted of them."""
         if len(self.labels) >= _LARGE:
-            return len(self.labels) * _SHUFFLED < int(self.wanted.sum()) * _DRAWN
+            return len(self.labels) * _SHUFFLED < int(self.n_wanted.sum()) * _DRAWN
         shuffle_cost = len(self.size) * _CALL + n_draws * len(self.labels) * _SHUFFLED
-        steps = int(self.wanted.max(initial=0))
-        return shuffle_cost < steps * 4 * _CALL + n_draws * int(self.wanted.sum()) * _DRAWN
+        steps = int(self.n_wanted.max(initial=0))
+        return shuffle_cost < steps * 4 * _CALL + n_draws * int(self.n_wanted.sum()) * _DRAWN
 
     def evaluate(
         self,
@@ -146,7 +146,7 @@ class LabelExchange:
         # Of many labels few are drawn at once, though few may be looked at.
         together = max(1, min(_BLOCKS, _BLOCK_LABELS // max(size * self.source.size, 1)))
 
-        def some(part: range) -> Result:
+        def evaluate_block(part: range) -> Result:
             scratch = self.labels.copy() if len(part) > 1 else None
             blocks = (
                 self.draw(stream(seed, name, start), min(size, draws - start), scratch)
@@ -155,7 +155,7 @@ class LabelExchange:
             return function(np.concatenate([*blocks]) if len(part) > 1 else next(blocks))
 
         parts = [starts[at : at + together] for at in range(0, len(starts), together)]
-        return each(some, parts)
+        return each(evaluate_block, parts)
 
 
 def in_order(items: Integers) -> Integers:

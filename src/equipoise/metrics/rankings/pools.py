@@ -109,7 +109,7 @@ class Pools:
         row = self.table if self.table.ndim == 1 else self.table[query]
         return row if len(items) == len(row) else row[items]
 
-    def alike(self, chosen: Iterable[int]) -> list[list[int]]:
+    def by_block(self, chosen: Iterable[int]) -> list[list[int]]:
         """Split some pools into those that hold the same items."""
         by_block: dict[int, list[int]] = {}
         for index in chosen:
@@ -133,19 +133,10 @@ class Pools:
 
 
 class Pooling(TypedDict, total=False):
-    """Which items each query ranks, and what exchanges or is resampled together.
+    """Sets and units of images, which are resampled together, see `equipoise.metrics.rankings`."""
 
-    Attributes
-    ----------
-    queries, within, sets, units, subjects
-        See `equipoise.metrics.max_skew`.
-    """
-
-    queries: Labels | None
-    within: Labels | None
     sets: Labels | None
     units: Labels | None
-    subjects: Labels | None
 
 
 def image_keys(items: Sequence[Integers], n_images: int, pooling: Pooling) -> Words:
@@ -169,7 +160,7 @@ def pools_of(
     scores: Scores,
     groups: GroupLabels,
     queries: Labels | None = None,
-    within: Labels | None = None,
+    within: GroupLabels | None = None,
     sets: Labels | None = None,
     units: Labels | None = None,
     subjects: Labels | None = None,
@@ -203,7 +194,10 @@ def pools_of(
     """
     table = scores if isinstance(scores, CosineScores) else _scores(scores)
     count = len(table) if isinstance(table, CosineScores) else table.shape[-1]
-    item_groups, levels = Groups.of(groups, min_size=1), None if within is None else Groups.of(within)
+    item_groups, levels = (
+        Groups.of(groups, min_size=1),
+        None if within is None else Groups.of(within),
+    )
     level = None if levels is None else levels.codes
     names, owner = _queries(queries, table)
     codes, sets_of = (None, ()) if sets is None else encode(sets, what="sets")
@@ -327,7 +321,7 @@ Desired = Literal["pool", "uniform"] | Mapping[str, float]
 
 
 @record
-class Tops:
+class TopK:
     """The best items of the pools that are large enough.
 
     Attributes
@@ -402,7 +396,7 @@ class Ranking:
                 raise InputError(f"k={k}: expected a whole number of at least 1")
         return cls(pools, int(max(ks)))
 
-    def tops(self, k: int, *, inclusive: bool = False) -> Tops:
+    def top_k(self, k: int, *, inclusive: bool = False) -> TopK:
         """Return the k best items of each pool with more than k items, ties included.
 
         Parameters
@@ -421,7 +415,7 @@ class Ranking:
         width = int(last.max(initial=k))
         best = np.where(np.arange(width) < last[:, None], items[large, :width], -1)
         runs = begin[large, :k], end[large, :k]
-        return Tops(self.pools, int(k), comparable[large], best, *runs)
+        return TopK(self.pools, int(k), comparable[large], best, *runs)
 
     @cached_property
     def _best(self) -> tuple[Integers, Integers, Integers, Integers]:
@@ -454,7 +448,7 @@ def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Integers, An
     if not isinstance(pools.table, CosineScores):
         return each(partial(_best, pools, k), chosen)
     by_pool: dict[int, tuple[Integers, AnyArray]] = {}
-    for places in pools.alike(chosen):
+    for places in pools.by_block(chosen):
         items = pools.pools[places[0]].items
         queries = [pools.pools[index].query for index in places]
         ranked = pools.table.best(queries, items, min(k, len(items)))
@@ -471,14 +465,14 @@ def _best(pools: Pools, k: int, index: int) -> tuple[Integers, AnyArray]:
     return items[among_best], scores[among_best]
 
 
-def desired_shares(desired: Desired, tops: Tops) -> Floats:
+def desired_shares(desired: Desired, top_k: TopK) -> Floats:
     """Return the share that each group should have, shape (p, groups).
 
     Parameters
     ----------
     desired : "pool", "uniform" or mapping of group name to share
         The group's share of the pool; equal shares of the groups that are in the pool; or given.
-    tops : Tops
+    top_k : TopK
 
     Raises
     ------
@@ -486,9 +480,9 @@ def desired_shares(desired: Desired, tops: Tops) -> Floats:
         When `desired` is none of these, names an unknown group or leaves one out that is there,
         or shares are negative or do not sum to 1.
     """
-    sizes = tops.sizes
+    sizes = top_k.sizes
     if isinstance(desired, Mapping):
-        return np.broadcast_to(given_shares(desired, tops.pools.groups), sizes.shape)
+        return np.broadcast_to(given_shares(desired, top_k.pools.groups), sizes.shape)
     if desired not in ("pool", "uniform"):
         raise InputError(f"desired={desired!r}: expected 'pool', 'uniform' or shares by group")
     mass = sizes if desired == "pool" else sizes > 0
@@ -514,5 +508,7 @@ def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:
         )
     group_shares = np.array([shares.get(name, 0.0) for name in groups.names])
     if not (group_shares >= 0).all() or abs(group_shares.sum() - 1.0) > 1e-9:
-        raise InputError(f"desired: shares sum to {group_shares.sum():.6g}; expected 1, none negative")
+        raise InputError(
+            f"desired: shares sum to {group_shares.sum():.6g}; expected 1, none negative"
+        )
     return group_shares

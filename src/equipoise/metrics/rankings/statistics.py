@@ -13,7 +13,7 @@ from scipy.special import entr, gammaln, xlogy
 
 from equipoise.core import Booleans, Floats, InputError, Integers32, floats, record, unwarned
 from equipoise.metrics.rankings.cosines import Scores
-from equipoise.metrics.rankings.pools import Tops
+from equipoise.metrics.rankings.pools import TopK
 from equipoise.stats.compiled import compiled
 
 # Numbers of expected counts that are held at once where scores tie.
@@ -23,51 +23,51 @@ _MOST_WORK, _WORK_OF_ONE = 2_000_000_000, 20_000_000
 
 
 @record
-class Drawn:
+class RankedLabels:
     """Labels of the best items, observed or drawn.
 
     Attributes
     ----------
     codes : ndarray of int, shape (draws, pools, width)
-        Group of each item; any group where `tops` has no item.
-    tops : Tops
+        Group of each item; any group where `top_k` has no item.
+    top_k : TopK
     """
 
     codes: Integers32
-    tops: Tops
+    top_k: TopK
 
     @classmethod
-    def of(cls, tops: Tops) -> Drawn:
+    def of(cls, top_k: TopK) -> RankedLabels:
         """Return the observed groups as one draw; places without an item have the first group."""
-        codes = tops.pools.groups.codes[tops.items]
-        return cls(np.where(tops.items < 0, 0, codes)[None], tops)
+        codes = top_k.pools.groups.codes[top_k.items]
+        return cls(np.where(top_k.items < 0, 0, codes)[None], top_k)
 
     @property
     def groups(self) -> int:
         """Number of groups."""
-        return len(self.tops.pools.groups)
+        return len(self.top_k.pools.groups)
 
     @cached_property
     def shares(self) -> Floats:
         """Expected share of each group in the first k, shape (draws, pools, groups)."""
         draws, pools, width = self.codes.shape
         flat = np.arange(draws * pools)[:, None] * self.groups + self.codes.reshape(-1, width)
-        weights = np.broadcast_to(self.tops.weights, self.codes.shape)
+        weights = np.broadcast_to(self.top_k.weights, self.codes.shape)
         sums = np.bincount(flat.ravel(), weights.ravel(), minlength=draws * pools * self.groups)
-        return sums.reshape(draws, pools, self.groups) / self.tops.k
+        return sums.reshape(draws, pools, self.groups) / self.top_k.k
 
     def expected(self, rows: slice, pool: int) -> Floats:
         """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
-        codes, begin, end = self.codes[rows, pool], self.tops.begin[pool], self.tops.end[pool]
+        codes, begin, end = self.codes[rows, pool], self.top_k.begin[pool], self.top_k.end[pool]
         member = codes[..., None] == np.arange(self.groups)
-        member &= (self.tops.items[pool] >= 0)[:, None]
+        member &= (self.top_k.items[pool] >= 0)[:, None]
         sums = np.zeros((len(codes), codes.shape[1] + 1, self.groups))
         np.cumsum(member, axis=1, dtype=np.float64, out=sums[:, 1:])
         part = ((np.arange(1, len(begin) + 1) - begin) / np.maximum(end - begin, 1))[:, None]
         return floats(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
 
 
-Statistic = Callable[[Drawn], Floats]
+Statistic = Callable[[RankedLabels], Floats]
 """One number per draw and pool."""
 
 
@@ -104,16 +104,16 @@ def group_skew(desired: Floats, group: int) -> Statistic:
     return lambda ranked: skews(ranked.shares[..., group], desired[:, group])
 
 
-def share_deviation(tops: Tops) -> Statistic:
+def share_deviation(top_k: TopK) -> Statistic:
     """Return the sum of the shares' absolute deviations from their mean."""
-    compared = (tops.sizes > 0) & tops.pools.groups.usable
+    compared = (top_k.sizes > 0) & top_k.pools.groups.usable
     comparable = compared.sum(axis=1) > 1
     return lambda ranked: np.where(comparable, deviation(ranked.shares, compared), np.nan)
 
 
-def entropy(tops: Tops) -> Statistic:
+def entropy(top_k: TopK) -> Statistic:
     """Return the entropy of the shares of groups in the pool, divided by that of equal shares."""
-    compared = (tops.sizes > 0) & tops.pools.groups.usable
+    compared = (top_k.sizes > 0) & top_k.pools.groups.usable
     largest = np.log(np.where((n_compared := compared.sum(axis=1)) > 1, n_compared, np.nan))
     return lambda ranked: entr(np.where(compared, ranked.shares, 0.0)).sum(axis=-1) / largest
 
@@ -136,9 +136,9 @@ def contrast(shares: Floats, first: int, second: int) -> Floats:
 def divergence(desired: Floats) -> Statistic:
     """Return NDKL over the first k places; `desired` as in `extreme_skew`."""
 
-    def statistic(ranked: Drawn) -> Floats:
-        k = ranked.tops.k
-        if ranked.tops.tied.any():
+    def statistic(ranked: RankedLabels) -> Floats:
+        k = ranked.top_k.k
+        if ranked.top_k.tied.any():
             return discounted(prefixes(ranked, desired)[0])[..., -1]
         weights = discounts(k)
         sums = np.empty(ranked.codes.shape[:2])
@@ -150,13 +150,13 @@ def divergence(desired: Floats) -> Statistic:
     return statistic
 
 
-def discounted_shares(ranked: Drawn) -> Floats:
+def discounted_shares(ranked: RankedLabels) -> Floats:
     """Return each group's share of the first i places, averaged as NDKL weighs i: (p, groups).
 
     Whom the order shows first counts most: the share of the last prefix would tell of whoever is
     ranked last.
     """
-    places, total_discount = np.arange(1.0, ranked.tops.k + 1), discounts(ranked.tops.k).sum()
+    places, total_discount = np.arange(1.0, ranked.top_k.k + 1), discounts(ranked.top_k.k).sum()
     weights, pools = 1.0 / (np.log2(places + 1) * places), range(ranked.codes.shape[1])
     pool_shares = [weights @ ranked.expected(slice(1), pool)[0] / total_discount for pool in pools]
     return np.array(pool_shares).reshape(len(pool_shares), ranked.groups)
@@ -173,12 +173,12 @@ def discounted(kl: Floats) -> Floats:
     return np.cumsum(kl * weights, axis=-1) / np.cumsum(weights)
 
 
-def prefixes(ranked: Drawn, desired: Floats, compared: Booleans | None = None) -> Floats:
+def prefixes(ranked: RankedLabels, desired: Floats, compared: Booleans | None = None) -> Floats:
     """Return statistics of every prefix 1..k, shape (statistics, draws, pools, k).
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RankedLabels
     desired : ndarray, shape (pools, groups)
     compared : ndarray of bool, shape (pools, groups), optional
         Groups over which MaxSkew and MinSkew are taken; None: they are not wanted.
@@ -188,14 +188,14 @@ def prefixes(ranked: Drawn, desired: Floats, compared: Booleans | None = None) -
     ndarray
         KL in nats; then, with `compared`, MaxSkew and MinSkew.
     """
-    k = ranked.tops.k
+    k = ranked.top_k.k
     statistics = np.empty((1 if compared is None else 3, *ranked.codes.shape[:2], k))
     used = np.zeros(desired.shape, dtype=bool) if compared is None else compared
-    untied = np.flatnonzero(~ranked.tops.tied)
+    untied = np.flatnonzero(~ranked.top_k.tied)
     if len(untied):
         part = _counted(ranked.codes[:, untied, :k], desired[untied], used[untied])
         statistics[:, :, untied] = part[: len(statistics)]
-    for index in np.flatnonzero(ranked.tops.tied).tolist():
+    for index in np.flatnonzero(ranked.top_k.tied).tolist():
         size = max(1, _COUNTS // (ranked.codes.shape[2] * desired.shape[1]))
         for start in range(0, len(ranked.codes), size):
             rows = slice(start, start + size)
@@ -205,7 +205,9 @@ def prefixes(ranked: Drawn, desired: Floats, compared: Booleans | None = None) -
             statistics[0, rows, index] = np.maximum(terms.sum(axis=2), 0.0)
             if compared is not None:
                 statistics[1, rows, index] = extremes(shares, desired[index], used[index])
-                statistics[2, rows, index] = extremes(shares, desired[index], used[index], largest=False)
+                statistics[2, rows, index] = extremes(
+                    shares, desired[index], used[index], largest=False
+                )
     return statistics
 
 
@@ -233,7 +235,12 @@ def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
     "float64[:, ::1])"
 )
 def divergences(
-    codes: Integers32, log_desired: Floats, growth: Floats, logs: Floats, weights: Floats, out: Floats
+    codes: Integers32,
+    log_desired: Floats,
+    growth: Floats,
+    logs: Floats,
+    weights: Floats,
+    out: Floats,
 ) -> None:
     """Write the weighted sum over prefixes of KL(shares ‖ desired shares).
 
@@ -272,7 +279,12 @@ def divergences(
     "float64[:, :, :, ::1])"
 )
 def walk(
-    codes: Integers32, log_desired: Floats, inverse: Floats, growth: Floats, logs: Floats, out: Floats
+    codes: Integers32,
+    log_desired: Floats,
+    inverse: Floats,
+    growth: Floats,
+    logs: Floats,
+    out: Floats,
 ) -> None:
     """Write KL and the largest and smallest ratio of count and desired share, of each prefix.
 

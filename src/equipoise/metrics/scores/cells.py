@@ -126,7 +126,12 @@ def choose(
 
 @compiled("void(uint32[::1], uint32[::1], int64[::1], uint32[:,::1], int64, float64[:,::1])")
 def fixed_draws(
-    positive: Words32, negative: Words32, draw: Integers, state: Words32, n_thresholds: int, out: Floats
+    positive: Words32,
+    negative: Words32,
+    draw: Integers,
+    state: Words32,
+    n_thresholds: int,
+    out: Floats,
 ) -> None:
     """Draw positives and negatives with replacement, and measure each replicate.
 
@@ -430,7 +435,9 @@ def best_f1_threshold(scores: Floats, labels: Booleans) -> float:
         return float("nan")
     # Below a positive's score, what another negative adds makes F1 smaller.
     place, n_thresholds = _all_rows(scores, labels)
-    above, equal_true, equal = np.bincount(place, minlength=3 * n_thresholds + 1)[:-1].reshape(-1, 3).T
+    above, equal_true, equal = (
+        np.bincount(place, minlength=3 * n_thresholds + 1)[:-1].reshape(-1, 3).T
+    )
     true = np.cumsum(equal_true)
     predicted = np.cumsum(above + equal_true + equal)
     # Equal quotients of whole numbers are equal floats: ties are exact.

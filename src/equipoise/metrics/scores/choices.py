@@ -1,5 +1,7 @@
 """Design choices: what each version of an assessment does to the disparities of a baseline."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -54,7 +56,9 @@ def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, C
     """Judge every version; raise an InputError when they cannot be compared."""
     if baseline not in versions:
         raise InputError(f"baseline={baseline!r}: expected one of the versions {list(versions)}")
-    counts = {name: 0 if results.boot is None else len(results.boot) for name, results in versions.items()}
+    counts = {
+        name: 0 if results.boot is None else len(results.boot) for name, results in versions.items()
+    }
     if 0 in counts.values() or len(set(counts.values())) > 1:
         raise InputError(
             f"versions: replicates {counts}; expected equally many bootstrap replicates in all"
@@ -76,7 +80,9 @@ def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
                 rows.append((key, Contrast(value, *ends, np.asarray(replicates), p)))
         q = benjamini_hochberg(np.array([contrast.p_value for _, contrast in rows]))
         for (key, contrast), adjusted in zip(rows, q.tolist(), strict=True):
-            significant = contrast.low > 0 or contrast.high < 0 if results.hall else adjusted <= alpha
+            significant = (
+                contrast.low > 0 or contrast.high < 0 if results.hall else adjusted <= alpha
+            )
             contrasts[key] = replace(contrast, q_value=adjusted, significant=bool(significant))
     return contrasts
 
@@ -199,9 +205,14 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                 ends = ends_of(old.sign * (new.replicates - old.replicates))(1.0 - alpha)
                 low, high = ends[0] + 0.0, ends[1] + 0.0
             reasons = [reason_of(versions[version], key) for version in (name, baseline)]
-            baseline_concepts, version_concepts = (shared_concepts(versions[version], key) for version in (baseline, name))
+            baseline_concepts, version_concepts = (
+                shared_concepts(versions[version], key) for version in (baseline, name)
+            )
             if not key[0] and not any(reasons) and {*version_concepts} != {*baseline_concepts}:
-                reasons = [f"over {len(version_concepts)} concepts, not the {len(baseline_concepts)} of the baseline"]
+                reasons = [
+                    f"over {len(version_concepts)} concepts, not the "
+                    f"{len(baseline_concepts)} of the baseline"
+                ]
             rows.append(
                 {
                     "version": name,
@@ -274,7 +285,9 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
             continue
         version_contrasts = [by_key.get(key, _UNKNOWN) for by_key in contrasts.values()]
         estimable = [contrast for contrast in version_contrasts if not math.isnan(contrast.value)]
-        agreeing = sum(_conclusion(contrast, key) == _conclusion(old, key) for contrast in estimable)
+        agreeing = sum(
+            _conclusion(contrast, key) == _conclusion(old, key) for contrast in estimable
+        )
         rows.append(
             {
                 **_named(key),
@@ -340,7 +353,9 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     for a, b in combinations(models, 2):
         for key in contrasts[a][baseline]:
             ordered = {
-                version: _order(by_key.get(key, _UNKNOWN), contrasts[b][version].get(key, _UNKNOWN), alpha)
+                version: _order(
+                    by_key.get(key, _UNKNOWN), contrasts[b][version].get(key, _UNKNOWN), alpha
+                )
                 for version, by_key in contrasts[a].items()
             }
             larger = {

@@ -43,9 +43,9 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
-    NOTHING,
-    Against,
-    against,
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
     ends_of,
     excluded_of,
     folded_ends,
@@ -90,7 +90,9 @@ def _matrix(values: Any, subject: str) -> AnyArray:
     return array
 
 
-def _refuse(wrong: Booleans, block: AnyArray, subject: str, names: Sequence[str], rows: Any) -> None:
+def _refuse(
+    wrong: Booleans, block: AnyArray, subject: str, names: Sequence[str], rows: Any
+) -> None:
     """Raise an InputError where a cell (concepts, n) is wrong."""
     if wrong.any():
         concept, row = np.argwhere(wrong)[0].tolist()
@@ -139,10 +141,12 @@ class Choices:
     incomplete: Literal["group", "concept"] = "group"
 
     def __post_init__(self) -> None:
-        _one_of("metric", self.metric, get_args(Metric))
-        _one_of("prevalence", self.prevalence, get_args(Prevalence))
-        _one_of("incomplete", self.incomplete, ("group", "concept"))
-        valid_ratio = self.prevalence != "hall" or self.prevalence_ratio == int(self.prevalence_ratio)
+        _check_choice("metric", self.metric, get_args(Metric))
+        _check_choice("prevalence", self.prevalence, get_args(Prevalence))
+        _check_choice("incomplete", self.incomplete, ("group", "concept"))
+        valid_ratio = self.prevalence != "hall" or self.prevalence_ratio == int(
+            self.prevalence_ratio
+        )
         for name, valid in {
             "prevalence_ratio": 0 < self.prevalence_ratio < math.inf and valid_ratio,
             "min_positives": self.min_positives >= 1,
@@ -204,7 +208,8 @@ class Concepts:
         scores, labels = (
             block if len(self.rows) == block.shape[1] else block[:, self.rows]
             for block in (
-                np.ascontiguousarray(matrix[:, start:stop].T) for matrix in (self.scores, self.labels)
+                np.ascontiguousarray(matrix[:, start:stop].T)
+                for matrix in (self.scores, self.labels)
             )
         )
         names = self.names[start:stop]
@@ -240,12 +245,12 @@ def read_concepts(
     names = tuple(map(str, range(n_concepts) if concepts is None else concepts))
     if len(names) != n_concepts or len({*names}) < n_concepts:
         raise InputError(
-            f"concepts: {len(names)} names, {len({*names})} of them distinct; expected {n_concepts} "
-            "distinct ones, the columns of scores"
+            f"concepts: {len(names)} names, {len({*names})} of them distinct; expected "
+            f"{n_concepts} distinct ones, the columns of scores"
         )
     if len(row_groups.codes) != n:
         raise InputError(f"groups: {len(row_groups.codes)} rows; expected {n}, as in scores")
-    _one_of("unlabelled", unlabelled, ("keep", "leave out"))
+    _check_choice("unlabelled", unlabelled, ("keep", "leave out"))
     without_label = np.full(n, unlabelled == "leave out")
     for start in range(0, len(names) if without_label.any() else 0, BLOCK):
         without_label &= ~truth[:, start : start + BLOCK].any(axis=1)
@@ -264,7 +269,7 @@ def read_concepts(
     return Concepts(values, truth, rows, row_groups.take(rows), names, owners, keys, counts)
 
 
-def _one_of(name: str, value: object, allowed: Strings) -> None:
+def _check_choice(name: str, value: object, allowed: Strings) -> None:
     if value not in allowed:
         raise InputError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
 
@@ -390,15 +395,17 @@ class ConceptResults:
 
     def compared(
         self, concept: int | None
-    ) -> Iterator[tuple[tuple[int, int], float, Floats | None, Against]]:
+    ) -> Iterator[tuple[tuple[int, int], float, Floats | None, ChanceTest]]:
         """Yield each pair of groups: its difference, replicates of it, and its chance level."""
         boot, (null, text) = self.replicates(concept), self.null_differences(concept)
         values = self.differences(concept).tolist()
         for index, (pair, value) in enumerate(zip(self.pairs, values, strict=True)):
-            chance_test = NOTHING
+            chance_test = UNTESTED
             if null is not None and not math.isnan(value):
                 sizes, finest = np.abs(null[:, index]), self.resolution
-                chance_test = against(sizes, abs(value), "higher", text, resolution=finest, scale=1.0)
+                chance_test = compare_with_null(
+                    sizes, abs(value), "higher", text, resolution=finest, scale=1.0
+                )
                 chance_test = replace(chance_test, chance=band(null[:, index], method=text))
             yield pair, value, None if boot is None else boot[:, index], chance_test
 
@@ -422,7 +429,9 @@ class ConceptResults:
         for index, (g, h) in enumerate(self.pairs):
             shared = self.shared(concept, g, h)
             if shared.any():
-                pair_differences[:, index] = (values[:, shared, g] - values[:, shared, h]).mean(axis=1)
+                pair_differences[:, index] = (values[:, shared, g] - values[:, shared, h]).mean(
+                    axis=1
+                )
         return pair_differences
 
 
@@ -461,7 +470,7 @@ def _reason(usable: bool, positives: int, negatives: int, least: int, choices: C
 
 
 @record
-class Measured:
+class ConceptNumbers:
     """One concept's numbers by metric; the first of `values` is the observed one.
 
     Attributes
@@ -521,7 +530,7 @@ class ConceptRun:
         """Measure all concepts, some at a time."""
         data, choices = self.data, self.choices
 
-        def measure(start: int) -> list[Measured]:
+        def measure(start: int) -> list[ConceptNumbers]:
             block = (data.names[start : start + BLOCK], *data.block(start, start + BLOCK))
             return [
                 self.measure(name, scores.astype(np.float64), np.ascontiguousarray(labels))
@@ -542,7 +551,9 @@ class ConceptRun:
                 tuple(concept.reasons[metric] for concept in measured),
                 values[1:] if len(values) > 1 else None,
                 tuple(concept.null.get(metric) for concept in measured),
-                np.array([math.nan if metric in RANKED else concept.threshold for concept in measured]),
+                np.array(
+                    [math.nan if metric in RANKED else concept.threshold for concept in measured]
+                ),
                 NULLS[null_of(metric, choices)],
                 level_of(resampling),
                 resolution_of(resampling),
@@ -551,7 +562,7 @@ class ConceptRun:
             )
         return results
 
-    def measure(self, name: str, scores: Floats, labels: Booleans) -> Measured:
+    def measure(self, name: str, scores: Floats, labels: Booleans) -> ConceptNumbers:
         """Measure one concept."""
         choices, groups, times = self.choices, self.data.groups, self.times
         positives = np.bincount(self.codes[labels], minlength=len(groups))
@@ -583,7 +594,10 @@ class ConceptRun:
                 problem = "no positive to tune the threshold on"
             if times is None:
                 defined_columns = (column[~np.isnan(column)] for column in metric_values.T)
-                means = [float(defined.mean()) if len(defined) else math.nan for defined in defined_columns]
+                means = [
+                    float(defined.mean()) if len(defined) else math.nan
+                    for defined in defined_columns
+                ]
                 metric_values = np.concatenate([[means], metric_values])
             values[metric] = metric_values
             metric_reasons[metric] = tuple(
@@ -591,7 +605,7 @@ class ConceptRun:
                 for reason, value in zip(reasons, metric_values[0].tolist(), strict=True)
             )
         null = self._null(name, scores, labels, measured > 0, threshold, compared)
-        return Measured(positives, threshold, metric_reasons, values, null)
+        return ConceptNumbers(positives, threshold, metric_reasons, values, null)
 
     def _tuning_rows(
         self, labels: Booleans, positives: Integers, compared: list[int]
@@ -637,7 +651,9 @@ class ConceptRun:
         null_values: dict[Metric, Floats] = {}
         if not (self.permutations and compared):
             return null_values
-        metrics = [metric for metric in self.metrics if metric in RANKED or not math.isnan(threshold)]
+        metrics = [
+            metric for metric in self.metrics if metric in RANKED or not math.isnan(threshold)
+        ]
         groups, units, width = self.data.groups, self.data.units, len(compared)
         place = np.full(len(groups), -1, dtype=np.int32)
         place[compared] = np.arange(width)
@@ -647,7 +663,11 @@ class ConceptRun:
         kinds = [(metric in RANKED, null_of(metric, self.choices)) for metric in metrics]
         # Metrics of one kind share cells and what is exchangeable.
         for ranked, null in dict.fromkeys(kinds):
-            sharing = [metric for metric, kind in zip(metrics, kinds, strict=True) if kind == (ranked, null)]
+            sharing = [
+                metric
+                for metric, kind in zip(metrics, kinds, strict=True)
+                if kind == (ranked, null)
+            ]
             rows = np.flatnonzero((place[self.codes] >= 0) & (used | ranked))
             # True and false positives and negatives at the threshold: TP, FN, FP, TN.
             cell, positive, size = np.where(labels, 0, 2)[rows] + (scores[rows] < threshold), 2, 4
@@ -662,7 +682,9 @@ class ConceptRun:
             sampler: Sampler = TableSampler(floats(table.reshape(size, width)))
             if units is not None:
                 row_units = Encoded(units.codes[rows], units.vocabulary)
-                sampler = item_sampler(cell[:, None], None, compared_groups.take(rows), row_units, (size, width))
+                sampler = item_sampler(
+                    cell[:, None], None, compared_groups.take(rows), row_units, (size, width)
+                )
             blocks = []
             for tables in sampler.permute(strata, self.permutations, seed):
                 cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, size)
@@ -697,24 +719,26 @@ def _pairwise_ends(replicates: Floats | None) -> Ends:
         return no_ends
 
     def ends(level: float) -> Span:
-        pair_ends = [folded_ends(column)(spread_level(level, estimable.shape[1])) for column in estimable.T]
+        pair_ends = [
+            folded_ends(column)(spread_level(level, estimable.shape[1])) for column in estimable.T
+        ]
         return max(low for low, _ in pair_ends), max(high for _, high in pair_ends)
 
     return ends
 
 
-def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Against]:
+def _largest(results: ConceptResults, concept: int | None) -> tuple[float, ChanceTest]:
     """Return the largest |difference| over pairs, NaN without one, held against chance."""
     differences = results.differences(concept)
     null, text = results.null_differences(concept)
     estimable = ~np.isnan(differences)
     if not estimable.any():
-        return math.nan, NOTHING
+        return math.nan, UNTESTED
     value = float(np.abs(differences[estimable]).max())
     # A replicate without a value for some pair has no largest difference.
     sizes = None if null is None else np.abs(null[:, estimable]).max(axis=1)
     finest = results.resolution
-    return value, against(sizes, value, "higher", text, resolution=finest, scale=1.0)
+    return value, compare_with_null(sizes, value, "higher", text, resolution=finest, scale=1.0)
 
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
@@ -1045,8 +1069,8 @@ def concept_hit_rate(
     other_columns = [*others]
     if not 1 <= k < n_concepts + len(other_columns):
         raise InputError(
-            f"k={k}: expected 1 to {n_concepts + len(other_columns) - 1}, less than the number of classes: among "
-            "as many, every image is a hit"
+            f"k={k}: expected 1 to {n_concepts + len(other_columns) - 1}, less than the number of "
+            "classes: among as many, every image is a hit"
         )
     data.block(0, n_concepts)  # checked
     values, true_labels = data.scores, data.labels.astype(np.bool_)

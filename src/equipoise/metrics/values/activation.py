@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,15 +30,15 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    against_chance,
     bootstrap_method,
-    drawn_rows,
+    compare_with_chance,
     ends_of,
     group_part,
+    rows_of_replicates,
     sizes,
 )
 from equipoise.metrics.counts.comparisons import OTHERS
-from equipoise.metrics.measure import DEFAULT, Drawing, Draws
+from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats import Bootstrap, Resampling
@@ -138,7 +138,7 @@ class Regions:
         owners : ndarray of int64, shape (n,)
             Whose map lies under each box.
         """
-        left, top, right, bottom = self._places
+        lefts, tops, rights, bottoms = self._places
 
         def before(y: Place, x: Place) -> Floats:
             """Return how much of each map lies above and left of a point, exact between corners."""
@@ -150,8 +150,8 @@ class Regions:
             )
             return above * (1 - down) + below * down
 
-        corner_sums = before(bottom, right) - before(top, right) - before(bottom, left)
-        return np.clip(corner_sums + before(top, left), 0.0, 1.0)
+        corner_sums = before(bottoms, rights) - before(tops, rights) - before(bottoms, lefts)
+        return np.clip(corner_sums + before(tops, lefts), 0.0, 1.0)
 
     @cached_property
     def _places(self) -> list[Place]:
@@ -165,14 +165,18 @@ class Regions:
         return places
 
 
-def _read(maps: Any, boxes: Any, groups: Any, units: Any) -> tuple[Regions, Groups, list[str]]:
+def _read_regions(
+    maps: Any, boxes: Any, groups: Any, units: Any
+) -> tuple[Regions, Groups, list[str]]:
     """Return maps with their boxes, and the groups and units of the images with a share."""
     regions, n_given = Regions.of(maps, boxes), len(np.asarray(boxes))
     image_groups = Groups.of(np.full(n_given, "all") if groups is None else groups)
     names = [*map(str, range(n_given) if units is None else units)]
     for subject, labels in (("groups", image_groups.codes), ("units", names)):
         if len(labels) != n_given:
-            raise InputError(f"{subject}: {len(labels)} labels for {n_given} maps; expected one each")
+            raise InputError(
+                f"{subject}: {len(labels)} labels for {n_given} maps; expected one each"
+            )
     return regions, image_groups.take(regions.rows), [names[row] for row in regions.rows.tolist()]
 
 
@@ -231,19 +235,26 @@ def activation_share(
     >>> m.activation_share(maps, [[0, 0, 0.5, 1]] * 80, ["women", "men"] * 40)
     <activation_share 0.505 [0.497, 0.512]; chance 0.505, p = 1, n = 80 in 2 groups>
     """
-    regions, image_groups, names = _read(maps, boxes, groups, units)
+    regions, image_groups, names = _read_regions(maps, boxes, groups, units)
     group_members = [image_groups.codes == code for code in range(len(image_groups))]
     members = [np.ones(len(regions), dtype=np.bool_), *group_members]
-    draws = _drawn(regions, members, names, resampling, rng)
+    draws = _mean_shares(regions, members, names, resampling, rng)
     value, unit = float(draws.observed[0]), "image" if units is None else "unit"
     nothing, parts = "no image with a region and a map", []
     boot, notes = None if draws.boot is None else draws.boot[:, 1:], [""] * len(image_groups)
-    rows = drawn_rows(image_groups, image_groups.counts, draws.observed[1:], boot, draws.level, notes)
+    rows = rows_of_replicates(
+        image_groups, image_groups.counts, draws.observed[1:], boot, draws.level, notes
+    )
     for place, group_value in enumerate(() if groups is None else rows, start=1):
-        chance_test, reason = against_chance(draws, place, "either"), "" if group_value.n else nothing
+        chance_test, reason = (
+            compare_with_chance(draws, place, "either"),
+            "" if group_value.n else nothing,
+        )
         area = _mean(regions.areas[members[place]])
         parts += [
-            group_part("activation_share", group_value.group, group_value, chance_test, reason=reason),
+            group_part(
+                "activation_share", group_value.group, group_value, chance_test, reason=reason
+            ),
             Part("region_area", group_value.group, area, n=group_value.n, reason=reason),
         ]
     undefined = math.isnan(value)
@@ -254,7 +265,9 @@ def activation_share(
         sizes(image_groups),
         bootstrap_method(draws.boot, resampling if draws.intervals else None, f"{unit}s"),
         params={"area": _mean(regions.areas)},
-        **against_chance(draws, 0, "either").fields("not estimable" if undefined else no_chance),
+        **compare_with_chance(draws, 0, "either").fields(
+            "not estimable" if undefined else no_chance
+        ),
         by=parts,
         excluded=regions.dropped,
         unit=unit,
@@ -267,7 +280,7 @@ def _mean(values: Floats) -> float:
     return float(np.sort(values).mean()) if len(values) else math.nan
 
 
-def _drawn(
+def _mean_shares(
     regions: Regions,
     members: list[Booleans],
     names: list[str],
@@ -305,7 +318,8 @@ def activation_share_gap(
     *,
     beyond_area: bool = False,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in the mean share of maps inside a region.
 
@@ -348,20 +362,24 @@ def activation_share_gap(
     >>> m.activation_share_gap(maps, [[0, 0, 0.5, 1]] * 80, ["women", "men"] * 40)
     <activation_share_gap 0.002 [0.000, 0.020]; chance 0.007, p = 0.84, n = 80 in 2 groups>
     """
-    regions, image_groups, names = _read(maps, boxes, groups, units)
+    regions, image_groups, names = _read_regions(maps, boxes, groups, units)
     clusters = None if units is None else names
     if len(regions) < 2:
         raise InputError("maps and boxes: fewer than two images have a region and a map")
     values = regions.shares - (regions.areas if beyond_area else 0.0)
-    gap = similarity_gap(values, image_groups, units=clusters, **drawing)
+    gap = similarity_gap(values, image_groups, units=clusters, resampling=resampling, rng=rng)
     shows = "share of the map beyond the area's" if beyond_area else "share of the map"
-    parts = [replace(_with_means(gap, values, image_groups), metric="activation_share_gap", shows=shows)]
+    parts = [
+        replace(_with_means(gap, values, image_groups), metric="activation_share_gap", shows=shows)
+    ]
     usable = np.flatnonzero(image_groups.usable).tolist()
     for code in usable if len(usable) > 2 else ():
         compared = np.isin(image_groups.codes, usable)
         codes = np.where(compared, image_groups.codes != code, -1).astype(np.int32)
         two_groups = Groups((image_groups.name,), (image_groups.levels[code], (OTHERS,)), codes)
-        against_rest = similarity_gap(values, two_groups, units=clusters, **drawing)
+        against_rest = similarity_gap(
+            values, two_groups, units=clusters, resampling=resampling, rng=rng
+        )
         parts.append(replace(_signed(_with_means(against_rest, values, two_groups)), shows=shows))
     return replace(
         gap,
@@ -427,18 +445,26 @@ def paired_share_difference(
     names = np.arange(n) if units is None else np.asarray(units).astype(str)
     if any(array.shape != (n,) for array in (image_differences, names, image_groups.codes)):
         raise InputError("differences, groups and units: expected one for each image")
-    members = [finite, *(finite & (image_groups.codes == code) for code in range(len(image_groups)))]
+    members = [
+        finite,
+        *(finite & (image_groups.codes == code) for code in range(len(image_groups))),
+    ]
     overall, *parts = [
         _signs_of(image_differences[mask], names[mask], name, resampling, rng)
         for mask, name in zip(members, ("", *image_groups.names), strict=True)
     ]
-    values, has_interval = _by_unit(image_differences[finite], names[finite]), not math.isnan(overall.low)
+    values, has_interval = (
+        _by_unit(image_differences[finite], names[finite]),
+        not math.isnan(overall.low),
+    )
     return make_estimate(
         "paired_share_difference",
         overall.value,
         {"images": overall.n},
         "Student's t" if has_interval else "none: two images or more, and resampling, are needed",
-        chance=Chance(0.0, overall.chance_low, overall.chance_high, _SIGNS) if has_interval else None,
+        chance=Chance(0.0, overall.chance_low, overall.chance_high, _SIGNS)
+        if has_interval
+        else None,
         no_chance="" if has_interval else "no resampling was asked for, or one image only",
         p_value=overall.p_value if has_interval else None,
         null=_SIGNS if has_interval else "",
@@ -462,7 +488,13 @@ def _signs_of(
     differences: Floats, names: AnyArray, group: str, resampling: Resampling | None, seed: Seed
 ) -> Part:
     """Return the mean of paired differences with its interval, held against flipped signs."""
-    values, low, high, p, band = _by_unit(differences, names), math.nan, math.nan, math.nan, math.nan
+    values, low, high, p, band = (
+        _by_unit(differences, names),
+        math.nan,
+        math.nan,
+        math.nan,
+        math.nan,
+    )
     if resampling is not None and len(values) > 1:
         low, high = map(float, mean_t(values, resampling.level))
         draws = max(resampling.permutations, math.ceil(1.0 / resampling.resolution))
@@ -470,7 +502,8 @@ def _signs_of(
         band = 1.96 * math.sqrt(float((values**2).sum())) / len(values)
     group_value = GroupValue(group, (group,), len(differences), _mean(values), low, high)
     return Part(
-        "paired_share_difference", group, group_value.value, low, high, 0.0, -band, band, p, group_value.n, (group_value,),
+        "paired_share_difference", group, group_value.value, low, high, 0.0, -band, band, p,
+        group_value.n, (group_value,),
         reason="" if group_value.n else "no image with both regions and a map",
     )  # fmt: skip
 
@@ -480,7 +513,11 @@ def _with_means(gap: Estimate, values: Floats, groups: Groups) -> Part:
     first, by_group = next(gap_part for gap_part in gap.parts if gap_part.metric == gap.metric), []
     for code, group_value in enumerate(first.by_group):
         shift = _mean(values[groups.codes == code]) - group_value.value
-        value, low, high = group_value.value + shift, group_value.low + shift, group_value.high + shift
+        value, low, high = (
+            group_value.value + shift,
+            group_value.low + shift,
+            group_value.high + shift,
+        )
         by_group.append(replace(group_value, value=value, low=low, high=high))
     return replace(first, by_group=tuple(by_group))
 

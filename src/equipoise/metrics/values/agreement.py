@@ -86,8 +86,14 @@ def krippendorff_alpha(
     np.add.at(table, (item[labelled], answer[labelled]), 1.0)
     # The order of items must not change the draws.
     multiply_labelled = table[table.sum(axis=1) >= 2]
-    multiply_labelled = multiply_labelled[np.lexsort(multiply_labelled.T)] if len(names) else multiply_labelled
-    value = float(_alpha(multiply_labelled, np.ones((1, len(multiply_labelled))))[0]) if len(multiply_labelled) else np.nan
+    multiply_labelled = (
+        multiply_labelled[np.lexsort(multiply_labelled.T)] if len(names) else multiply_labelled
+    )
+    value = (
+        float(_alpha(multiply_labelled, np.ones((1, len(multiply_labelled))))[0])
+        if len(multiply_labelled)
+        else np.nan
+    )
     boot = None
     if isinstance(resampling, Bootstrap) and not np.isnan(value):
         boot = np.concatenate(
@@ -149,7 +155,9 @@ def _parts(table: Floats, names: Strings, level: float) -> list[Part]:
     agreeing = (table * (table - 1.0)).sum(axis=0)
     items = (table > 0).sum(axis=0)
     parts = []
-    for name, share, n in zip(names, agreeing / np.maximum(pairs, 1.0), items.tolist(), strict=True):
+    for name, share, n in zip(
+        names, agreeing / np.maximum(pairs, 1.0), items.tolist(), strict=True
+    ):
         low, high = wilson(share * n, n, level)
         value = float(share) if n else np.nan
         parts.append(Part("pair_agreement", name, value, float(low), float(high), n=n))

@@ -1,5 +1,7 @@
 """Whether a check rejects images of one group more than those of another."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from functools import cached_property, partial
@@ -34,17 +36,17 @@ from equipoise.core import (
 )
 from equipoise.core.labels import shape_of, unit_codes
 from equipoise.metrics.building import (
-    against_chance,
+    compare_with_chance,
     excluded_of,
     gaps,
     group_part,
     group_rows,
     known_ends,
+    no_chance_reason,
     part,
     sizes,
     spread_level,
     too_small,
-    untested,
 )
 from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
@@ -125,7 +127,10 @@ class Rejections:
         stratum, group = np.divmod(self.cell, len(self.groups))
         exchange = Exchange.of(group, self.unit, stratum)
         n_carriers = len(exchange.pool)
-        values, cells = _sums(exchange.carrier, self.values, n_carriers), np.empty(n_carriers, dtype=np.int64)
+        values, cells = (
+            _sums(exchange.carrier, self.values, n_carriers),
+            np.empty(n_carriers, dtype=np.int64),
+        )
         cells[exchange.carrier] = self.cell
         if not varies(exchange.pool, exchange.group).any():
             return None
@@ -140,7 +145,7 @@ class Rejections:
         counts = np.tile(fixed, (draws, 1, 1))
         if len(cells):
             # Labels are shuffled further from line to line: every order is as likely again.
-            streams = keys(self.seed, "rejections", many=draws)
+            streams = keys(self.seed, "rejections", n_streams=draws)
             add_relabelled(streams, starts, cells[order], values[order], counts)
         return floats(counts)
 
@@ -192,14 +197,14 @@ class Rejections:
                 draws,
                 0,
                 ends=ends,
-                held=against_chance(draws, 0, "higher"),
+                chance_test=compare_with_chance(draws, 0, "higher"),
                 n=int(images[compared].sum()),
                 by_group=groups,
                 reason=_FEW if math.isnan(draws.observed[0]) else "",
             )
             for place, group_value in enumerate(groups, start=1):
                 if group_value.n:
-                    chance_test = against_chance(draws, place, "either")
+                    chance_test = compare_with_chance(draws, place, "either")
                     yield group_part("rejected_share", subject, group_value, chance_test)
             if compared.sum() > 2:
                 yield from _against_rest(draws, groups, compared, successes, subject)
@@ -248,7 +253,10 @@ def _against_rest(
 
     The interval is the outer of resampled clusters and Newcombe's.
     """
-    images, n_groups = np.array([group_value.n for group_value in groups], dtype=np.float64), len(groups)
+    images, n_groups = (
+        np.array([group_value.n for group_value in groups], dtype=np.float64),
+        len(groups),
+    )
     closed = AgainstRest.of(np.rint(successes) * compared, images * compared, draws.level)
     low, high = closed.difference.low, closed.difference.high
     if draws.boot is not None:
@@ -264,9 +272,12 @@ def _against_rest(
             draws,
             n_groups + 1 + place,
             ends=known_ends(low[place], high[place]),
-            held=against_chance(draws, n_groups + 1 + place, "either"),
+            chance_test=compare_with_chance(draws, n_groups + 1 + place, "either"),
             n=group_value.n + n,
-            by_group=(group_value, GroupValue(OTHERS, (), n, group_value.value - difference, *ends)),
+            by_group=(
+                group_value,
+                GroupValue(OTHERS, (), n, group_value.value - difference, *ends),
+            ),
         )
 
 
@@ -345,17 +356,27 @@ def rejection_gap(
     stratum, labels = encode(np.full(n, "all") if strata is None else strata, what="strata")
     if (stratum < 0).any():
         raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
-    row_clusters, cells = [names[code] for code in cluster[used].tolist()], stratum * len(image_groups) + image_groups.codes
+    row_clusters, cells = (
+        [names[code] for code in cluster[used].tolist()],
+        stratum * len(image_groups) + image_groups.codes,
+    )
     groups = image_groups.take(used)
     rows = Rejections(
-        groups, values[used], unit[used], row_clusters, integers(cells[used]), labels, resampling, rng
+        groups,
+        values[used],
+        unit[used],
+        row_clusters,
+        integers(cells[used]),
+        labels,
+        resampling,
+        rng,
     )
     counts = {
         "not checked": tally(not_checked),
         "missing group": tally(no_group & ~not_checked),
     }
     draws, ends, _ = rows(None)
-    value, chance_test = float(draws.observed[0]), against_chance(draws, 0, "higher")
+    value, chance_test = float(draws.observed[0]), compare_with_chance(draws, 0, "higher")
     method = "none: use Bootstrap()" if resampling else NO_INTERVAL
     if draws.boot is not None:
         method = (
@@ -369,8 +390,10 @@ def rejection_gap(
         sizes(groups),
         method,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
-        **chance_test.fields(untested(value, resampling)),
-        by=lambda: (stratum_part for stratum_index in strata_of for stratum_part in rows(stratum_index)[2]),
+        **chance_test.fields(no_chance_reason(value, resampling)),
+        by=lambda: (
+            stratum_part for stratum_index in strata_of for stratum_part in rows(stratum_index)[2]
+        ),
         excluded=excluded_of(groups, counts),
         unit=resampled,
         reason=_FEW if math.isnan(value) else "",
@@ -386,12 +409,18 @@ def _values(rejected: Any, checks: Any) -> Integers:
     n_checks = np.ones(len(counts)) if checks is None else floats(checks)
     if n_checks.shape != counts.shape:
         raise InputError(f"checks: shape {n_checks.shape}; expected {counts.shape}, as rejected")
-    rejected_and_checked = np.where(np.isnan(counts)[:, None], 0.0, np.stack([counts, n_checks], axis=1))
-    wrong = ~((rejected_and_checked[:, 0] >= 0) & (rejected_and_checked[:, 0] <= rejected_and_checked[:, 1]) & (rejected_and_checked == np.rint(rejected_and_checked)).all(axis=1))
+    rejected_and_checked = np.where(
+        np.isnan(counts)[:, None], 0.0, np.stack([counts, n_checks], axis=1)
+    )
+    wrong = ~(
+        (rejected_and_checked[:, 0] >= 0)
+        & (rejected_and_checked[:, 0] <= rejected_and_checked[:, 1])
+        & (rejected_and_checked == np.rint(rejected_and_checked)).all(axis=1)
+    )
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"rejected, row {row + 1}: {rejected_and_checked[row, 0]:g} of {rejected_and_checked[row, 1]:g}; expected a whole "
+            f"rejected, row {row + 1}: {counts[row]:g} of {n_checks[row]:g}; expected a whole "
             "number from 0 to the checks made, or NaN where there was none"
         )
     return integers(rejected_and_checked)

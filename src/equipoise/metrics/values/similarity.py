@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, pairwise
-from typing import Unpack
 
 import numpy as np
 import scipy
@@ -24,6 +23,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    Labels,
     Part,
     Span,
     Words,
@@ -38,20 +38,20 @@ from equipoise.core import (
 )
 from equipoise.core.types import Json
 from equipoise.metrics.building import (
-    Against,
-    against_chance,
+    ChanceTest,
     bootstrap_method,
-    drawn_rows,
+    compare_with_chance,
     gaps,
     group_part,
     group_rows,
     known_ends,
-    known_mean,
+    nan_mean,
+    no_chance_reason,
     number,
     part,
+    rows_of_replicates,
     sizes,
     too_small,
-    untested,
 )
 from equipoise.metrics.counts.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, Draws
@@ -71,7 +71,7 @@ from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
 from equipoise.stats.moments import Moments
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, place_keys, unit_times
-from equipoise.stats.threads import added, each
+from equipoise.stats.threads import each, sum_results
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
 _DECIMALS = 12
@@ -115,7 +115,7 @@ class Block:
         Indices of the pools.
     items : ndarray of int64, shape (n,)
         Images of groups that are compared, in sets of several groups.
-    plain : ndarray of float64, shape (n, concepts)
+    scores : ndarray of float64, shape (n, concepts)
         Scores less their mean over the pool, which rounds less than the scores do.
     codes : ndarray of int32, shape (n,)
     stratum : ndarray of int64, shape (n,)
@@ -127,7 +127,7 @@ class Block:
 
     places: Integers
     items: Integers
-    plain: Floats
+    scores: Floats
     codes: Integers32
     stratum: Integers
     loose: Booleans
@@ -142,22 +142,24 @@ class Block:
         return floats(by_cell)
 
     @cached_property
-    def kept(self) -> Integers:
+    def connected(self) -> Integers:
         """Groups that meet in sets, directly or through others: the largest such party."""
         met = laplacian(self.counts).sum(axis=0)
         _, party = scipy.sparse.csgraph.connected_components(np.abs(met) > 0, directed=False)
         sizes = np.bincount(party, weights=self.counts.sum(axis=0))
-        largest_component = np.flatnonzero((party == sizes.argmax()) & (self.counts.sum(axis=0) > 0))
+        largest_component = np.flatnonzero(
+            (party == sizes.argmax()) & (self.counts.sum(axis=0) > 0)
+        )
         return integers(largest_component)
 
     @cached_property
     def centred(self) -> Floats:
         """Scores less the mean of their set, shape (n, concepts)."""
-        sets, centred = len(self.counts), np.empty(self.plain.shape)
+        sets, centred = len(self.counts), np.empty(self.scores.shape)
         if sets == 1:
-            return self.plain
+            return self.scores
         sizes = self.counts.sum(axis=1)
-        for column, row in enumerate(self.plain.T):
+        for column, row in enumerate(self.scores.T):
             sums = np.bincount(self.stratum, weights=row, minlength=sets)
             centred[:, column] = row - (sums / sizes)[self.stratum]
         return centred
@@ -165,7 +167,7 @@ class Block:
     @cached_property
     def inverse(self) -> Floats:
         """What sums of centred scores of the kept groups are multiplied with."""
-        total_laplacian = laplacian(self.counts).sum(axis=0)[np.ix_(self.kept, self.kept)]
+        total_laplacian = laplacian(self.counts).sum(axis=0)[np.ix_(self.connected, self.connected)]
         return np.linalg.inv(_anchored(total_laplacian[None])[0])
 
     def summed(self, units: Integers | None) -> Numbers:
@@ -175,12 +177,16 @@ class Block:
         S the sum of the n images of a unit of one group.
         """
         if units is None:
-            return lambda rows: with_squares(self.plain[rows])
+            return lambda rows: with_squares(self.scores[rows])
         image_units, single_units = units[self.items], np.arange(len(self.items)) + len(units)
-        image_units = numbered(np.where(varies(image_units, self.codes)[image_units], single_units, image_units))
-        sums = np.stack([np.bincount(image_units, column) for column in self.plain.T], axis=1)[image_units]
+        image_units = numbered(
+            np.where(varies(image_units, self.codes)[image_units], single_units, image_units)
+        )
+        sums = np.stack([np.bincount(image_units, column) for column in self.scores.T], axis=1)[
+            image_units
+        ]
         unit_sizes = floats(np.bincount(image_units)[image_units, None])
-        return np.hstack([self.plain, sums**2 / unit_sizes, sums, unit_sizes]).__getitem__
+        return np.hstack([self.scores, sums**2 / unit_sizes, sums, unit_sizes]).__getitem__
 
     def ratios(self, effects: Floats, sums: Floats, counts: Floats) -> Floats:
         """Return effects above all other images in standard errors, (draws, concepts, groups).
@@ -193,8 +199,8 @@ class Block:
         counts : ndarray, shape (draws or 1, groups)
             Images of each group.
         """
-        concepts, group_sums = len(self.places), sums[:, self.kept].transpose(0, 2, 1)
-        n = counts[:, None, self.kept]
+        concepts, group_sums = len(self.places), sums[:, self.connected].transpose(0, 2, 1)
+        n = counts[:, None, self.connected]
         means, squares = group_sums[:, :concepts] / n, group_sums[:, concepts : 2 * concepts]
         products, sizes = group_sums[:, :concepts], n
         if group_sums.shape[1] > 2 * concepts:
@@ -202,9 +208,11 @@ class Block:
         spread = squares - 2.0 * means * products + means**2 * sizes
         finest = _FLAT * squares.sum(axis=-1, keepdims=True)
         spread = np.maximum(spread, finest)
-        differences = less_rest(effects[..., self.kept], n)
+        differences = less_rest(effects[..., self.connected], n)
         error = np.sqrt(spread / n**2 + all_others(spread) / all_others(n) ** 2)
-        return self._placed(np.where(differences == 0.0, 0.0, differences / np.where(error > 0.0, error, 1.0)))
+        return self._in_all_groups(
+            np.where(differences == 0.0, 0.0, differences / np.where(error > 0.0, error, 1.0))
+        )
 
     def effects(self, sums: Floats, counts: Floats, *, paired: bool) -> Floats:
         """Return effects of groups, 0 on average: (draws, concepts, groups), NaN if not compared.
@@ -218,12 +226,12 @@ class Block:
         paired : bool
             Every set keeps its number of images of each group; otherwise all are one set.
         """
-        group_sums = sums[:, self.kept].transpose(0, 2, 1)
+        group_sums = sums[:, self.connected].transpose(0, 2, 1)
         if paired:
-            return self._placed(group_sums @ self.inverse)
+            return self._in_all_groups(group_sums @ self.inverse)
         with unwarned():
-            means = group_sums / counts[:, None, self.kept]
-        return self._placed(means - means.mean(axis=2, keepdims=True))
+            means = group_sums / counts[:, None, self.connected]
+        return self._in_all_groups(means - means.mean(axis=2, keepdims=True))
 
     def resampled(self, keys: Words, replicates: int, rng: Seed) -> Floats:
         """Return effects with resampled images, (replicates, concepts, groups).
@@ -246,7 +254,7 @@ class Block:
         def add(start: int) -> list[Floats]:
             rows, groups = slice(start, start + step), self.groups
             cells, numbers = self.codes + groups * self.loose, self.centred[rows]
-            order, weights, sums, counts = drawn_totals(
+            order, weights, sums, counts = resampled_group_sums(
                 keys[rows], cells[rows], 2 * groups, numbers, replicates, rng
             )
             laplacians = np.zeros((replicates, groups, groups))
@@ -256,26 +264,28 @@ class Block:
             size = max(1, _CELLS // max(groups**2, len(in_block)))
             for place in range(0, len(makeups), size):
                 block_makeups = makeups[place : place + size]
-                times = set_weights @ (which[in_block, None] == place + np.arange(len(block_makeups)))
+                times = set_weights @ (
+                    which[in_block, None] == place + np.arange(len(block_makeups))
+                )
                 laplacians += np.tensordot(times, laplacian(block_makeups), axes=1)
             return [sums[:, :, :groups], sums[:, :, groups:], counts[:, groups:], laplacians]
 
-        inside, loose, counts, laplacians = added(add, range(0, len(self.items), step))
+        inside, loose, counts, laplacians = sum_results(add, range(0, len(self.items), step))
         if self.loose.any():
             with unwarned():
                 mean = loose.sum(axis=2) / counts.sum(axis=1)[:, None]
             loose -= counts[:, None] * np.nan_to_num(mean)[..., None]
             laplacians += laplacian(counts)
-        inner = laplacians[:, self.kept[:, None], self.kept]
-        return self._placed(_solved(inner, (inside + loose)[..., self.kept]))
+        inner = laplacians[:, self.connected[:, None], self.connected]
+        return self._in_all_groups(_solved(inner, (inside + loose)[..., self.connected]))
 
-    def _placed(self, effects: Floats) -> Floats:
+    def _in_all_groups(self, effects: Floats) -> Floats:
         placed = nans((*effects.shape[:2], self.groups))
-        placed[..., self.kept] = np.round(effects, _DECIMALS)
+        placed[..., self.connected] = np.round(effects, _DECIMALS)
         return placed
 
 
-def drawn_totals(
+def resampled_group_sums(
     keys: Words, codes: AnyArray, groups: int, numbers: Floats, replicates: int, rng: Seed
 ) -> tuple[Integers, Floats, Floats, Floats]:
     """Draw images with the others of their key, and add up k numbers of each by group.
@@ -331,7 +341,7 @@ def _solved(inner: Floats, sums: Floats) -> Floats:
 
 
 @record
-class Exchanged:
+class ExchangeStatistic:
     """Concepts of the same images, and what is measured when the images exchange groups.
 
     Attributes
@@ -378,13 +388,13 @@ class Exchanged:
 
     def effort(self, sizes: Integers) -> int:
         """Return about how many numbers a draw from moments takes, with groups of some sizes."""
-        return len(sizes) * self.width + int(np.sort(sizes)[: self.few(sizes)].sum())
+        return len(sizes) * self.width + int(np.sort(sizes)[: self.n_small(sizes)].sum())
 
-    def few(self, sizes: Integers) -> int:
+    def n_small(self, sizes: Integers) -> int:
         """Return how many groups of some sizes are too small for a normal sum: see `Moments`."""
-        return self.moments.few(np.sort(sizes), len(self.places))
+        return self.moments.n_small(np.sort(sizes), len(self.places))
 
-    def drawn(self, sizes: Integers, draws: int, rng: Seed, name: str) -> Floats:
+    def draw_from_moments(self, sizes: Integers, draws: int, rng: Seed, name: str) -> Floats:
         """Return the statistic with groups exchanged between all images: see `Moments`."""
 
         def of_sums(sums: Floats) -> Floats:
@@ -396,18 +406,18 @@ class Exchanged:
         )
 
 
-def many_independent(items: Integers, pools: Pools) -> bool:
+def uses_moments(items: Integers, pools: Pools) -> bool:
     """Return whether images are many, and neither of sets nor of units."""
     return len(items) >= _LARGE and pools.member is None and pools.units is None
 
 
 def exchanges(
-    measured: Sequence[Exchanged], pools: Pools, codes: Integers32, resampling: Resampling
+    measured: Sequence[ExchangeStatistic], pools: Pools, codes: Integers32, resampling: Resampling
 ) -> int:
     """Return how many exchanges of groups resolve the finest p-value, within the budget."""
     effort, groups = 0, len(pools.groups)
     for statistic in measured:
-        if many_independent(statistic.items, pools):
+        if uses_moments(statistic.items, pools):
             effort += statistic.effort(np.bincount(codes[statistic.items], minlength=groups))
         else:
             effort += len(statistic.items)
@@ -415,7 +425,7 @@ def exchanges(
 
 
 def exchanged(
-    measured: Sequence[Exchanged],
+    measured: Sequence[ExchangeStatistic],
     pools: Pools,
     codes: Integers32,
     draws: int,
@@ -426,7 +436,7 @@ def exchanged(
 
     Parameters
     ----------
-    measured : sequence of Exchanged
+    measured : sequence of ExchangeStatistic
     pools : Pools
         Images exchange groups within sets; without these within their pool, units as one. Sums
         of many independent images are drawn from their moments.
@@ -438,10 +448,10 @@ def exchanged(
     computed, pending, groups = [], [], len(pools.groups)
     stratum, units = (pools.block, pools.units) if pools.member is None else (pools.member, None)
     for statistic in measured:
-        if many_independent(statistic.items, pools):
+        if uses_moments(statistic.items, pools):
             sizes = np.bincount(codes[statistic.items], minlength=groups)
             key = f"{name}, block {pools.pools[statistic.places[0]].block}"
-            computed.append((statistic.places, statistic.drawn(sizes, draws, rng, key)))
+            computed.append((statistic.places, statistic.draw_from_moments(sizes, draws, rng, key)))
         else:
             pending.append(statistic)
     if pending:
@@ -465,13 +475,18 @@ def exchanged(
 
 
 def resampled_totals(
-    statistic: Exchanged, codes: Integers32, start: int, groups: int, replicates: int, rng: Seed
+    statistic: ExchangeStatistic,
+    codes: Integers32,
+    start: int,
+    groups: int,
+    replicates: int,
+    rng: Seed,
 ) -> tuple[Floats, Floats]:
     """Resample independent images: sums of large groups from moments, others image by image.
 
     Parameters
     ----------
-    one : Exchanged
+    one : ExchangeStatistic
     codes : ndarray of int32, shape (n,)
         Groups of its images.
     start : int
@@ -500,11 +515,13 @@ def resampled_totals(
     def add(at: int) -> list[Floats]:
         image_rows = chosen[at : at + step]
         numbers, keys = statistic.numbers(image_rows), place_keys(start + image_rows)
-        _, _, block_sums, block_counts = drawn_totals(keys, codes[image_rows], groups, numbers, replicates, rng)
+        _, _, block_sums, block_counts = resampled_group_sums(
+            keys, codes[image_rows], groups, numbers, replicates, rng
+        )
         return [block_sums.transpose(0, 2, 1), block_counts]
 
     if len(chosen):
-        by_image = added(add, range(0, len(chosen), step))
+        by_image = sum_results(add, range(0, len(chosen), step))
         sums, counts = sums + by_image[0], counts + by_image[1]
     return sums, counts
 
@@ -520,7 +537,7 @@ class Effects:
         Of the pools that have a value.
     items : ndarray of int64
         Images of all blocks, one after the other.
-    alone : int
+    n_alone : int
         Images whose set holds no other group: they compare nothing.
     pooling : Pooling
     """
@@ -528,7 +545,7 @@ class Effects:
     pools: Pools
     blocks: tuple[Block, ...]
     items: Integers
-    alone: int
+    n_alone: int
     pooling: Pooling
 
     @classmethod
@@ -542,9 +559,9 @@ class Effects:
         """
         codes, sets = usable_codes(pools), pooling.get("sets")
         member, names = (None, ()) if sets is None else encode(sets, what="sets")
-        same_items = pools.alike(range(len(pools.pools)))
+        same_items = pools.by_block(range(len(pools.pools)))
         built = [_block(pools, places, codes, member, scale) for places in same_items]
-        blocks = tuple(block for block, _ in built if len(block.items) and len(block.kept) > 1)
+        blocks = tuple(block for block, _ in built if len(block.items) and len(block.connected) > 1)
         items = np.concatenate([np.empty(0, dtype=np.int64), *(block.items for block in blocks)])
         effects = cls(pools, blocks, items, sum(out for _, out in built), pooling)
         if member is not None and pools.units is not None:
@@ -565,7 +582,7 @@ class Effects:
         return image_keys([block.items for block in self.blocks], n_images, self.pooling)
 
     @cached_property
-    def known(self) -> Integers:
+    def estimable(self) -> Integers:
         """Indices of the pools that have a value, in order."""
         return np.flatnonzero(self.sizes.any(axis=1))
 
@@ -574,24 +591,24 @@ class Effects:
         """Effects, (pools, groups); NaN where there are none."""
         return self._observed(self._measured(np.asarray), len(self.pools.groups))
 
-    def _observed(self, measured: Sequence[Exchanged], columns: int) -> Floats:
+    def _observed(self, measured: Sequence[ExchangeStatistic], columns: int) -> Floats:
         """Return statistics with the groups as they are, (pools, columns)."""
         observed = nans((len(self.pools.pools), columns))
         for block, statistic in zip(self.blocks, measured, strict=True):
             observed[statistic.places] = statistic(block.codes[None], block.groups)[0]
         return observed
 
-    def _measured(self, function: Callable[[Floats], Floats]) -> list[Exchanged]:
+    def _measured(self, function: Callable[[Floats], Floats]) -> list[ExchangeStatistic]:
         paired = self.pools.paired
 
-        def one(block: Block) -> Exchanged:
+        def statistic_of(block: Block) -> ExchangeStatistic:
             def statistic(sums: Floats, counts: Floats) -> Floats:
                 return function(block.effects(sums, counts, paired=paired))
 
-            by_image = block.centred if paired else block.plain
-            return Exchanged(block.places, block.items, by_image.__getitem__, statistic)
+            by_image = block.centred if paired else block.scores
+            return ExchangeStatistic(block.places, block.items, by_image.__getitem__, statistic)
 
-        return [one(block) for block in self.blocks]
+        return [statistic_of(block) for block in self.blocks]
 
     @cached_property
     def tested(self) -> Floats:
@@ -603,10 +620,10 @@ class Effects:
         return self._observed(self._tested, 1 + len(self.pools.groups))
 
     @cached_property
-    def _tested(self) -> list[Exchanged]:
+    def _tested(self) -> list[ExchangeStatistic]:
         paired = self.pools.paired
 
-        def one(block: Block) -> Exchanged:
+        def statistic_of(block: Block) -> ExchangeStatistic:
             n_concepts = len(block.places)
 
             def statistic(sums: Floats, counts: Floats) -> Floats:
@@ -618,9 +635,9 @@ class Effects:
                 return np.concatenate([gaps(effects)[..., None], single], axis=-1)
 
             numbers = block.centred.__getitem__ if paired else block.summed(self.pools.units)
-            return Exchanged(block.places, block.items, numbers, statistic)
+            return ExchangeStatistic(block.places, block.items, numbers, statistic)
 
-        return [one(block) for block in self.blocks]
+        return [statistic_of(block) for block in self.blocks]
 
     @cached_property
     def sizes(self) -> Integers:
@@ -635,8 +652,8 @@ class Effects:
         """Units with the group that has fewest of them, less one; (pools,)."""
         freedom = np.zeros(len(self.pools.pools), dtype=np.int64)
         for block in self.blocks:
-            keys = None if many_independent(block.items, self.pools) else self.keys[block.items]
-            freedom[block.places] = spare_units(keys, block.codes, block.kept.tolist())
+            keys = None if uses_moments(block.items, self.pools) else self.keys[block.items]
+            freedom[block.places] = spare_units(keys, block.codes, block.connected.tolist())
         return freedom
 
     def exchanged(
@@ -672,9 +689,13 @@ class Effects:
         """Return effects of resampled units, (replicates, pools, groups)."""
         effects = nans((replicates, *self.pools.sizes.shape))
         starts = np.cumsum([0, *(len(block.items) for block in self.blocks)]).tolist()
-        for block, statistic, start in zip(self.blocks, self._measured(np.asarray), starts, strict=False):
-            if many_independent(block.items, self.pools):
-                totals = resampled_totals(statistic, block.codes, start, block.groups, replicates, rng)
+        for block, statistic, start in zip(
+            self.blocks, self._measured(np.asarray), starts, strict=False
+        ):
+            if uses_moments(block.items, self.pools):
+                totals = resampled_totals(
+                    statistic, block.codes, start, block.groups, replicates, rng
+                )
                 effects[:, block.places] = statistic.statistic(*totals)
             else:
                 effects[:, block.places] = block.resampled(self.keys[block.items], replicates, rng)
@@ -733,7 +754,7 @@ class Concepts:
     ----------
     metric : str
     pools : Pools
-    known : ndarray of int64
+    estimable : ndarray of int64
         Indices of the pools that have a value.
     resampling : Bootstrap, Permutation or None
     rng : int or Generator
@@ -743,7 +764,7 @@ class Concepts:
 
     metric: str
     pools: Pools
-    known: Integers
+    estimable: Integers
     resampling: Resampling | None
     rng: Seed
     null: str
@@ -761,17 +782,17 @@ class Concepts:
     @cached_property
     def weights(self) -> Floats | None:
         """How often each concept with a value is in each replicate of the mean."""
-        return query_weights(self.pools, self.known, self.resampling, self.rng)
+        return query_weights(self.pools, self.estimable, self.resampling, self.rng)
 
     def mean(self, effects: Floats, boot: Floats, freedom: Integers, norm: Norm) -> MeanNorm:
         """Return the ends of the mean over concepts, from (concepts, groups) and its replicates."""
-        estimable = self.known
+        estimable = self.estimable
         fewest = int(freedom[estimable].min(initial=_MANY))
         return MeanNorm(effects[estimable], boot[:, estimable], fewest, norm, self.weights)
 
     def draws(self, values: Floats, null: Floats | None, text: str = "") -> Draws:
         """Put the mean over concepts first, and each concept after it."""
-        estimable = self.known
+        estimable = self.estimable
         if null is not None:
             null = np.insert(null, 0, null[:, estimable].mean(axis=1), axis=1)
         observed = np.append(values[estimable].mean() if len(estimable) else np.nan, values)
@@ -779,7 +800,7 @@ class Concepts:
 
     def reason(self, index: int) -> str:
         """Say why a concept has no number; "" where it has one."""
-        if index in self.known:
+        if index in self.estimable:
             return ""
         present = self.pools.sizes[index] > 0
         if (present & self.pools.groups.usable).sum() < 2:
@@ -813,7 +834,7 @@ class Concepts:
                 draws,
                 index + 1,
                 ends=ends(index),
-                held=_held(draws, tested, index + 1),
+                chance_test=_chance_test(draws, tested, index + 1),
                 n=sum(group.n for group in by_group[index]),
                 by_group=by_group[index],
                 reason=self.reason(index),
@@ -835,7 +856,7 @@ class Concepts:
             n,
             bootstrap_method(None, resampling, "", method_text),
             params={"queries": len(pools.pools), **params},
-            **_held(draws, tested, 0).fields(untested(value, self.resampling)),
+            **_chance_test(draws, tested, 0).fields(no_chance_reason(value, self.resampling)),
             by=[*parts, *further],
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             unit="query" if self.several else self.unit,
@@ -845,31 +866,37 @@ class Concepts:
         )
 
 
-def null_of(pools: Pools, measured: Sequence[Exchanged], codes: Integers32) -> str:
+def null_of(pools: Pools, measured: Sequence[ExchangeStatistic], codes: Integers32) -> str:
     """Return the null hypothesis of what is measured in words, and how it is drawn."""
     if pools.paired or pools.units is not None:
         return _SETS if pools.paired else UNITS
 
-    def from_moments(statistic: Exchanged) -> bool:
+    def from_moments(statistic: ExchangeStatistic) -> bool:
         sizes = np.bincount(codes[statistic.items], minlength=len(pools.groups))
-        return many_independent(statistic.items, pools) and statistic.few(sizes) < len(sizes) - 1
+        return uses_moments(statistic.items, pools) and statistic.n_small(sizes) < len(sizes) - 1
 
     return f"{_IMAGES}; {_MOMENTS}" if any(map(from_moments, measured)) else _IMAGES
 
 
-def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
+def _chance_test(draws: Draws, tested: Draws | None, index: int) -> ChanceTest:
     """Hold a number against its chance level, with the p-value of what is tested."""
-    chance_test, p_test = (against_chance(numbers, index, "higher") for numbers in (draws, tested or draws))
+    chance_test, p_test = (
+        compare_with_chance(numbers, index, "higher") for numbers in (draws, tested or draws)
+    )
     return replace(chance_test, p_value=p_test.p_value, null=p_test.null)
 
 
-def normalized_similarity_mad(
+def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
     *,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-    **pooling: Unpack[Pooling],
 ) -> Estimate:
     """Sum over groups of |p_j − mean p|, with p_j = (mean of group j − mean) / sd of all scores.
 
@@ -915,7 +942,8 @@ def normalized_similarity_mad(
     >>> m.normalized_similarity_mad(scores, groups)
     <normalized_similarity_mad 0.320 [0.000, 0.550]; chance 0.203, p = 0.045, n = 60 in 2 groups>
     """
-    pools = pools_of(scores, groups, **pooling)
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    pooling: Pooling = {"sets": sets, "units": units}
     codes, shape = pools.groups.codes, pools.sizes.shape
     blocks = [*_standardised(pools)]
     estimable = np.concatenate([np.empty(0, dtype=np.int64), *(block.places for block in blocks)])
@@ -929,15 +957,21 @@ def normalized_similarity_mad(
         boot = nans((resampling.replicates, *shape))
         places = [block.items for block in blocks]
         starts = np.cumsum([0, *map(len, places)]).tolist()
-        all_large = all(many_independent(items, pools) for items in places)
+        all_large = all(uses_moments(items, pools) for items in places)
         keys = None if all_large else image_keys(places, len(codes), pooling)
         for block, start in zip(blocks, starts, strict=False):
-            block_keys = None if many_independent(block.items, pools) or keys is None else keys[block.items]
-            boot[:, block.places] = _resampled(block, codes, block_keys, start, resampling.replicates, rng)
+            block_keys = (
+                None if uses_moments(block.items, pools) or keys is None else keys[block.items]
+            )
+            boot[:, block.places] = _resampled(
+                block, codes, block_keys, start, resampling.replicates, rng
+            )
             compared_groups = np.flatnonzero(compared[block.places[0]]).tolist()
             freedom[block.places] = spare_units(block_keys, codes[block.items], compared_groups)
     if resampling is not None:
-        blocks = [replace(block, statistic=partial(_mad, compared[block.places])) for block in blocks]
+        blocks = [
+            replace(block, statistic=partial(_mad, compared[block.places])) for block in blocks
+        ]
         n_draws = exchanges(blocks, pools, codes, resampling)
         null = exchanged(blocks, pools, codes, n_draws, rng, "similarity")
     text = null_of(pools, blocks if resampling is not None else (), codes)
@@ -951,7 +985,7 @@ def normalized_similarity_mad(
     by_group = []
     for index, n in enumerate(pools.sizes):
         rows, notes = (n, p[index], boot[:, index]), np.where(n > 0, "", _NOT_THERE)
-        by_group.append(drawn_rows(pools.groups, *rows, draws.level, notes.tolist()))
+        by_group.append(rows_of_replicates(pools.groups, *rows, draws.level, notes.tolist()))
     return concepts.estimate(
         draws,
         concepts.mean(compared_p, boot, freedom, "deviations"),
@@ -965,10 +999,10 @@ def normalized_similarity_mad(
     )
 
 
-def _standardised(pools: Pools) -> Iterator[Exchanged]:
+def _standardised(pools: Pools) -> Iterator[ExchangeStatistic]:
     """Yield the standardised scores of pools of the same images."""
     comparable = np.flatnonzero(((pools.sizes > 0) & pools.groups.usable).sum(axis=1) > 1)
-    for same_items in pools.alike(comparable.tolist()):
+    for same_items in pools.by_block(comparable.tolist()):
         table = {index: pools.scores(index) for index in same_items}
         places = [index for index, scores in table.items() if np.ptp(scores) > 0]
         if not places:
@@ -977,7 +1011,7 @@ def _standardised(pools: Pools) -> Iterator[Exchanged]:
         # By score and group, so that permuted rows give the same draws.
         order = np.lexsort((pools.groups.codes[items], table[places[0]]))
         by_image = _by_image(table, places, order)
-        yield Exchanged(np.array(places), items[order], by_image.__getitem__, _means)
+        yield ExchangeStatistic(np.array(places), items[order], by_image.__getitem__, _means)
 
 
 def _by_image(table: dict[int, AnyArray], places: Sequence[int], order: Integers) -> Floats:
@@ -1005,30 +1039,43 @@ def _mad(compared: Booleans, sums: Floats, counts: Floats) -> Floats:
 
 
 def _resampled(
-    statistic: Exchanged, codes: Integers32, keys: Words | None, start: int, replicates: int, rng: Seed
+    statistic: ExchangeStatistic,
+    codes: Integers32,
+    keys: Words | None,
+    start: int,
+    replicates: int,
+    rng: Seed,
 ) -> Floats:
     """Return p of resampled images of some concepts, shape (replicates, concepts, groups).
 
     Images are taken some at a time, with all replicates; without keys their totals by group are
     drawn, see `resampled_totals`.
     """
-    step, groups, image_groups = max(1, _CELLS // replicates), int(codes.max()) + 1, codes[statistic.items]
+    step, groups, image_groups = (
+        max(1, _CELLS // replicates),
+        int(codes.max()) + 1,
+        codes[statistic.items],
+    )
 
     def add(at: int, keys: Words) -> list[Floats]:
         part = slice(at, at + step)
         numbers = statistic.numbers(part)
-        order, weights, sums, counts = drawn_totals(
+        order, weights, sums, counts = resampled_group_sums(
             keys[part], image_groups[part], groups, numbers, replicates, rng
         )
         return [sums, counts, weights @ numbers[order] ** 2]
 
     if keys is None:
         squared = replace(statistic, numbers=lambda rows: with_squares(statistic.numbers(rows)))
-        sums_and_squares, counts = resampled_totals(squared, image_groups, start, groups, replicates, rng)
+        sums_and_squares, counts = resampled_totals(
+            squared, image_groups, start, groups, replicates, rng
+        )
         sums, squares = np.split(sums_and_squares.transpose(0, 2, 1), 2, axis=1)
         squares = squares.sum(axis=2)
     else:
-        sums, counts, squares = added(partial(add, keys=keys), range(0, len(statistic.items), step))
+        sums, counts, squares = sum_results(
+            partial(add, keys=keys), range(0, len(statistic.items), step)
+        )
     total = counts.sum(axis=1)[:, None]
     with unwarned():
         mean = sums.sum(axis=2) / total
@@ -1037,14 +1084,18 @@ def _resampled(
     return floats(np.round(p, _DECIMALS))
 
 
-def similarity_gap(
+def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
     *,
     scale: float | None = None,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-    **pooling: Unpack[Pooling],
 ) -> Estimate:
     """Largest difference between groups in mean similarity to a concept.
 
@@ -1102,11 +1153,12 @@ def similarity_gap(
     """
     if scale is not None and not (math.isfinite(scale) and scale > 0):
         raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
-    pools = pools_of(scores, groups, **pooling)
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    pooling: Pooling = {"sets": sets, "units": units}
     effects = Effects.of(pools, pooling, scale or 1.0)
     metric = "logit_gap" if scale else "similarity_gap"
     text = effects.null if resampling is not None else ""
-    concepts = Concepts(metric, pools, effects.known, resampling, rng, text)
+    concepts = Concepts(metric, pools, effects.estimable, resampling, rng, text)
     null, boot, n_draws = None, np.empty((0, *pools.sizes.shape)), 0
     if resampling is not None:
         n_draws = effects.exchanges(resampling)
@@ -1117,7 +1169,9 @@ def similarity_gap(
     by_ratio, by_group = draws, []
     if null is not None and not pools.paired:
         statistics = (effects.tested, null)
-        observed_ratio, null_ratio = (np.fmax.reduce(np.abs(array[..., 1:]), axis=-1) for array in statistics)
+        observed_ratio, null_ratio = (
+            np.fmax.reduce(np.abs(array[..., 1:]), axis=-1) for array in statistics
+        )
         by_ratio = concepts.draws(observed_ratio, null_ratio, f"{concepts.null}, {_RATIOS}")
 
     def ends(index: int) -> Ends:
@@ -1131,8 +1185,8 @@ def similarity_gap(
         chance = effects.exchanged(_BANDS, rng, "similarity band", np.asarray)
         bands = bands if chance is None else chance
     further = [*_group_effects(concepts, effects, boot, by_group, bands)]
-    further += _against_rest(effects, concepts, by_group, (boot, bands, null))
-    if len(effects.known) and pools.paired and resampling is not None:
+    further += _against_rest(effects, concepts, by_group, boot, bands, null)
+    if len(effects.estimable) and pools.paired and resampling is not None:
         further.append(_pool_order(concepts, effects, n_draws))
     mean = concepts.mean(effects.effects, boot, effects.freedom, "range")
     return concepts.estimate(
@@ -1144,8 +1198,8 @@ def similarity_gap(
         n=sizes(pools.groups.take(effects.items)),
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
-            "queries without two groups to compare": len(pools.pools) - len(effects.known),
-            "images whose set holds one group": effects.alone * pools.paired,
+            "queries without two groups to compare": len(pools.pools) - len(effects.estimable),
+            "images whose set holds one group": effects.n_alone * pools.paired,
         },
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         further=further,
@@ -1157,8 +1211,8 @@ def _pool_order(concepts: Concepts, effects: Effects, n_draws: int) -> Part:
     pool_effects = replace(effects, pools=replace(effects.pools, member=None, units=None))
     null_gaps = pool_effects.exchanged(n_draws, concepts.rng, "similarity pool", gaps)
     pooled = concepts.draws(gaps(pool_effects.effects), null_gaps, pool_effects.null)
-    chance_test, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
-    return part(f"{concepts.metric}_pool_order", "", pooled, 0, held=chance_test, n=n)
+    chance_test, n = compare_with_chance(pooled, 0, "higher"), int(effects.sizes.sum())
+    return part(f"{concepts.metric}_pool_order", "", pooled, 0, chance_test=chance_test, n=n)
 
 
 def _student(replicates: Floats, freedom: int, level: float) -> Floats:
@@ -1174,28 +1228,49 @@ def _against_rest(
     effects: Effects,
     concepts: Concepts,
     by_group: Sequence[tuple[GroupValue, ...]],
-    drawn: tuple[Floats, Floats, Floats | None],
+    boot: Floats,
+    bands: Floats,
+    null: Floats | None,
 ) -> Iterator[Part]:
     """Yield each group against all others, where a concept has three groups or more.
 
-    `drawn` are effects of resampled images, effects of exchanged ones, and what is tested.
+    `boot` has effects of resampled images, `bands` those of exchanged ones, and `null` the numbers
+    that are tested.
     """
-    level, (boot, bands, null) = level_of(concepts.resampling), drawn
+    level = level_of(concepts.resampling)
     comparable = (~np.isnan(effects.effects)).sum(axis=1) > 2
     for index in np.flatnonzero(comparable).tolist():
-        n, group_effects, freedom = effects.sizes[index], effects.effects[index], effects.freedom[index]
+        n, group_effects, freedom = (
+            effects.sizes[index],
+            effects.effects[index],
+            effects.freedom[index],
+        )
         tests = None if null is None else null[:, index, 1:]
         tested = Draws.of(
             concepts.resampling, effects.tested[index, 1:], None, tests, concepts.null
         )
-        differences, replicate_differences = less_rest(group_effects, n), less_rest(boot[:, index], n)
+        differences, replicate_differences = (
+            less_rest(group_effects, n),
+            less_rest(boot[:, index], n),
+        )
         null_differences, rest_effects = less_rest(bands[:, index], n), group_effects - differences
         half, rest_half = (
-            _student(replicates, int(freedom), level) for replicates in (replicate_differences, boot[:, index] - replicate_differences)
+            _student(replicates, int(freedom), level)
+            for replicates in (replicate_differences, boot[:, index] - replicate_differences)
         )
-        numbers = [rest_effects, rest_effects - rest_half, rest_effects + rest_half, differences, differences - half, differences + half]
+        numbers = [
+            rest_effects,
+            rest_effects - rest_half,
+            rest_effects + rest_half,
+            differences,
+            differences - half,
+            differences + half,
+        ]
         for group in np.flatnonzero(~np.isnan(differences)).tolist():
-            chance_test, group_value = against_chance(tested, group, "either"), by_group[index][group]
+            chance_test, group_value = (
+                compare_with_chance(tested, group, "either"),
+                by_group[index][group],
+            )
             mean, below, above, value, low, high = (float(array[group]) for array in numbers)
             rest_value = GroupValue(OTHERS, (), int(n.sum() - n[group]), mean, below, above)
             yield number(
@@ -1230,27 +1305,29 @@ def _group_effects(
     bands: Floats,
 ) -> Iterator[Part]:
     """Yield the effect of every group in every concept and on average, with chance bands."""
-    estimable, groups = effects.known, len(effects.pools.groups)
+    estimable, groups = effects.estimable, len(effects.pools.groups)
     rows = [
         (effects.pools.pools[index].name, by_group[index], bands[:, index].T)
         for index in estimable.tolist()
     ]
     if len(estimable) > 1:
-        mean_effects = known_mean(effects.effects[estimable].T)
+        mean_effects = nan_mean(effects.effects[estimable].T)
         half = np.array([_half(concepts, effects, boot, group) for group in range(groups)])
-        values = _values(effects, (mean_effects, mean_effects - half, mean_effects + half), estimable.tolist())
-        null_means = np.stack([known_mean(bands[:, estimable, group]) for group in range(groups)])
+        values = _values(
+            effects, (mean_effects, mean_effects - half, mean_effects + half), estimable.tolist()
+        )
+        null_means = np.stack([nan_mean(bands[:, estimable, group]) for group in range(groups)])
         rows.append(("", values, null_means))
     for concept, values, null_means in rows:
         for group_value, null in zip(values, null_means, strict=True):
-            chance_test = Against(band(null), None, "")
+            chance_test = ChanceTest(band(null), None, "")
             columns = {"reason": group_value.note, "shows": "effect of the group"}
             yield group_part("group_effect", concept, group_value, chance_test, **columns)
 
 
 def _half(concepts: Concepts, effects: Effects, boot: Floats, group: int) -> float:
     """Return half the width of the interval of a group's mean effect over concepts."""
-    group_pools = effects.known[~np.isnan(effects.effects[effects.known, group])]
+    group_pools = effects.estimable[~np.isnan(effects.effects[effects.estimable, group])]
     if not len(group_pools) or not (freedom := int(effects.freedom[group_pools].min())) > 0:
         return math.nan
     replicates = boot[:, group_pools, group]
@@ -1259,7 +1336,7 @@ def _half(concepts: Concepts, effects: Effects, boot: Floats, group: int) -> flo
         return math.nan
     deviations = (replicates - replicates.mean(axis=0)) * math.sqrt(1.0 + 1.0 / freedom)
     weights = concepts.weights
-    weights = None if weights is None else weights[:, np.isin(effects.known, group_pools)]
+    weights = None if weights is None else weights[:, np.isin(effects.estimable, group_pools)]
     crossed = Crossed(effects.effects[group_pools, group], deviations, freedom, weights)
     return crossed.half(level_of(concepts.resampling))
 

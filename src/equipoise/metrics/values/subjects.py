@@ -1,5 +1,7 @@
 """Numbers of subjects: against an outside series, a hypothesis or declared favourites."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,12 +24,12 @@ from equipoise.core import (
     tally,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, Against, against, known_mean
+from equipoise.metrics.building import UNTESTED, ChanceTest, compare_with_null, nan_mean
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
-    against_exchanged,
+    compare_with_exchanges,
     exchange,
     permutations,
 )
@@ -373,7 +375,7 @@ def alignment(
         raise InputError(f"statistic={statistic!r}: expected 'mean' or 'rank'")
     ranked = statistic == "rank"
     values, expected, excluded = _pairs(preferences, hypothesis, ranked=ranked)
-    n, chance_test, followed = len(values), NOTHING, values * expected
+    n, chance_test, followed = len(values), UNTESTED, values * expected
     order, target_ranks = ranks(values)[None], ranks(expected)
     if ranked:
         value = float(correlations(order, target_ranks[None])[0])
@@ -383,15 +385,20 @@ def alignment(
     if resampling is not None and not math.isnan(value):
         if ranked:
             target_orders, text, weights, finest = _orders(
-                target_ranks, MOST_PARTITIONS, permutations(n, resampling), resampling, rng, "subjects"
+                target_ranks,
+                MOST_PARTITIONS,
+                permutations(n, resampling),
+                resampling,
+                rng,
+                "subjects",
             )
             null = correlations(order, floats(target_orders))
-            chance_test = against(
+            chance_test = compare_with_null(
                 null, value, "higher", f"{_NULL}; {text}", weights=weights, resolution=finest,
                 scale=1.0,
             )  # fmt: skip
         else:
-            chance_test = _against_signs(values, expected, value, resampling, rng)
+            chance_test = _compare_with_signs(values, expected, value, resampling, rng)
     reason = "all preferences, or all hypotheses, are equal" if math.isnan(value) else ""
     sides = []
     if not ranked:
@@ -432,7 +439,9 @@ def _pairs(
     if isinstance(preferences, Mapping):
         names = sorted({*preferences} & {*hypothesis}, key=str)
         excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
-        preferences, hypothesis = ([mapping[n] for n in names] for mapping in (preferences, hypothesis))
+        preferences, hypothesis = (
+            [mapping[n] for n in names] for mapping in (preferences, hypothesis)
+        )
     first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
     if not ranked:
         second = np.sign(second)
@@ -447,14 +456,14 @@ def _pairs(
     return first, second, excluded
 
 
-def _against_signs(
+def _compare_with_signs(
     values: Floats, signs: Floats, value: float, resampling: Resampling, seed: Seed
-) -> Against:
+) -> ChanceTest:
     """Permuting signs partitions the preferences: exact where partitions are few."""
     up = signs > 0
     if up.all() or not up.any():
         text = f"{_NULL}; 1 permutation enumerated"
-        return against(np.array([value]), value, "higher", text, weights=1.0)
+        return compare_with_null(np.array([value]), value, "higher", text, weights=1.0)
     first, second = values[up][:, None], values[~up][:, None]
     tested = exchange(first, second, resampling, seed, "subjects")
     # With S the sum where the hypothesis is positive and D the difference in means,
@@ -463,7 +472,7 @@ def _against_signs(
     per = 1.0 / k + 1.0 / m
     shift = (2.0 * total / m / per - total) / len(values)
     factor = 2.0 / (len(values) * per)
-    return against_exchanged(tested, value, "higher", _NULL, factor=factor, shift=shift)
+    return compare_with_exchanges(tested, value, "higher", _NULL, factor=factor, shift=shift)
 
 
 def _orders(
@@ -540,15 +549,17 @@ def favourite_gap(
     # In one order, so that neither the value nor the draws depend on names.
     order = np.lexsort((favourite_index, above[rows, favourite_index]))
     above, favourite_index = above[order], favourite_index[order]
-    value, chance_test = float(known_mean(above[rows, favourite_index])), NOTHING
+    value, chance_test = float(nan_mean(above[rows, favourite_index])), UNTESTED
     if resampling is not None:
         draws = null_draws(resampling, 8_000_000 // len(favourite_index))
         favourite_orders, text, weights, finest = _orders(
             favourite_index, _MOST_ORDERS, draws, resampling, rng, "favourites"
         )
         # A favourite that a concept does not compare is left out of the mean.
-        null, text = known_mean(above[rows, favourite_orders]), f"{_FAVOURITES}; {text}"
-        chance_test = against(null, value, "higher", text, weights=weights, resolution=finest)
+        null, text = nan_mean(above[rows, favourite_orders]), f"{_FAVOURITES}; {text}"
+        chance_test = compare_with_null(
+            null, value, "higher", text, weights=weights, resolution=finest
+        )
     constant = len({*favourite_index.tolist()}) == 1
     constant_reason = "the favourite is the same for all concepts: permuting it changes nothing"
     return make_estimate(
@@ -571,7 +582,9 @@ def preferences(
     gaps = {}
     for concept, group in favourites.items():
         group_effects = effects.get(concept, {})
-        other_effects = [v for name, v in group_effects.items() if name != group and not math.isnan(v)]
+        other_effects = [
+            v for name, v in group_effects.items() if name != group and not math.isnan(v)
+        ]
         mean = sum(other_effects) / len(other_effects) if other_effects else math.nan
         gaps[concept] = group_effects.get(group, math.nan) - mean
     return gaps

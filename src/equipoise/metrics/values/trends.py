@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,16 +28,16 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import (
     PERCENTILE,
-    against_chance,
     bootstrap_method,
-    drawn_rows,
+    compare_with_chance,
     ends_of,
     gaps,
-    known_mean,
+    nan_mean,
     part,
+    rows_of_replicates,
     sizes,
 )
-from equipoise.metrics.measure import DEFAULT, Drawing, Draws
+from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats import Bootstrap, Resampling
@@ -115,7 +115,11 @@ class Images:
         columns, up = scores[:, [*map(words.index, signs)]], np.array([*signs.values()]) > 0
         total = columns[:, up].sum(axis=1) - columns[:, ~up].sum(axis=1)
         n, coded = len(scores), []
-        labels = {"regions": similarities.regions, "groups": similarities.groups, "units": similarities.units}
+        labels = {
+            "regions": similarities.regions,
+            "groups": similarities.groups,
+            "units": similarities.units,
+        }
         for subject, values in labels.items():
             coded.append(encode(np.full(n, "all") if values is None else values, what=subject))
             if len(coded[-1][0]) != n:
@@ -173,7 +177,9 @@ class Images:
             return None
         codes, unit_weights = integers(self.groups.codes), np.ones(len(self.number))
         exchange, n_moved = Exchange.of(codes, self.unit, self.region), len(unit_weights) * 20
-        rngs = (stream(seed, "permutation", step) for step in range(permutations(n_moved, resampling)))
+        rngs = (
+            stream(seed, "permutation", step) for step in range(permutations(n_moved, resampling))
+        )
         return np.stack([self.means(exchange.shuffle(codes, rng), unit_weights) for rng in rngs])
 
     def _weights(self, start: int, size: int, seed: Seed) -> Floats:
@@ -186,8 +192,8 @@ class Images:
         counts = integers(self.sums(self.groups.codes, np.ones(len(self.number))))
         for n in counts[counts > 0].tolist():
             rows = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-            drawn = np.bincount(rows.ravel(), minlength=size * n)
-            weights[:, first : first + n] = drawn.reshape(size, n)
+            image_counts = np.bincount(rows.ravel(), minlength=size * n)
+            weights[:, first : first + n] = image_counts.reshape(size, n)
             first += n
         return weights
 
@@ -196,7 +202,9 @@ def _signs(positive: Sequence[str], negative: Sequence[str]) -> dict[str, float]
     words = [*positive, *negative]
     repeated = sorted({word for word in words if words.count(word) > 1})
     if repeated or not words:
-        raise InputError(f"positive and negative: {repeated or 'no words'}; expected each word once")
+        raise InputError(
+            f"positive and negative: {repeated or 'no words'}; expected each word once"
+        )
     return dict.fromkeys(positive, 1.0) | dict.fromkeys(negative, -1.0)
 
 
@@ -204,7 +212,9 @@ def trend(
     similarities: ImageSimilarities,
     positive: Sequence[str],
     negative: Sequence[str],
-    **drawing: Unpack[Drawing],
+    *,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over positive words of the mean similarity, minus the sum over negative words.
 
@@ -251,18 +261,20 @@ def trend(
     signs = _signs(positive, negative)
 
     def means(values: Floats) -> Floats:
-        overall = known_mean(values.reshape(*values.shape[:-2], -1))
-        return np.concatenate([overall[..., None], known_mean(values)], axis=-1)
+        overall = nan_mean(values.reshape(*values.shape[:-2], -1))
+        return np.concatenate([overall[..., None], nan_mean(values)], axis=-1)
 
     params = {"positive": [*positive], "negative": [*negative]}
-    return _estimate("trend", Images.of(similarities, signs), means, params, **drawing)
+    return _estimate("trend", Images.of(similarities, signs), means, params, resampling, rng)
 
 
 def gender_difference(
     similarities: ImageSimilarities,
     positive: Sequence[str],
     negative: Sequence[str],
-    **drawing: Unpack[Drawing],
+    *,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Difference between groups in the sum of mean similarities over all words, by region.
 
@@ -310,10 +322,10 @@ def gender_difference(
 
     def differences(values: Floats) -> Floats:
         region_gaps = gaps(values)
-        return np.concatenate([known_mean(region_gaps)[..., None], region_gaps], axis=-1)
+        return np.concatenate([nan_mean(region_gaps)[..., None], region_gaps], axis=-1)
 
     params = {"words": [*signs]}
-    return _estimate("gender_difference", images, differences, params, **drawing)
+    return _estimate("gender_difference", images, differences, params, resampling, rng)
 
 
 def _estimate(
@@ -325,7 +337,11 @@ def _estimate(
     rng: Seed = 0,
 ) -> Estimate:
     """Return the estimate of a statistic of means: of the whole, then of each region."""
-    codes, unit_weights, compares = images.groups.codes, np.ones(len(images.number)), metric != "trend"
+    codes, unit_weights, compares = (
+        images.groups.codes,
+        np.ones(len(images.number)),
+        metric != "trend",
+    )
     values, counts = images.means(codes, unit_weights), images.sums(codes, unit_weights)
     boot = images.bootstrap(resampling, rng)
     null = images.exchanged(resampling, rng) if compares else None
@@ -351,9 +367,11 @@ def _estimate(
                 draws,
                 index + 1,
                 ends=ends,
-                held=against_chance(draws, index + 1, "higher"),
+                chance_test=compare_with_chance(draws, index + 1, "higher"),
                 n=int(n.sum()),
-                by_group=drawn_rows(images.groups, n, values[index], region_boot, draws.level, notes),
+                by_group=rows_of_replicates(
+                    images.groups, n, values[index], region_boot, draws.level, notes
+                ),
                 reason="fewer than two groups" if math.isnan(draws.observed[index + 1]) else "",
             )
         )
@@ -365,7 +383,7 @@ def _estimate(
         sizes(images.groups),
         bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
         params=params,
-        **against_chance(draws, 0, "higher").fields(
+        **compare_with_chance(draws, 0, "higher").fields(
             "no resampling was asked for" if compares else no_chance
         ),
         by=parts,

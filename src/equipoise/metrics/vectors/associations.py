@@ -1,29 +1,31 @@
 """Association scores of embeddings: differential association, WEAT, SC-WEAT, totals, encoders."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import combinations, product
-from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, Floats, InputError, Part, Span, Strings, record, unwarned
-from equipoise.metrics.building import NOTHING, SPREAD, Against, against
+from equipoise.metrics.building import SPREAD, UNTESTED, ChanceTest, compare_with_null
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COHEN, COSINE, LEANING, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     HARM,
     Alternative,
     Jackknife,
-    Options,
+    SetUnits,
     Space,
-    against_exchanged,
+    compare_with_exchanges,
     permutations,
     with_ones,
 )
+from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.mean_norms import MeanNorm
 from equipoise.stats.resampling import Resampling, level_of
@@ -47,7 +49,10 @@ def association_score(
     b: ArrayLike,
     *,
     fixed: Collection[str] = (),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over targets of the mean similarity to one attribute set minus that to another.
 
@@ -98,33 +103,42 @@ def association_score(
     >>> m.association_score(science, men, women)
     <association_score 0.124 [−0.043, 0.290]; chance 0.001, p = 0.094, n = 36 in 3 groups>
     """
-    space = Space.of({"targets": targets}, {"a": a, "b": b}, fixed, **options)
+    space = Space.of(
+        {"targets": targets}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng
+    )
     to_a, to_b = {("targets", "a"): 1.0}, {("targets", "b"): 1.0}
     values, jackknife = space.bilinear([to_a | {("targets", "b"): -1.0}, to_a, to_b])
     value, *similar = values.tolist()
     tested = space.exchange("a", "b", [space["targets"].mean], "members")
-    chance_test = against_exchanged(tested, value, "either", "the members of a and b are exchangeable")
+    chance_test = compare_with_exchanges(
+        tested, value, "either", "the members of a and b are exchangeable"
+    )
     part = space.part(
         "association_score",
         value,
         jackknife,
         0,
         n=len(space["targets"]),
-        held=chance_test,
+        chance_test=chance_test,
         by_group=space.group_values("ab", similar, jackknife, 1),
         shows="mean similarity of the targets to the set",
     )
-    return space.estimate("association_score", value, [part], chance_test, jackknife=jackknife, pairs=[("a", "b")])
+    return space.estimate(
+        "association_score", value, [part], chance_test, jackknife=jackknife, pairs=[("a", "b")]
+    )
 
 
-def differential_association(
+def differential_association(  # noqa: PLR0913 - one keyword for each choice
     c1: ArrayLike,
     c2: ArrayLike,
     m_images: ArrayLike,
     f_images: ArrayLike,
     *,
     fixed: Collection[str] = ("c1", "c2"),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Difference of two concepts in their associations with images of two groups.
 
@@ -169,24 +183,28 @@ def differential_association(
     <differential_association 0.245 [−0.019, 0.510]; chance 0.002, p = 0.066, n = 48 in 4 groups>
     """
     concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
-    space = Space.of(concepts, images, fixed, **options)
+    space = Space.of(concepts, images, fixed, similarity, units, resampling, rng)
     first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
     contrast = first | {pair: -times for pair, times in second.items()}
     values, jackknife = space.bilinear([contrast, first, second])
     value, *single = values.tolist()
     direction = space["c1"].mean - space["c2"].mean
     tested = space.exchange("m_images", "f_images", [direction], "members")
-    chance_test = against_exchanged(tested, value, "either", "images of both groups are exchangeable")
+    chance_test = compare_with_exchanges(
+        tested, value, "either", "images of both groups are exchangeable"
+    )
     n = sum(len(space[name]) for name in images)
     parts = [
         space.part("association_score", score, jackknife, index, subject=name, n=n)
         for index, (name, score) in enumerate(zip(concepts, single, strict=True), start=1)
     ]
     pairs = [("c1", "c2"), ("m_images", "f_images")]
-    return space.estimate("differential_association", value, parts, chance_test, jackknife=jackknife, pairs=pairs)
+    return space.estimate(
+        "differential_association", value, parts, chance_test, jackknife=jackknife, pairs=pairs
+    )
 
 
-def weat(
+def weat(  # noqa: PLR0913 - one keyword for each choice
     x: ArrayLike,
     y: ArrayLike,
     a: ArrayLike,
@@ -196,7 +214,10 @@ def weat(
     ddof: int = 1,
     studentized: bool = False,
     fixed: Collection[str] = ("a", "b"),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Effect size of the association of targets x with a, and y with b (WEAT, iEAT).
 
@@ -255,7 +276,7 @@ def weat(
     >>> m.weat(science, art, men, women)
     <weat 1.100 [0.124, 1.636]; chance −0.022, p = 0.0049, n = 48 in 4 groups>
     """
-    space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, **options)
+    space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
     effect = _EffectSize(space, "x", "y", space["a"].mean - space["b"].mean, ddof)
     jackknife = effect.jackknife(space)
 
@@ -264,14 +285,14 @@ def weat(
         difference = float(effect.ranked[0].sum()) - float(effect.ranked[1].sum())
         yield space.part("weat_statistic", difference, jackknife, 3, n=effect.n)
         wider = replace(space, fixed={*fixed} - {"a", "b"})
-        if wider.moved != space.moved:
+        if wider.varied != space.varied:
             wider_jackknife = effect.jackknife(wider)
             yield space.part("weat", effect.value, wider_jackknife, 0, subject=VARIED, n=effect.n)
 
     return effect.estimate("weat", jackknife, alternative, parts, studentized=studentized)
 
 
-def sc_weat(
+def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     w: ArrayLike,
     a: ArrayLike,
     b: ArrayLike,
@@ -279,7 +300,10 @@ def sc_weat(
     alternative: Alternative = "two-sided",
     ddof: int = 1,
     fixed: Collection[str] = (),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Effect size of one target's association with a rather than b (SC-WEAT).
 
@@ -322,11 +346,11 @@ def sc_weat(
     <sc_weat 0.350 [−0.539, 1.112]; chance −0.008, p = 0.4, n = 25 in 3 groups>
     """
     shape = np.shape(w)
-    single = len(shape) == 1 and options.get("similarity") is None
+    single = len(shape) == 1 and similarity is None
     if shape and not single and shape[0] != 1:
         raise InputError(f"w: {shape[0]} targets; expected one, call sc_weat for each")
     target = np.asarray(w)[None] if single else w
-    space = Space.of({"w": target}, {"a": a, "b": b}, fixed, **options)
+    space = Space.of({"w": target}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
     effect = _EffectSize(space, "a", "b", space["w"].vectors[0], ddof)
     return effect.estimate("sc_weat", effect.jackknife(space), alternative)
 
@@ -338,27 +362,27 @@ class _EffectSize:
     Attributes
     ----------
     space : Space
-    one, other : str
+    first_name, second_name : str
         The two sets.
     direction : ndarray, shape (d,)
     ddof : int
     """
 
     space: Space
-    one: str
-    other: str
+    first_name: str
+    second_name: str
     direction: Floats
     ddof: int
 
     @cached_property
     def first(self) -> Floats:
         """Scores of the first set."""
-        return self.space[self.one].dots(self.direction)
+        return self.space[self.first_name].dots(self.direction)
 
     @cached_property
     def second(self) -> Floats:
         """Scores of the second set."""
-        return self.space[self.other].dots(self.direction)
+        return self.space[self.second_name].dots(self.direction)
 
     @property
     def n(self) -> int:
@@ -404,7 +428,9 @@ class _EffectSize:
         ranked = zip(self.ranked, self.means, strict=True)
         centred = np.sort(np.concatenate([scores - mean for scores, mean in ranked]))
         square = centred * centred
-        spread, third = (float(powers.sum()) / len(centred) for powers in (square, square * centred))
+        spread, third = (
+            float(powers.sum()) / len(centred) for powers in (square, square * centred)
+        )
         return spread > 0.0 and abs(third) > _SKEWED * spread**1.5
 
     def jackknife(self, space: Space) -> Jackknife | None:
@@ -422,18 +448,18 @@ class _EffectSize:
     def _left_out(self, space: Space, scale: float) -> tuple[Floats, list[Floats]]:
         n, m = len(self.first), len(self.second)
         centre = (self.means[0] * n + self.means[1] * m) / self.n
-        scores = {self.one: self.first - centre, self.other: self.second - centre}
+        scores = {self.first_name: self.first - centre, self.second_name: self.second - centre}
         rows = {
             name: np.stack([np.ones_like(values), values, values * values], axis=1)
             for name, values in scores.items()
         }
         x, y = (table.sum(axis=0) for table in rows.values())
-        varied = [name for name in space.moved if name not in rows]
+        varied = [name for name in space.varied if name not in rows]
         slopes = self._slopes(scores, scale) if varied else np.zeros((0, 0))
         rows |= {name: with_ones(space[name].similarities(slopes)) for name in varied}
         left_out = []
         for sums in space.sums_without_each(rows):
-            numbers = self._numbers(sums[self.one], sums[self.other], centre)
+            numbers = self._numbers(sums[self.first_name], sums[self.second_name], centre)
             for name in varied:
                 sign = 1.0 if name == "a" else -1.0
                 mean = rows[name][:, 1:].mean(axis=0)
@@ -458,7 +484,9 @@ class _EffectSize:
         first, second = (self.space[name].mean for name in scores)
         joint = np.zeros_like(first)
         for name, values in scores.items():
-            joint += reduce(np.add, (values[places] @ row for places, row in self.space[name].blocks()))
+            joint += reduce(
+                np.add, (values[places] @ row for places, row in self.space[name].blocks())
+            )
         turn = joint * self.value / (self.spread * (self.n - self.ddof))
         with unwarned():
             steep = 1.0 / (self.spread * scale * np.float64(1.0 - (self.value / scale) ** 2))
@@ -477,19 +505,19 @@ class _EffectSize:
         """Return the effect size held against exchanged members, with further parts."""
         if alternative not in HARM:
             raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-        space, names = self.space, (self.one, self.other)
+        space, names = self.space, (self.first_name, self.second_name)
         of_targets = metric == "weat"
         key = "targets" if of_targets else "attributes"
         tested = space.exchange(*names, [self.direction], key, studentized=studentized)
-        null = f"the members of {self.one} and {self.other} are exchangeable"
+        null = f"the members of {self.first_name} and {self.second_name} are exchangeable"
         harm, factor = HARM[alternative], 1.0 / (self.spread or 1.0)
-        chance_test = against_exchanged(tested, self.value, harm, null, factor=factor)
+        chance_test = compare_with_exchanges(tested, self.value, harm, null, factor=factor)
         reason = "" if self.spread else "all scores are equal: their standard deviation is 0"
         score_text = "association score of" if of_targets else "similarity of the target to"
 
         def parts() -> Iterator[Part]:
             yield space.part(
-                metric, self.value, jackknife, 0, n=self.n, held=chance_test, reason=reason,
+                metric, self.value, jackknife, 0, n=self.n, chance_test=chance_test, reason=reason,
                 by_group=space.group_values(names, self.means, jackknife, 1),
                 shows=f"mean {score_text} the set",
             )  # fmt: skip
@@ -557,7 +585,9 @@ class Scores:
         if self.jackknife is not None and self.freedom > 0:
             replicates = self.jackknife.draws(_DRAWS, self.seed)
         # The range of half a score and its negative is the absolute score.
-        observed, replicates = (np.stack([values, -values], axis=-1) / 2.0 for values in (self.observed, replicates))
+        observed, replicates = (
+            np.stack([values, -values], axis=-1) / 2.0 for values in (self.observed, replicates)
+        )
         return MeanNorm(observed, replicates, self.freedom, "range")
 
 
@@ -567,7 +597,10 @@ def total_absolute_association(
     b: ArrayLike,
     *,
     fixed: Collection[str] = (),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over targets of the absolute association score with two attribute sets.
 
@@ -610,11 +643,11 @@ def total_absolute_association(
         raise InputError(f"targets: {[*targets]}; expected named sets, none called 'a' or 'b'")
     names = tuple(sorted(targets))
     ordered = {name: targets[name] for name in names}
-    space = Space.of(ordered, {"a": a, "b": b}, fixed, **options)
+    space = Space.of(ordered, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
 
     terms = [{(name, "a"): 1.0, (name, "b"): -1.0} for name in names]
     observed, scores = space.bilinear(terms)
-    smallest = min((space[name].independent for name in space.moved), default=1)
+    smallest = min((space[name].independent for name in space.varied), default=1)
     total_ends = Scores(names, observed, scores, smallest - 1, space.seed)
     tested = space.exchange("a", "b", [space[name].mean for name in names], "members")
     null = "the members of a and b are exchangeable"
@@ -626,12 +659,14 @@ def total_absolute_association(
             index,
             subject=name,
             n=len(space[name]),
-            held=against_exchanged(tested, value, "either", null, column=index),
+            chance_test=compare_with_exchanges(tested, value, "either", null, column=index),
         )
         for index, (name, value) in enumerate(zip(names, total_ends.observed.tolist(), strict=True))
     ]
     total = float(np.abs(total_ends.observed).sum())
-    chance_test = against_exchanged(tested, total, "higher", null, lambda draws: np.abs(draws).sum(axis=1))
+    chance_test = compare_with_exchanges(
+        tested, total, "higher", null, lambda draws: np.abs(draws).sum(axis=1)
+    )
     return space.estimate(
         "total_absolute_association",
         total,
@@ -689,7 +724,11 @@ def compare_encoders(
     >>> sorted({"first": first.metric, "second": second.metric})
     ['first', 'second']
     """
-    scores = {name: estimate.ends for name, estimate in encoders.items() if isinstance(estimate.ends, Scores)}
+    scores = {
+        name: estimate.ends
+        for name, estimate in encoders.items()
+        if isinstance(estimate.ends, Scores)
+    }
     targets = {encoder_scores.names for encoder_scores in scores.values()}
     if len(encoders) < 2 or len(scores) < len(encoders) or len(targets) > 1:
         raise InputError(
@@ -711,7 +750,9 @@ def compare_encoders(
         ends = _paired_ends(a, b, difference, level)
         p = _swapped(pair_sizes, abs(difference), resampling, rng).p_value
         p_value = math.nan if p is None else p
-        parts.append(Part("difference", f"{first} - {second}", difference, *ends, p_value=p_value, n=n))
+        parts.append(
+            Part("difference", f"{first} - {second}", difference, *ends, p_value=p_value, n=n)
+        )
     return make_estimate(
         metric="encoder_difference",
         value=value,
@@ -731,15 +772,18 @@ def _paired_ends(a: Scores, b: Scores, difference: float, level: float) -> Span:
     if [*map(len, first)] != [*map(len, second)]:
         return math.nan, math.nan
     pairs = zip(first, second, strict=True)
-    left_out = [np.abs(first_scores).sum(axis=1) - np.abs(second_scores).sum(axis=1) for first_scores, second_scores in pairs]
+    left_out = [
+        np.abs(first_scores).sum(axis=1) - np.abs(second_scores).sum(axis=1)
+        for first_scores, second_scores in pairs
+    ]
     low, high = jackknife_t(difference, left_out, level)
     return float(low), float(high)
 
 
-def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: Seed) -> Against:
+def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: Seed) -> ChanceTest:
     """Hold the range of totals against encoders (encoders, targets) exchanged within targets."""
     if resampling is None:
-        return NOTHING
+        return UNTESTED
     encoders, targets = sizes.shape
     weights = None
     if encoders == 2 and targets <= _MOST_SWAPPED:
@@ -755,7 +799,7 @@ def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: S
     ranges = null.max(axis=1) - null.min(axis=1)
     text = f"encoders are exchangeable within each target; {text}"
     finest = resampling.resolution
-    return against(ranges, value, "higher", text, weights=weights, resolution=finest)
+    return compare_with_null(ranges, value, "higher", text, weights=weights, resolution=finest)
 
 
 _association = partial(

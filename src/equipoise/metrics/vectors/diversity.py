@@ -31,7 +31,7 @@ from equipoise.core import (
     nans,
     record,
 )
-from equipoise.metrics.building import NOTHING, Against, against, number
+from equipoise.metrics.building import UNTESTED, ChanceTest, compare_with_null, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, project
@@ -176,7 +176,9 @@ def unit_sums(sets: Sequence[Table], names: Sequence[str]) -> list[UnitSums]:
         total[-1] += np.count_nonzero(scale)
 
     sums_by_set = []
-    for total, array in zip(_accumulated(sets, names, dimensions.pop() + 1, add), sets, strict=True):
+    for total, array in zip(
+        _accumulated(sets, names, dimensions.pop() + 1, add), sets, strict=True
+    ):
         count = int(total[-1])
         sums_by_set.append(UnitSums(total[:-1], count, len(array) - count))
     return sums_by_set
@@ -234,7 +236,7 @@ def exchanged(
     tiles = -(-d // _WIDTH)
     most_together = max(_LEAST, _LABELS // owner.nbytes)
     step = max(1, min(_TOGETHER, most_together, _CELLS // (tiles * _WIDTH * n_sets)))
-    streams = keys(seed, "exchange", many=permutations)
+    streams = keys(seed, "exchange", n_streams=permutations)
 
     def cross(start: int) -> Floats:
         block_streams = streams[start : start + step]
@@ -381,22 +383,22 @@ class Sets:
     names : tuple of str
     arrays : sequence of ndarray, shape (n_s, d)
     sums : sequence of UnitSums
-    bare : bool
+    without_spreads : bool
         Without spreads.
-    whole : tuple of (Sets, list of int), or None
+    parent : tuple of (Sets, list of int), or None
         The sets that these are some of, and their places there.
     """
 
     names: Strings
     arrays: Sequence[Table]
     sums: Sequence[UnitSums]
-    bare: bool
-    whole: tuple[Sets, list[int]] | None = None
+    without_spreads: bool
+    parent: tuple[Sets, list[int]] | None = None
 
     @classmethod
     def of(
         cls,
-        sets: Given,
+        sets: SetsLike,
         resampling: Resampling | None,
         least: int = 1,
     ) -> Sets:
@@ -408,17 +410,21 @@ class Sets:
             When there are too few sets, dimensions differ, or a set is not (n, d) real finite
             numbers.
         """
-        bare = resampling is None
+        without_spreads = resampling is None
         if not isinstance(sets, Mapping | Sets):
             sets = {str(index): array for index, array in enumerate(sets)}
         n_sets = len(sets.names if isinstance(sets, Sets) else sets)
         if n_sets < least:
             raise InputError(f"sets: {n_sets}; expected {least} or more sets of embeddings")
         if isinstance(sets, Sets):
-            return sets if sets.bare == bare else replace(sets, bare=bare)
+            return (
+                sets
+                if sets.without_spreads == without_spreads
+                else replace(sets, without_spreads=without_spreads)
+            )
         labels = [f"sets[{str(name)!r}]" for name in sets]
         tables = [embedding_table(x, name) for x, name in zip(sets.values(), labels, strict=True)]
-        return cls(tuple(map(str, sets)), tables, unit_sums(tables, labels), bare)
+        return cls(tuple(map(str, sets)), tables, unit_sums(tables, labels), without_spreads)
 
     def only(self, names: Iterable[str]) -> Sets:
         """Return some of the sets."""
@@ -426,13 +432,16 @@ class Sets:
         chosen = tuple(self.names[place] for place in places)
         if chosen == self.names:
             return self
-        arrays, sums = [self.arrays[place] for place in places], [self.sums[place] for place in places]
-        return Sets(chosen, arrays, sums, self.bare, (self, places))
+        arrays, sums = (
+            [self.arrays[place] for place in places],
+            [self.sums[place] for place in places],
+        )
+        return Sets(chosen, arrays, sums, self.without_spreads, (self, places))
 
     @property
     def sizes(self) -> dict[str, int]:
         """Images with a direction."""
-        return {name: one.count for name, one in zip(self.names, self.sums, strict=True)}
+        return {name: set_sums.count for name, set_sums in zip(self.names, self.sums, strict=True)}
 
     @property
     def excluded(self) -> dict[str, int]:
@@ -452,9 +461,9 @@ class Sets:
     @cached_property
     def scatters(self) -> list[Floats]:
         """Of each set, sums of squares and products of projections on all sets' means."""
-        if self.whole is None:
+        if self.parent is None:
             return scatters(self.arrays, self.means)
-        parent, places = self.whole
+        parent, places = self.parent
         return [parent.scatters[place][np.ix_(places, places)] for place in places]
 
     def exchanges(self, permutations: int, seed: Seed) -> tuple[Floats, str]:
@@ -484,7 +493,7 @@ class Sets:
         n = self.sums[a].count
         factor = (n - 1.0) / n if include_self and n else 1.0
         value = factor * self.sums[a].distance
-        if n < 3 or self.bare:
+        if n < 3 or self.without_spreads:
             return Spread(value, math.nan, math.nan)
         squares = float(self.scatters[a][a, a])
         deviation = 2.0 * factor * n * np.sqrt(squares) / ((n - 1.0) * (n - 2.0))
@@ -498,7 +507,7 @@ class Sets:
         freedom are Welch and Satterthwaite's.
         """
         n = np.array([self.sums[index].count for index in chosen], dtype=np.float64)
-        if n.min() < 2 or self.bare:
+        if n.min() < 2 or self.without_spreads:
             return Spread(value, math.nan, math.nan)
         squares = np.array(
             [
@@ -533,7 +542,7 @@ class Sets:
         )
 
 
-Given = Sets | Sequence[ArrayLike] | Mapping[str, ArrayLike]
+SetsLike = Sets | Sequence[ArrayLike] | Mapping[str, ArrayLike]
 
 
 def principal_components(sets: Mapping[str, ArrayLike], components: int) -> dict[str, AnyArray]:
@@ -622,7 +631,7 @@ def iss_intra(
 
 
 def iss_cross(
-    sets: Given,
+    sets: SetsLike,
     *,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -670,23 +679,31 @@ def iss_cross(
     weights = (1.0 - np.eye(n_sets)) / (n_sets * (n_sets - 1) / 2)
     value = 1.0 - float(named_sets.cosines[np.triu_indices(n_sets, 1)].mean())
     spread = named_sets.between(range(n_sets), weights, value)
-    undefined, chance_test = math.isnan(value), NOTHING
+    undefined, chance_test = math.isnan(value), UNTESTED
     if resampling is not None and not undefined:
         null, draw_text = named_sets.exchanges(resampling.permutations, rng)
         text = f"images are exchangeable between sets; {draw_text}"
-        chance_test = against(null, value, "higher", text, resolution=resampling.resolution, scale=1.0)
+        chance_test = compare_with_null(
+            null, value, "higher", text, resolution=resampling.resolution, scale=1.0
+        )
         if chance_test.chance:
             total = np.add.reduce([set_sums.total for set_sums in named_sets.sums])
             pooled = UnitSums(total, sum(set_sums.count for set_sums in named_sets.sums), 0)
-            chance_test = replace(chance_test, chance=replace(chance_test.chance, mean=pooled.distance))
+            chance_test = replace(
+                chance_test, chance=replace(chance_test.chance, mean=pooled.distance)
+            )
     parts = []
     for a, b in [*((a, a) for a in range(n_sets)), *combinations(range(n_sets), 2)]:
         pair_spread = named_sets.pair(a, b)
         metric = "iss_intra" if a == b else "mean_distance"
-        subject = named_sets.names[a] if a == b else f"{named_sets.names[a]} × {named_sets.names[b]}"
+        subject = (
+            named_sets.names[a] if a == b else f"{named_sets.names[a]} × {named_sets.names[b]}"
+        )
         reason = _FEW if math.isnan(pair_spread.value) else ""
         parts.append(
-            named_sets.part(metric, subject, (a, b), pair_spread, level=level_of(resampling), reason=reason)
+            named_sets.part(
+                metric, subject, (a, b), pair_spread, level=level_of(resampling), reason=reason
+            )
         )
     return make_estimate(
         "iss_cross",
@@ -703,7 +720,7 @@ def iss_cross(
 
 
 def mean_distances(
-    sets: Given,
+    sets: SetsLike,
     *,
     level: float = 0.95,
 ) -> pa.Table:
@@ -738,12 +755,14 @@ def mean_distances(
         spread = named_sets.pair(min(a, b), max(a, b))
         ends = dict(zip(("low", "high"), spread(level), strict=True))
         counts = {"n_a": named_sets.sums[a].count, "n_b": named_sets.sums[b].count}
-        rows.append({"set_a": name, "set_b": other_name, "distance": spread.value, **ends, **counts})
+        rows.append(
+            {"set_a": name, "set_b": other_name, "distance": spread.value, **ends, **counts}
+        )
     return pa.Table.from_pylist(rows)
 
 
 def iss_difference(
-    sets: Given,
+    sets: SetsLike,
     *,
     resampling: Resampling | None = DEFAULT,
 ) -> Estimate:
@@ -787,22 +806,28 @@ def iss_difference(
     level = level_of(resampling)
     parts, differences, chance_tests = [], [], []
     for pair in combinations(range(len(spreads)), 2):
-        difference, chance_test = spreads[pair[0]].minus(spreads[pair[1]]), NOTHING
+        difference, chance_test = spreads[pair[0]].minus(spreads[pair[1]]), UNTESTED
         if difference.error > 0.0:
             half = difference.half(0.95)
-            p = float(2.0 * special.stdtr(difference.freedom, -abs(difference.value) / difference.error))
-            chance_test = Against(Chance(0.0, -half, half, _NULL), p, _NULL)
+            p = float(
+                2.0 * special.stdtr(difference.freedom, -abs(difference.value) / difference.error)
+            )
+            chance_test = ChanceTest(Chance(0.0, -half, half, _NULL), p, _NULL)
         groups = tuple(
-            GroupValue(name, (name,), named_sets.sums[a].count, spreads[a].value, *spreads[a](level))
+            GroupValue(
+                name, (name,), named_sets.sums[a].count, spreads[a].value, *spreads[a](level)
+            )
             for a, name in ((a, named_sets.names[a]) for a in pair)
         )
         subject = " − ".join(group.group for group in groups)
-        defined = difference.error > 0.0 or (named_sets.bare and not math.isnan(difference.value))
+        defined = difference.error > 0.0 or (
+            named_sets.without_spreads and not math.isnan(difference.value)
+        )
         reason = "" if defined else "too few images with a direction in a set, or all are alike"
         parts.append(
             named_sets.part(
-                "iss_difference", subject, pair, difference, level=level, held=chance_test, by_group=groups,
-                reason=reason, shows="iss_intra",
+                "iss_difference", subject, pair, difference, level=level, chance_test=chance_test,
+                by_group=groups, reason=reason, shows="iss_intra",
             )
         )  # fmt: skip
         differences.append(difference)
@@ -817,9 +842,9 @@ def iss_difference(
         "iss_difference",
         part.value,
         named_sets.sizes,
-        NO_INTERVAL if named_sets.bare else "jackknife of both U-statistics, Welch's t",
+        NO_INTERVAL if named_sets.without_spreads else "jackknife of both U-statistics, Welch's t",
         params={"pair": part.subject},
-        **replace(chance_test, null="" if named_sets.bare else null).fields(
+        **replace(chance_test, null="" if named_sets.without_spreads else null).fields(
             part.reason or "no resampling was asked for"
         ),
         by=parts,

@@ -1,5 +1,7 @@
 """Quality of sets of images: Fréchet distance by features, inception score by probabilities."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,7 +22,7 @@ from equipoise.core import (
     no_ends,
 )
 from equipoise.core.labels import unit_codes
-from equipoise.metrics.building import SPREAD, moved_percentile
+from equipoise.metrics.building import SPREAD, centred_percentile
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.sets import embedding_table
@@ -38,7 +40,9 @@ def _numbers(table: Any, subject: str) -> Floats:
     rows = floats(embedding_table(table, subject))
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
-        raise InputError(f"{subject}: row {bad[0] + 1} has numbers that are not finite ({len(bad)})")
+        raise InputError(
+            f"{subject}: row {bad[0] + 1} has numbers that are not finite ({len(bad)})"
+        )
     return rows
 
 
@@ -159,10 +163,10 @@ def _spread(
         return NO_INTERVAL if resampling is None else "none: use Bootstrap()", no_ends
     replicates = np.array(draws(resampling.replicates))
     method = (
-        f"{SPREAD}: percentiles of {len(replicates)} resamples of the {over}, moved to the value; not "
-        "a confidence interval: resampling adds to the bias"
+        f"{SPREAD}: percentiles of {len(replicates)} resamples of the {over}, moved to the value; "
+        "not a confidence interval: resampling adds to the bias"
     )
-    return method, moved_percentile(value, replicates, least)
+    return method, centred_percentile(value, replicates, least)
 
 
 def inception_score(
@@ -234,7 +238,11 @@ def inception_score(
     value = score(np.ones(len(owner[1])))
     unit = "row" if units is None else "unit"
     method, ends = _spread(
-        value, 1.0, lambda n_replicates: [*map(score, _times(owner, rng, 0, n_replicates))], f"{unit}s", resampling
+        value,
+        1.0,
+        lambda n_replicates: [*map(score, _times(owner, rng, 0, n_replicates))],
+        f"{unit}s",
+        resampling,
     )
     return make_estimate(
         "inception_score",

@@ -1,11 +1,13 @@
 """MCAS and xMCAS, and what a generator adds: diffusion bias and bias amplification."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +25,8 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    NOTHING,
-    Against,
+    UNTESTED,
+    ChanceTest,
     bootstrap_method,
     ends_of,
     folded,
@@ -35,15 +37,16 @@ from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, LEANING, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
-    Exchanged,
+    ExchangedDifferences,
     Jackknife,
-    Options,
+    SetUnits,
     Space,
     Terms,
-    against_exchanged,
-    against_studentized,
+    compare_studentized,
+    compare_with_exchanges,
     ends_at,
 )
+from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.intervals import Scored
 from equipoise.stats.streams import Seed, stream
@@ -94,15 +97,15 @@ class Components:
 
     observed: Floats
     jackknife: Jackknife | None
-    images: Exchanged | None
-    tested: Exchanged | None
+    images: ExchangedDifferences | None
+    tested: ExchangedDifferences | None
     level: float
 
     def __call__(self, level: float) -> Span:
         """Return the ends of the sum of the four components."""
         return ends_at(self.jackknife, 4)(level)
 
-    def held_total(self, *, resample_texts: bool) -> Against:
+    def total_test(self, *, resample_texts: bool) -> ChanceTest:
         """Hold MCAS against images exchanged, or images and texts.
 
         Texts as given make a part of MCAS, ITA + TT, that no exchange of images changes.
@@ -110,19 +113,19 @@ class Components:
         value, sums = float(self.observed.sum()), [_COLUMNS - 1]
         if not resample_texts:
             fixed = float(self.observed[2:].sum())
-            return against_exchanged(
+            return compare_with_exchanges(
                 self.images, value, "either", _NULL_IMAGES, column=sums[0], shift=fixed
             )
         tested, sums = self.tested, [*sums, 2 * _COLUMNS - 1]
         if tested is None:
-            return NOTHING
+            return UNTESTED
         error = float(np.linalg.norm(tested.error[sums]))
-        ratios = tested.drawn[:, sums].sum(axis=1) / np.linalg.norm(tested.errors[:, sums], axis=1)
+        ratios = tested.draws[:, sums].sum(axis=1) / np.linalg.norm(tested.errors[:, sums], axis=1)
         text = f"{_NULL}; {tested.text}"
-        return against_studentized(tested, value / error, ratios, "either", text, factor=error)
+        return compare_studentized(tested, value / error, ratios, "either", text, factor=error)
 
 
-def mcas(
+def mcas(  # noqa: PLR0913 - one keyword for each choice
     target_images: ArrayLike,
     target_texts: ArrayLike,
     a_images: ArrayLike,
@@ -131,7 +134,10 @@ def mcas(
     b_texts: ArrayLike,
     *,
     resample_texts: bool = False,
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Multimodal composite association score: II + ITP + ITA + TT.
 
@@ -184,7 +190,7 @@ def mcas(
     <mcas 2.010 [1.748, 2.271]; chance 1.873, p = 0.24, n = 93 in 6 groups>
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
-    space = _space(sets, {}, resample_texts, **options)
+    space = _space(sets, {}, resample_texts, similarity, units, resampling, rng)
     # The attributes of each kind are counted by their similarity to both targets.
     centres = [space[name].mean for name in TARGETS]
     sums = [*centres, centres[0] + centres[1]]
@@ -203,7 +209,9 @@ def mcas(
                 jackknife,
                 index,
                 n=len(space[target]),
-                held=against_exchanged(tested, value, "either", _NULL, column=index + index // 2),
+                chance_test=compare_with_exchanges(
+                    tested, value, "either", _NULL, column=index + index // 2
+                ),
                 by_group=space.group_values(groups, similarities.tolist()),
                 shows="mean similarity of the targets to the set",
             )
@@ -216,7 +224,7 @@ def mcas(
         "mcas",
         total,
         parts,
-        components.held_total(resample_texts=resample_texts),
+        components.total_test(resample_texts=resample_texts),
         jackknife=jackknife,
         ends=components,
         params={"resample_texts": resample_texts, "leans_to": leaning},
@@ -228,7 +236,11 @@ def _with_texts(space: Space, components: Components) -> Part:
     """Return MCAS with texts resampled in the interval and exchanged in the test."""
     small_sets, small_attributes = _few_texts(space)
     reason = f"texts aren't resampled: fewer than {_FEWEST_TEXTS} in {', '.join(small_attributes)}"
-    ends = no_ends if small_attributes else ends_at(replace(space, fixed=small_sets).bilinear(_TERMS)[1], 4)
+    ends = (
+        no_ends
+        if small_attributes
+        else ends_at(replace(space, fixed=small_sets).bilinear(_TERMS)[1], 4)
+    )
     return number(
         "mcas",
         float(components.observed.sum()),
@@ -236,7 +248,7 @@ def _with_texts(space: Space, components: Components) -> Part:
         n=sum(len(members) for members in space.sets.values()),
         ends=ends,
         level=space.level,
-        chance_test=components.held_total(resample_texts=True),
+        chance_test=components.total_test(resample_texts=True),
         reason=reason if small_attributes else "",
     )
 
@@ -252,13 +264,16 @@ def _space(
     sets: Sequence[Any],
     further: Facts,
     resample_texts: bool,
-    **options: Unpack[Options],
+    similarity: Similarity | None,
+    units: SetUnits | None,
+    resampling: Resampling | None,
+    rng: Seed,
 ) -> Space:
     """Embed the sets and hold texts fixed: all of them, or prompts if they are fewer than ten."""
     targets = dict(zip(TARGETS, sets[:2], strict=True))
     groups = [f"{group}_{kind}" for group in "ab" for kind in KINDS]
     attributes = dict(zip(groups, sets[2:], strict=True)) | dict(further)
-    space = Space.of(targets, attributes, (), **options)
+    space = Space.of(targets, attributes, (), similarity, units, resampling, rng)
     texts = [name for name in space.sets if name.endswith("_texts")]
     small_sets, small_attributes = _few_texts(space)
     if resample_texts and small_attributes:
@@ -270,9 +285,14 @@ def _space(
     return replace(space, fixed=small_sets if resample_texts else texts)
 
 
-def _joined(seed: Seed, images: Exchanged, texts: Exchanged) -> Exchanged:
+def _joined(
+    seed: Seed, images: ExchangedDifferences, texts: ExchangedDifferences
+) -> ExchangedDifferences:
     """Exchange the attributes of both kinds."""
-    enumerated, n_partitions = images.enumerated and texts.enumerated, images.partitions * texts.partitions
+    enumerated, n_partitions = (
+        images.enumerated and texts.enumerated,
+        images.partitions * texts.partitions,
+    )
     if enumerated and n_partitions <= MOST_PARTITIONS:
         sizes = len(images.null), len(texts.null)
         picked = [np.repeat(np.arange(sizes[0]), sizes[1]), np.tile(np.arange(sizes[1]), sizes[0])]
@@ -280,7 +300,10 @@ def _joined(seed: Seed, images: Exchanged, texts: Exchanged) -> Exchanged:
     else:
         # Exchanges of images and of texts are independent of each other.
         enumerated = False
-        n_draws = min((len(exchanged.null) for exchanged in (images, texts) if not exchanged.enumerated), default=1000)
+        n_draws = min(
+            (len(exchanged.null) for exchanged in (images, texts) if not exchanged.enumerated),
+            default=1000,
+        )
         picked = []
         for kind, exchanged in zip(KINDS, (images, texts), strict=True):
             places = np.arange(n_draws)
@@ -296,7 +319,9 @@ def _joined(seed: Seed, images: Exchanged, texts: Exchanged) -> Exchanged:
     observed = np.concatenate([images.observed, texts.observed])
     # What ties refer to is the size of all scores together.
     scale, finest = images.scale + texts.scale, max(images.resolution, texts.resolution)
-    return Exchanged(observed, null, enumerated, 0, text, scale, finest, error=error, errors=errors)
+    return ExchangedDifferences(
+        observed, null, enumerated, 0, text, scale, finest, error=error, errors=errors
+    )
 
 
 def xmcas(  # noqa: PLR0913 - one keyword for each choice
@@ -311,7 +336,10 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     *,
     offset: float = 0.0,
     resample_texts: bool = False,
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Angle between a concept's association with two groups and its similarity to further ones.
 
@@ -386,9 +414,11 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     by_kind = [*zip(KINDS, (images, texts), strict=True)]
     further = {f"{name}_{kind}": arrays[name] for name in names for kind, arrays in by_kind}
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
-    space = _space(sets, further, resample_texts, **options)
+    space = _space(sets, further, resample_texts, similarity, units, resampling, rng)
     pairs = [(target, kind) for target in TARGETS for kind in KINDS]
-    similarity_terms = [{(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names]
+    similarity_terms = [
+        {(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names
+    ]
     values, jackknife = space.bilinear([_TERMS[-1], *similarity_terms])
     geometry = partial(_geometry, offset=offset)
     angles, angle_values = None, geometry(values).tolist()
@@ -399,13 +429,15 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     n = len(space["target_images"])
     parts = [
         space.part(metric, value, angles, index, subject=name, n=n)
-        for index, ((metric, name), value) in enumerate(zip(rows, angle_values[1:], strict=True), start=1)
+        for index, ((metric, name), value) in enumerate(
+            zip(rows, angle_values[1:], strict=True), start=1
+        )
     ]
     return space.estimate(
         "xmcas",
         angle_values[0],
         parts,
-        NOTHING,
+        UNTESTED,
         jackknife=angles,
         params={"offset": offset, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
@@ -528,7 +560,7 @@ def diffusion_bias(components: Estimate) -> Estimate:
     """
     mcas_ends = _components_of(components)
     signed = float(_signed(mcas_ends.observed))
-    chance_test = against_exchanged(
+    chance_test = compare_with_exchanges(
         mcas_ends.tested,
         abs(signed),
         "higher",

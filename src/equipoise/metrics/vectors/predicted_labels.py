@@ -33,15 +33,15 @@ from equipoise.core import (
 )
 from equipoise.core.labels import shape_of
 from equipoise.metrics.building import (
-    NOTHING,
     SPREAD,
-    Against,
-    against,
+    UNTESTED,
+    ChanceTest,
     bootstrap_method,
+    centred_percentile,
+    compare_with_null,
     ends_of,
     gaps,
     group_rows,
-    moved_percentile,
     number,
     sizes,
 )
@@ -127,7 +127,7 @@ def label_concentration(
     shape_values = observed[3:].reshape(3, len(sides))
     for place, name in enumerate(("top_share", "label_skewness", "label_kurtosis")):
         columns = range(3 + place * len(sides), 3 + (place + 1) * len(sides))
-        low, high = np.array([_moved(observed, boot, column)(level) for column in columns]).T
+        low, high = np.array([_centred_ends(observed, boot, column)(level) for column in columns]).T
         notes = [
             "no images" if n == 0 else "its labels are equally frequent" if nan else ""
             for n, nan in zip(sides.counts, np.isnan(shape_values[place]), strict=True)
@@ -137,9 +137,9 @@ def label_concentration(
                 name,
                 float(observed[place]),
                 n=int(sides.counts.sum()),
-                ends=_moved(observed, boot, place, 0.0),
+                ends=_centred_ends(observed, boot, place, 0.0),
                 level=level,
-                chance_test=NOTHING if place else chance_test,
+                chance_test=UNTESTED if place else chance_test,
                 by_group=group_rows(sides, sides.counts, shape_values[place], low, high, notes),
             )
         )
@@ -158,7 +158,7 @@ def label_concentration(
         excluded=counted.excluded,
         unit=counted.unit,
         reason="fewer than two groups have images enough" if math.isnan(value) else "",
-        ends=_moved(observed, boot, 0, 0.0),
+        ends=_centred_ends(observed, boot, 0, 0.0),
     )
 
 
@@ -178,11 +178,13 @@ def _shapes(k: int, zeros: bool, usable: Booleans, tables: Floats) -> Floats:
     return np.concatenate([np.stack(compared, 1), *shapes], axis=1)
 
 
-def _moved(observed: Floats, boot: Floats | None, index: int, least: float = -math.inf) -> Ends:
+def _centred_ends(
+    observed: Floats, boot: Floats | None, index: int, least: float = -math.inf
+) -> Ends:
     """Return the spread of a number that replicates shift."""
     if boot is None:
         return no_ends
-    return moved_percentile(float(observed[index]), boot[:, index], least)
+    return centred_percentile(float(observed[index]), boot[:, index], least)
 
 
 _UNDEFINED = "one group has no labels of its own, or all scores are equal"
@@ -382,7 +384,9 @@ class LabelCounts:
         np.add.at(table, (codes[complete], used_groups.codes), 1.0)
         sampler: Sampler = TableSampler(table)
         if units is not None:
-            outcome, group, row_units = (integers(array) for array in (codes[complete], used_groups.codes, unit[complete]))
+            outcome, group, row_units = (
+                integers(array) for array in (codes[complete], used_groups.codes, unit[complete])
+            )
             rows, weights, keys = np.arange(n_used), np.ones(n_used), unit_keys(unit_names)
             sampler = ItemSampler(outcome, rows, weights, group, row_units, keys, table.shape)
         excluded = {"missing label, group or unit": n - n_used}
@@ -407,14 +411,14 @@ class LabelCounts:
         harm: Harm,
         resampling: Resampling | None,
         seed: Seed,
-    ) -> tuple[Floats, Floats | None, Against]:
+    ) -> tuple[Floats, Floats | None, ChanceTest]:
         """Return numbers of tables (r, labels, groups), observed and resampled.
 
         The first number is held against groups exchanged between images.
         """
         observed, boot = statistic(self.table[None])[0], None
         if resampling is None:
-            return observed, boot, NOTHING
+            return observed, boot, UNTESTED
         if isinstance(resampling, Bootstrap):
             blocks = self.sampler.bootstrap(resampling.replicates, seed)
             boot = np.concatenate(blocks.each(lambda _, tables: statistic(tables)))
@@ -423,7 +427,11 @@ class LabelCounts:
         null = np.concatenate(exchanged.each(lambda _, tables: statistic(tables)[:, 0]))
         text = f"images of all groups are exchangeable; {len(null)} permutations"
         finest = resampling.resolution
-        return observed, boot, against(null, float(observed[0]), harm, text, resolution=finest)
+        return (
+            observed,
+            boot,
+            compare_with_null(null, float(observed[0]), harm, text, resolution=finest),
+        )
 
 
 def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:

@@ -38,8 +38,8 @@ from equipoise.core import (
     tally,
 )
 from equipoise.core.types import Json
-from equipoise.metrics.building import NOTHING, STUDENT, Against, against, number
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
+from equipoise.metrics.building import STUDENT, UNTESTED, ChanceTest, compare_with_null, number
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
@@ -118,14 +118,14 @@ def add_chosen(words: Words, values: Integers, out: Integers) -> None:
 
 
 @record
-class Exchanged:
+class ExchangedDifferences:
     """Differences in means of two sets, observed and with members exchanged.
 
     Attributes
     ----------
     observed : ndarray, shape (k,)
         Mean of the first set minus mean of the second, of each of k numbers.
-    drawn : ndarray, shape (m, k)
+    draws : ndarray, shape (m, k)
         With members exchanged; of partitions that are mirrored, the first half.
     enumerated : bool
         Whether every partition stands there once.
@@ -148,7 +148,7 @@ class Exchanged:
     """
 
     observed: Floats
-    drawn: Floats
+    draws: Floats
     enumerated: bool
     partitions: int
     text: str
@@ -162,7 +162,7 @@ class Exchanged:
     @cached_property
     def null(self) -> Floats:
         """All differences with members exchanged, shape (partitions, k)."""
-        return np.concatenate([self.drawn, -self.drawn[::-1]]) if self.mirrored else self.drawn
+        return np.concatenate([self.draws, -self.draws[::-1]]) if self.mirrored else self.draws
 
     @cached_property
     def null_errors(self) -> Floats:
@@ -173,14 +173,14 @@ class Exchanged:
     def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
         """Return the chance level of factor × the single number (k = 1) + shift."""
         if self.mirrored and shift == 0.0:
-            return mirrored_band(self.drawn[:, 0] * factor, method=method)
+            return mirrored_band(self.draws[:, 0] * factor, method=method)
         return band(self.null[:, 0] * factor + shift, method=method)
 
     def p_value(self, harm: Harm) -> PValue:
         """Return the p-value of the single number (k = 1), exact where that is feasible."""
         observed = float(self.observed[0])
         if self.mirrored:
-            return mirrored_p_value(self.drawn[:, 0], observed, harm, scale=self.scale)
+            return mirrored_p_value(self.draws[:, 0], observed, harm, scale=self.scale)
         if self.halves is None:
             weights = 1.0 if self.enumerated else None
             null, finest = self.null[:, 0], self.resolution
@@ -200,8 +200,8 @@ class Exchanged:
         return PValue(value, "exact, partitions counted in two halves")
 
 
-def against_exchanged(
-    tested: Exchanged | None,
+def compare_with_exchanges(
+    tested: ExchangedDifferences | None,
     value: float,
     harm: Harm,
     null: str,
@@ -210,7 +210,7 @@ def against_exchanged(
     column: int = 0,
     factor: float = 1.0,
     shift: float = 0.0,
-) -> Against:
+) -> ChanceTest:
     """Hold a value against exchanged members.
 
     Parameters
@@ -226,19 +226,19 @@ def against_exchanged(
         Which difference.
     """
     if tested is None or math.isnan(value):
-        return NOTHING
+        return UNTESTED
     text = f"{null}; {tested.text}"
     if statistic is None and len(tested.error):
         error = float(tested.error[column])
         ratios = tested.null[:, column] / tested.null_errors[:, column]
-        return against_studentized(
+        return compare_studentized(
             tested, float(tested.observed[column]) / error, ratios, harm, text,
             factor=factor * error, shift=shift,
         )  # fmt: skip
     if statistic is None and column:
         statistic = itemgetter((slice(None), column))
     if statistic is not None:
-        return against(
+        return compare_with_null(
             statistic(tested.null),
             value,
             harm,
@@ -248,11 +248,11 @@ def against_exchanged(
             scale=tested.scale,
         )
     p = tested.p_value(harm)
-    return Against(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
+    return ChanceTest(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
 
 
-def against_studentized(
-    tested: Exchanged,
+def compare_studentized(
+    tested: ExchangedDifferences,
     observed: float,
     ratios: Floats,
     harm: Harm,
@@ -260,7 +260,7 @@ def against_studentized(
     *,
     factor: float,
     shift: float = 0.0,
-) -> Against:
+) -> ChanceTest:
     """Hold a ratio of a difference to its standard error against those of exchanged members.
 
     The p-value is exact where members are exchangeable and, in large sets, valid where means are
@@ -271,7 +271,7 @@ def against_studentized(
     p = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
     text = f"{text}; differences in standard errors"
     chance = band(ratios * factor + shift, method=text, weights=weights)
-    return Against(chance, p.value, f"{text}; {p.method}")
+    return ChanceTest(chance, p.value, f"{text}; {p.method}")
 
 
 def _whole(numbers: Floats) -> tuple[Integers, int]:
@@ -290,7 +290,7 @@ def exchange(
     *,
     units: tuple[Sequence[str], Sequence[str]] | None = None,
     studentized: bool = False,
-) -> Exchanged:
+) -> ExchangedDifferences:
     """Exchange the members of two sets, keeping their sizes.
 
     Parameters
@@ -323,15 +323,19 @@ def exchange(
     scale = float(np.ldexp(np.abs(fixed_point).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
     if units is not None:
         draws = permutations(n + m, resampling)
-        streams = keys(seed, "partition", name, "unit", many=draws)
+        streams = keys(seed, "partition", name, "unit", n_streams=draws)
         differences, errors = _exchange_units(fixed_point, n, units, streams, bits)
         observed, null = differences[0], differences[1:]
         text = f"{draws} random exchanges of units"
-        exchanged = Exchanged(observed, null, False, 0, text, scale, resampling.resolution)
+        exchanged = ExchangedDifferences(
+            observed, null, False, 0, text, scale, resampling.resolution
+        )
         return replace(exchanged, error=errors[0], errors=errors[1:]) if studentized else exchanged
     partitions = count_partitions(n, m)
     single = fixed_point.shape[1] == 1
-    ordered = fixed_point[np.argsort(fixed_point[:, 0]) if single else np.lexsort(fixed_point.T[::-1])]
+    ordered = fixed_point[
+        np.argsort(fixed_point[:, 0]) if single else np.lexsort(fixed_point.T[::-1])
+    ]
     enumerated = partitions <= MOST_PARTITIONS
     halved = not enumerated and n + m <= MOST_HALVED and single
     if enumerated:
@@ -343,8 +347,11 @@ def exchange(
         sums = sums if n <= m else ordered.sum(axis=0) - sums
         text += " for the chance level" * halved
     total, first_sum = fixed_point.sum(axis=0), fixed_point[:n].sum(axis=0)
-    observed, null = (_difference(first_sums, total - first_sums, n, m, bits)[..., :k] for first_sums in (first_sum, sums))
-    exchanged = Exchanged(
+    observed, null = (
+        _difference(first_sums, total - first_sums, n, m, bits)[..., :k]
+        for first_sums in (first_sum, sums)
+    )
+    exchanged = ExchangedDifferences(
         observed,
         null,
         enumerated,
@@ -357,7 +364,9 @@ def exchange(
     )
     if not studentized:
         return exchanged
-    error, errors = (_error(first_sums, total - first_sums, n, m, bits) for first_sums in (first_sum, sums))
+    error, errors = (
+        _error(first_sums, total - first_sums, n, m, bits) for first_sums in (first_sum, sums)
+    )
     return replace(exchanged, error=error, errors=errors)
 
 
@@ -425,11 +434,11 @@ def count_at_least(values: Integers, size: int, threshold: int) -> int:
     values : ndarray of int64, shape (n,), n <= 44
     size, threshold : int
     """
-    left, right = (_sorted_sums(half) for half in (values[::2], values[1::2]))
+    first_sums, second_sums = (_sorted_sums(half) for half in (values[::2], values[1::2]))
     count = 0
-    for left_size, sums in enumerate(left):
-        if 0 <= size - left_size < len(right):
-            right_sums = right[size - left_size]
+    for left_size, sums in enumerate(first_sums):
+        if 0 <= size - left_size < len(second_sums):
+            right_sums = second_sums[size - left_size]
             # Reversed, what is searched for rises, which keeps the search in the cache.
             needed = threshold - sums[::-1]
             count += len(sums) * len(right_sums) - int(np.searchsorted(right_sums, needed).sum())
@@ -441,7 +450,9 @@ def _sorted_sums(values: Integers) -> list[Integers]:
     sums: list[Integers] = [np.zeros(1, dtype=np.int64)]
     empty = np.empty(0, dtype=np.int64)
     for value in values:
-        pairs = zip([*sums, empty], [empty, *(subset_sums + value for subset_sums in sums)], strict=True)
+        pairs = zip(
+            [*sums, empty], [empty, *(subset_sums + value for subset_sums in sums)], strict=True
+        )
         sums = [np.concatenate(pair) for pair in pairs]
     return [np.sort(subset_sums) for subset_sums in sums]
 
@@ -478,7 +489,7 @@ def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str
     columns[:, :n] = values.T
     sums = np.empty((draws, k), dtype=np.int64)
     starts = range(0, draws, _BLOCK)
-    streams = keys(seed, "partition", *names, many=len(starts))
+    streams = keys(seed, "partition", *names, n_streams=len(starts))
 
     def draw(index: int) -> None:
         part = sums[starts[index] : starts[index] + _BLOCK]
@@ -535,10 +546,15 @@ def _exchange_units(
         squares_around = square - 2.0 * mean * cross + mean**2 * sizes
         carriers = tally(blocks.group == groups)
         differences += sign * mean
-        variance += np.maximum(squares_around, 0.0) / floats(counts) ** 2 * carriers / max(carriers - 1, 1)
+        variance += (
+            np.maximum(squares_around, 0.0) / floats(counts) ** 2 * carriers / max(carriers - 1, 1)
+        )
     least = _FLAT * fixed[:, :k].sum(axis=0) * math.ldexp(1.0, -fine)
     return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))
 
+
+SetUnits = Mapping[str, Labels]
+"""Names of the units that the members of a set repeat within, by set."""
 
 # Pairs of sets, and how often the mean similarity between them counts.
 Terms = Mapping[tuple[str, str], float]
@@ -584,7 +600,9 @@ class Jackknife:
         for replicates in left_out:
             deviations = replicates - replicates.mean(axis=0)
             # A bootstrap of n members has (n - 1) / n of the variance of their mean.
-            covariance += ((len(replicates) - 1.0) / len(replicates)) ** 2 * np.einsum("nj,nk->jk", deviations, deviations)
+            covariance += ((len(replicates) - 1.0) / len(replicates)) ** 2 * np.einsum(
+                "nj,nk->jk", deviations, deviations
+            )
         normal = stream(seed, "jackknife").standard_normal((n_draws, len(values)))
         return floats(values + np.einsum("rj,kj->rk", normal, lower_root(covariance)))
 
@@ -599,13 +617,6 @@ def ends_at(jackknife: Jackknife | None, column: int) -> Ends:
         return float(low[column]), float(high[column])
 
     return ends
-
-
-class Options(Drawing, total=False):
-    """What every score of sets takes, see `equipoise.metrics.association_score`."""
-
-    similarity: Similarity | None
-    units: Mapping[str, Labels] | None
 
 
 @record
@@ -635,9 +646,8 @@ class Space:
         targets: Mapping[str, ArrayLike],
         attributes: Mapping[str, ArrayLike],
         fixed: Collection[str],
-        *,
         similarity: Similarity | None = None,
-        units: Mapping[str, Labels] | None = None,
+        units: SetUnits | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
     ) -> Space:
@@ -671,14 +681,14 @@ class Space:
             are in several sets count to first order.
         """
         means = {name: members.mean for name, members in self.sets.items()}
-        slopes = {name: np.zeros((len(numbers), len(means[name]))) for name in self.moved}
+        slopes = {name: np.zeros((len(numbers), len(means[name]))) for name in self.varied}
         values = np.zeros(len(numbers))
         for place, terms in enumerate(numbers):
             for (first, second), times in terms.items():
                 values[place] += times * np.einsum("d,d->", means[first], means[second])
-                for one, partner in ((first, second), (second, first)):
-                    if one in slopes:
-                        slopes[one][place] += times * means[partner]
+                for set_name, partner in ((first, second), (second, first)):
+                    if set_name in slopes:
+                        slopes[set_name][place] += times * means[partner]
         if self.resampling is None:
             return values, None
 
@@ -689,7 +699,9 @@ class Space:
                 left_out_values = values
                 for name, table in rows.items():
                     mean = table[:, 1:].mean(axis=0)
-                    left_out_values = left_out_values + (sums[name][:, 1:] / sums[name][:, :1] - mean)
+                    left_out_values = left_out_values + (
+                        sums[name][:, 1:] / sums[name][:, :1] - mean
+                    )
                 left_out.append(left_out_values)
             return values, left_out
 
@@ -712,10 +724,16 @@ class Space:
         """
         totals = {name: table.sum(axis=0) for name, table in rows.items()}
         samples: list[set[str]] = []
-        for name in (varied_name for varied_name in self.moved if varied_name in rows):
+        for name in (varied_name for varied_name in self.varied if varied_name in rows):
             units = {*(self[name].units or ())}
-            joined = [sample for sample in samples if any(units & {*(self[o].units or ())} for o in sample)]
-            samples = [sample for sample in samples if sample not in joined] + [{name}.union(*joined)]
+            joined = [
+                sample
+                for sample in samples
+                if any(units & {*(self[o].units or ())} for o in sample)
+            ]
+            samples = [sample for sample in samples if sample not in joined] + [
+                {name}.union(*joined)
+            ]
 
         def without(sample: set[str]) -> dict[str, Floats]:
             removed = {name: rows[name] for name in sample}
@@ -723,12 +741,15 @@ class Space:
                 units = [unit for name in sample for unit in self[name].units or ()]
                 names, place = np.unique(units, return_inverse=True)
                 ends = np.cumsum([len(table) for table in removed.values()])[:-1]
-                for (name, table), unit_places in zip(removed.items(), np.split(place, ends), strict=True):
+                for (name, table), unit_places in zip(
+                    removed.items(), np.split(place, ends), strict=True
+                ):
                     removed[name] = np.zeros((len(names), table.shape[1]))
                     np.add.at(removed[name], unit_places, table)
             n_left_out = len(next(iter(removed.values())))
             return {
-                name: total - removed.get(name, np.zeros((n_left_out, 1))) for name, total in totals.items()
+                name: total - removed.get(name, np.zeros((n_left_out, 1)))
+                for name, total in totals.items()
             }
 
         return [without(sample) for sample in samples]
@@ -741,7 +762,7 @@ class Space:
         key: str,
         *,
         studentized: bool = True,
-    ) -> Exchanged | None:
+    ) -> ExchangedDifferences | None:
         """Exchange the members of two sets, each counted by its products with k directions.
 
         Raises
@@ -755,8 +776,8 @@ class Space:
         with_units = [name for name in (first, second) if self[name].units is not None]
         if len(with_units) == 1:
             raise InputError(
-                f"units: only {with_units[0]!r} has some; {first} and {second} exchange members, so "
-                "name the units of both"
+                f"units: only {with_units[0]!r} has some; {first} and {second} exchange members, "
+                "so name the units of both"
             )
         low, high = (set_members.similarities(np.array(directions)) for set_members in members)
         units = (members[0].units or (), members[1].units or ()) if with_units else None
@@ -779,7 +800,9 @@ class Space:
     ) -> tuple[GroupValue, ...]:
         """Return a number of each set with the interval of its column, from `first` on."""
         return tuple(
-            GroupValue(name, (name,), len(self[name]), value, *ends_at(jackknife, column)(self.level))
+            GroupValue(
+                name, (name,), len(self[name]), value, *ends_at(jackknife, column)(self.level)
+            )
             for column, (name, value) in enumerate(zip(names, values, strict=True), start=first)
         )
 
@@ -788,7 +811,7 @@ class Space:
         metric: str,
         value: float,
         parts: Iterable[Part] | Callable[[], Iterable[Part]],
-        chance_test: Against,
+        chance_test: ChanceTest,
         *,
         jackknife: Jackknife | None,
         ends: Ends | None = None,
@@ -808,7 +831,7 @@ class Space:
             Fields of the estimate.
         parts : callable
             Makes them when they are first needed.
-        held : Against
+        held : ChanceTest
         found : Jackknife or None
             Its first number is the value, unless there are `ends`.
         kind : str
@@ -818,11 +841,11 @@ class Space:
         pairs : sequence of pairs of str
             Sets whose common members are counted.
         """
-        method, fixed_names = NO_INTERVAL, [name for name in self.sets if name not in self.moved]
-        if self.resampling is not None and not self.moved:
+        method, fixed_names = NO_INTERVAL, [name for name in self.sets if name not in self.varied]
+        if self.resampling is not None and not self.varied:
             method = "none: no set of two members or more varies"
         elif self.resampling is not None:
-            method = f"{kind or STUDENT} over {', '.join(self.moved)}"
+            method = f"{kind or STUDENT} over {', '.join(self.varied)}"
             method += f"; {', '.join(fixed_names)} fixed" * bool(fixed_names)
         shared = {
             f"{a} and {b}": count for a, b in pairs if (count := shared_members(self[a], self[b]))
@@ -852,7 +875,7 @@ class Space:
         )
 
     @cached_property
-    def moved(self) -> list[str]:
+    def varied(self) -> list[str]:
         """Sets whose members vary between samples."""
         return [
             name

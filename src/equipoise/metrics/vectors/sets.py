@@ -154,22 +154,22 @@ class Members:
 
     def blocks(self) -> Iterable[tuple[slice, Floats]]:
         """Yield places of members and their vectors, float64 and shape (m, d)."""
-        if self._kept is not None:
-            return [(slice(0, len(self)), self._kept)]
+        if self._cached is not None:
+            return [(slice(0, len(self)), self._cached)]
         return ((places, self._computed(places)) for places in _slices(len(self), self.dimension))
 
     def take(self, places: Integers) -> Floats:
         """Return the vectors of some members, shape (m, d)."""
-        if self._kept is not None:
-            return self._kept[places]
+        if self._cached is not None:
+            return self._cached[places]
         cuts = _slices(len(places), self.dimension)
         return np.concatenate([self._computed(places[cut]) for cut in cuts])
 
     @cached_property
     def size(self) -> float:
         """Largest absolute number of all vectors."""
-        if self._kept is not None:
-            return float(max(self._kept.max(), -self._kept.min()))
+        if self._cached is not None:
+            return float(max(self._cached.max(), -self._cached.min()))
 
         def largest(_: slice, rows: AnyArray, scale: Floats) -> float:
             return float((np.abs(rows).max(axis=1) * scale).max())
@@ -196,8 +196,8 @@ class Members:
     @cached_property
     def firsts(self) -> Floats:
         """First number of each vector, shape (n,)."""
-        if self._kept is not None:
-            return self._kept[:, 0]
+        if self._cached is not None:
+            return self._cached[:, 0]
         return np.concatenate(self._over(lambda _, rows, scale: rows[:, 0] * scale))
 
     def dots(self, direction: Floats) -> Floats:
@@ -216,8 +216,8 @@ class Members:
 
         It takes the places of members, their rows as kernels take them, and the scale of each row.
         """
-        if self._kept is not None:
-            return [function(slice(0, len(self)), self._kept, _ones(len(self)))]
+        if self._cached is not None:
+            return [function(slice(0, len(self)), self._cached, _ones(len(self)))]
         slices = [*_slices(len(self), self.dimension)]
 
         def over(start: int) -> list[Result]:
@@ -230,7 +230,7 @@ class Members:
         return [result for span in spans for result in span]
 
     @cached_property
-    def _kept(self) -> Floats | None:
+    def _cached(self) -> Floats | None:
         fits = len(self) * self.dimension <= _KEPT
         return self._computed(slice(0, len(self))) if fits else None
 
@@ -372,7 +372,9 @@ def shared_members(first: Members, second: Members) -> int:
     first_heads, second_heads = (head.copy() for head in heads)
     first_heads.sort()
     second_heads.sort()
-    shared_heads = first_heads[second_heads.take(second_heads.searchsorted(first_heads), mode="clip") == first_heads]
+    shared_heads = first_heads[
+        second_heads.take(second_heads.searchsorted(first_heads), mode="clip") == first_heads
+    ]
     if not len(shared_heads):
         return 0
     first_rows, second_rows = (
@@ -398,10 +400,13 @@ def _scored(targets: Facts, attributes: Facts, similarity: Similarity) -> dict[s
         blocks = []
         for attribute_name, columns in attributes.items():
             scores = floats(similarity(target_inputs, columns))
-            if scores.shape != (sizes[name], sizes[attribute_name]) or not np.isfinite(scores).all():
+            if (
+                scores.shape != (sizes[name], sizes[attribute_name])
+                or not np.isfinite(scores).all()
+            ):
                 raise InputError(
-                    f"similarity: scores of {name} and {attribute_name} of shape {scores.shape}; expected "
-                    f"finite numbers ({sizes[name]}, {sizes[attribute_name]})"
+                    f"similarity: scores of {name} and {attribute_name} of shape {scores.shape}; "
+                    f"expected finite numbers ({sizes[name]}, {sizes[attribute_name]})"
                 )
             blocks.append(scores)
         embedded[name] = plain_members(np.concatenate(blocks, axis=1))
