@@ -186,8 +186,12 @@ def _rounded_normal(
     good, bad, n_drawn = pools
     real: DTypeLike = np.float32 if good.dtype == np.int32 else np.float64
     line, cube, bend = (
-        one.astype(real)[:, None]
-        for one in (1.0 - peak / 8.0 + skew**2 / 7.2, peak / 24.0 - skew**2 / 18.0, skew / 6.0)
+        coefficient.astype(real)[:, None]
+        for coefficient in (
+            1.0 - peak / 8.0 + skew**2 / 7.2,
+            peak / 24.0 - skew**2 / 18.0,
+            skew / 6.0,
+        )
     )
     total: AnyArray = (good + bad).astype(real)
     share = n_drawn.astype(real) / total

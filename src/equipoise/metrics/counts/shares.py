@@ -260,18 +260,18 @@ class Inequality:
     @cached_property
     def _squares(self) -> Floats:
         """Squares of p_k - 1/K without bias, shape (sets with several images, classes)."""
-        several = self._estimable_sets
-        deviations, n = self._shares[several] - 1.0 / len(self.inverse), self.n[several, None]
-        noise = np.einsum("mkk->mk", self._variance(self.outcome_shares[several]))
+        estimable = self._estimable_sets
+        deviations, n = self._shares[estimable] - 1.0 / len(self.inverse), self.n[estimable, None]
+        noise = np.einsum("mkk->mk", self._variance(self.outcome_shares[estimable]))
         return floats(deviations**2 - noise / (n - 1.0))
 
     def _high(self, level: float) -> float:
         """Return the high end: sqrt(x) <= (x / c + c) / 2 whatever c, best near the root."""
-        several, z = self._estimable_sets, _critical(level, 1)
-        if not several.any():
+        estimable, z = self._estimable_sets, _critical(level, 1)
+        if not estimable.any():
             return self.most
-        n, likely = self.n[several], self._likely[several]
-        deviations = np.einsum("mkj,mj->mk", self._images[several], likely)
+        n, likely = self.n[estimable], self._likely[estimable]
+        deviations = np.einsum("mkj,mj->mk", self._images[estimable], likely)
         noise = self._variance(likely) / n[:, None, None]
         of_set = 4.0 * deviations[:, :, None] * deviations[:, None] * noise
         of_set += 2.0 * noise**2 * (n / (n - 1.0))[:, None, None]
@@ -289,10 +289,12 @@ class Inequality:
         weight = 0.5 / roots
         error = z * math.sqrt(float(weight @ spread @ weight))
         slope = np.zeros((len(self.n), len(roots), 1))
-        slope[several, :, 0] = 2.0 * (self._shares[several] - 1.0 / len(roots)) * weight / len(n)
+        slope[estimable, :, 0] = (
+            2.0 * (self._shares[estimable] - 1.0 / len(roots)) * weight / len(n)
+        )
         up = self._labelled(slope, float(special.ndtr(-z)))[1]
         high = float(roots.sum() / 2.0 + squares @ weight) + math.hypot(error, up)
-        share_estimable = float(several.mean())
+        share_estimable = float(estimable.mean())
         return share_estimable * min(high, self.most) + (1.0 - share_estimable) * self.most
 
 

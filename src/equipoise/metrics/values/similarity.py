@@ -280,9 +280,9 @@ class Block:
         return self._in_all_groups(_solved(inner, (inside + loose)[..., self.connected]))
 
     def _in_all_groups(self, effects: Floats) -> Floats:
-        placed = nans((*effects.shape[:2], self.groups))
-        placed[..., self.connected] = np.round(effects, _DECIMALS)
-        return placed
+        in_all_groups = nans((*effects.shape[:2], self.groups))
+        in_all_groups[..., self.connected] = np.round(effects, _DECIMALS)
+        return in_all_groups
 
 
 def resampled_group_sums(

@@ -190,8 +190,8 @@ class Members:
             add_whole(rows, scale, *factors, total)
             return total
 
-        whole = reduce(np.add, self._over(added))
-        return np.ldexp(floats(whole), -bits) / len(self)
+        whole_sum = reduce(np.add, self._over(added))
+        return np.ldexp(floats(whole_sum), -bits) / len(self)
 
     @cached_property
     def firsts(self) -> Floats:
