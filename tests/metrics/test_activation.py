@@ -17,7 +17,7 @@ QUICK = Bootstrap(200, 200)
 
 
 def world(n=60, *, follows=True, seed=0):
-    """Maps on 8 x 8 cells with a box of 3 x 3 each, on which they lie or not, and groups."""
+    """Maps on 8 x 8 cells with a box of 3 x 3 each, and groups."""
     rng = np.random.default_rng(seed)
     corner = rng.integers(0, 6, (n, 2))
     maps = rng.random((n, 8, 8))

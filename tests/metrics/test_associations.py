@@ -73,7 +73,7 @@ def test_goldens(case):
 
 
 def targets_and_attributes(rng, n, m, gap=0.0, spread=1.0):
-    """Targets whose first number differs in mean and spread, and two fixed attributes."""
+    """Targets with a first number of unequal mean and spread, and two attributes."""
     x, y = np.full((n, 3), 9.0), np.full((m, 3), 9.0)
     x[:, 0], y[:, 0] = spread * rng.normal(size=n) + gap, rng.normal(size=m)
     x[:, 1], y[:, 1] = 0.0, 0.0

@@ -174,7 +174,7 @@ FUNCTIONS = {name: getattr(m, name) for name in CASES}
 
 
 def parameters(function):
-    """Names of what a function takes, those of its typed options included."""
+    """Names of a function's parameters."""
     names = inspect.signature(function).parameters
     hints = (
         get_type_hints(function)[name]

@@ -242,7 +242,7 @@ def test_exchanges_are_those_of_the_labels(d, monkeypatch):
 
 
 def large_sets():
-    """Sets of unequal sizes whose rows are skewed, one of them with rows of zeros."""
+    """Sets of unequal sizes with skewed rows, one with rows of zeros."""
     rng = np.random.default_rng(8)
     sets = [rng.gamma(4.0, size=(n, 5)) + np.arange(5) for n in (4_200, 5_000, 12_000)]
     sets[0][[3, 77]] = 0.0

@@ -120,7 +120,7 @@ def test_exact_p_is_that_of_all_exchanges():
 
 @pytest.mark.parametrize("resampled", [False, True])
 def test_interval_and_p_of_mcas_answer_one_question(resampled):
-    """Texts that lean are no news of the images, where they are taken as given."""
+    """Leaning texts that stay fixed add no evidence about images."""
     hits = np.zeros(2)
     for seed in range(60):
         named_sets = sets(seed, images=15, texts=10)

@@ -80,7 +80,7 @@ def test_p_values_are_valid():
 
 
 def chosen(labels, groups):
-    """The more frequent half of each group's labels without those of both, spelled out."""
+    """The more frequent half of each group's labels, without common labels."""
     effects = []
     for group in ("f", "m"):
         names, counts = np.unique(labels[groups == group], return_counts=True)

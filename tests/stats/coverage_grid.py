@@ -132,7 +132,7 @@ def _extremes(p, sizes, case, size, samples):
 
 
 def clustered_cases(samples):
-    """Simulated coverage of extremes over groups whose rows repeat by unit."""
+    """Simulated coverage of extremes over groups with rows repeated by unit."""
     for k in (2, 3, 12):
         for units, size in ((12, 10), (30, 8), (100, 4)):
             for correlation in (0.05, 0.3, 0.8):
@@ -181,7 +181,7 @@ STRENGTHS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9)
 
 
 def population(rows, columns, v, skew, pattern):
-    """Return a table of probabilities with Cramér's V = v; None where the margins forbid it.
+    """Return probabilities with Cramér's V = v; None if the margins forbid it.
 
     Margins are even, or fall as 1, 1/2, 1/3, ... ("groups", "labels" or "both"). Either each
     group has a label of its own that it is given more often ("all"), or the smallest group
@@ -215,7 +215,7 @@ def _margin(k, skewed):
 
 
 def association_cases(samples, expected=(1.0, np.inf), shapes=SHAPES, strengths=STRENGTHS):
-    """Simulated coverage of V where the smallest expected count lies in a range."""
+    """Simulated coverage of V for a range of the smallest expected count."""
     for rows, columns in shapes:
         for skew in ("none", "groups", "labels", "both"):
             for pattern in ("all", "one"):
@@ -295,7 +295,7 @@ def mean_cases(samples, classes=CLASSES):
 
 
 def _classes(k, shape, n, skew, pattern, v, samples):
-    """Draw summaries of k tables, shape (k, samples); None where cells are too few."""
+    """Draw summaries of k tables, shape (k, samples); None with too few cells."""
     parts = []
     for strength, times in zip(*np.unique(v, return_counts=True), strict=True):
         p = population(*shape, float(strength), skew, pattern if strength else "all")
@@ -476,7 +476,7 @@ def tail_cases(repeats):
 
 
 def _critical(draws, t):
-    """Return the smallest value whose approximate tail p-value is at most t."""
+    """Return the smallest value with an approximate tail p-value of at most t."""
     low, high = float(np.median(draws)), float(draws.mean() + 40.0 * draws.std())
     for _ in range(30):
         middle = (low + high) / 2.0

@@ -30,7 +30,7 @@ def whole(blocks):
 
 
 def items(table, *, unit_size=1):
-    """The rows of a table as items, of which as many as `unit_size` in a cell are one unit."""
+    """The rows of a table as items, `unit_size` rows of a cell per unit."""
     cells = table.astype(int)
     outcome = np.repeat(np.arange(len(cells)), cells.sum(axis=1))
     group = np.concatenate([np.repeat(np.arange(cells.shape[1]), row) for row in cells])

@@ -69,7 +69,7 @@ def group_columns(
 
 
 def listed_groups(groups: Groups) -> Integers:
-    """Return the groups whose values are listed: of many small ones none, for nobody reads them.
+    """Return the indices of groups to list; small groups only where they are few.
 
     How many there are stands among what is excluded, and their sizes in `group_sizes`.
     """
@@ -144,7 +144,7 @@ def parts_table(
 
 @dataclass(frozen=True)
 class ChanceTest:
-    """One number held against its chance level.
+    """Chance level and p-value of one number.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ def bootstrap_method(
 
 
 def replicates_text(boot: Floats, over: str, kind: str = PERCENTILE) -> str:
-    """Return what was resampled, and how often."""
+    """Return the units of resampling and the number of replicates, as text."""
     return f"{kind} over {over}, {len(boot)} replicates"
 
 
@@ -260,7 +260,7 @@ def number(
 def part(
     metric: str, subject: str, draws: Draws, index: int, *, ends: Ends = no_ends, **columns: Any
 ) -> Part:
-    """Return number `index` of the draws as a part; other columns are those of `number`."""
+    """Return number `index` of the draws as a part; see `number` for columns."""
     return number(
         metric,
         float(draws.observed[index]),
@@ -326,11 +326,8 @@ def group_values(
         How many rows say as much as one that is independent.
     """
     low, high = wilson(successes / design, totals / design, level)
-    notes = [
-        "no rows" if total == 0 else "" if usable else too_small(groups)
-        for total, usable in zip(totals.tolist(), groups.usable.tolist(), strict=True)
-    ]
-    return group_rows(groups, totals, divide(successes, totals), low, high, notes)
+    notes = np.select([totals == 0, ~groups.usable], ["no rows", too_small(groups)], "")
+    return group_rows(groups, totals, divide(successes, totals), low, high, notes.tolist())
 
 
 def too_small(groups: Groups) -> str:
@@ -364,7 +361,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     excluded: Mapping[str, int] | None = None,
     reason: str = "",
 ) -> Estimate:
-    """Return the first number of the draws as an estimate, held against chance by default."""
+    """Return the first number of the draws as an estimate, tested by default."""
     harm = SPECS[metric].value_harm
     return make_estimate(
         metric,
@@ -401,7 +398,7 @@ def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:
 
 
 def centred_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:
-    """Return percentiles of replicates whose mean is moved to the value: a spread, no interval.
+    """Return percentiles of replicates, centred at the value.
 
     For numbers that replicates shift; not below a least one.
     """
@@ -424,7 +421,7 @@ def spread_level(level: float, members: int) -> float:
 def group_part(
     metric: str, subject: str, group: GroupValue, chance_test: ChanceTest, **columns: Any
 ) -> Part:
-    """Return the number of one group as a part; other columns are those of `number`."""
+    """Return the number of one group as a part; see `number` for columns."""
     return number(
         metric,
         group.value,
@@ -438,7 +435,7 @@ def group_part(
 
 
 def known_ends(low: float, high: float) -> Ends:
-    """Return ends that were computed with those of all other parts, at one level only."""
+    """Return fixed ends, whatever the level."""
     return lambda _: (low, high)
 
 
@@ -448,7 +445,7 @@ def folded_ends(replicates: Floats) -> Ends:
 
 
 def folded(low: float, high: float) -> Span:
-    """Return the ends of |x| where those of x are known."""
+    """Return the ends of |x| from the ends of x."""
     if low <= 0.0 <= high:
         return 0.0, max(abs(low), high) + 0.0  # high may be -0.0
     return min(abs(low), abs(high)), max(abs(low), abs(high))

@@ -49,7 +49,7 @@ NULLS: dict[Null, str] = {
 
 @record
 class Draws:
-    """What a statistic gave on the observed table and on drawn ones.
+    """Numbers of a statistic on the observed table and on drawn tables.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Measure:
         raise NotImplementedError
 
     def tested_numbers(self, observed: Floats) -> Booleans:
-        """Return which of its numbers are held against chance where rows are independent."""
+        """Return a mask of the numbers that are tested where rows are independent."""
         return ~np.isnan(observed)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:

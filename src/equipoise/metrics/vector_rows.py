@@ -140,7 +140,7 @@ class ChosenRows:
         return self.table.dtype
 
     def __getitem__(self, places: slice | AnyArray) -> AnyArray:
-        """Return some of the rows, by their places among those chosen."""
+        """Return some of the chosen rows, by position."""
         rows = self.rows[places]
         chosen = take_rows(self.table, rows)
         self._mapped.rows(rows)
@@ -158,6 +158,6 @@ Table = AnyArray | ChosenRows
 
 
 def take_rows(table: Table, rows: Integers) -> AnyArray:
-    """Return some rows of a table; those that follow each other are read where they lie."""
+    """Return rows of a table; consecutive rows as a slice."""
     run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
     return table[slice(rows[0], rows[-1] + 1) if run else rows]

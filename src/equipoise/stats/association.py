@@ -43,7 +43,7 @@ _NOTHING = 1e-9
 
 @record
 class Association:
-    """What the intervals of tables need to know of them; arrays of one shape (...).
+    """Summaries of contingency tables for intervals; arrays of one shape (...).
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Association:
         return Association(*(getattr(self, field.name)[indices] for field in fields(self)))
 
     def divisor(self, statistic: Plain) -> Floats:
-        """Return what the noncentrality over n is divided by under the root."""
+        """Return the divisor of noncentrality / n under the root."""
         return divisor(statistic, self.smaller, self.df)
 
     def interval(

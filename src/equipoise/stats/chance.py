@@ -183,7 +183,7 @@ def p_value(
 def mirrored_p_value(
     half: ArrayLike, observed: float, harm: Harm = "higher", *, scale: float
 ) -> PValue:
-    """Return the p-value where all rearrangements are those given, and minus each of them.
+    """Return the p-value of draws that are half of a symmetric null.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def _pareto(excess: float, shape: float) -> float:
 
 
 def _draws(null_draws: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats | None]:
-    """Return the draws that are numbers, and their weights; None where all are 1."""
+    """Return draws without NaN, and their weights; None for equal weights."""
     draws = floats(null_draws)
     if draws.ndim != 1:
         raise InputError(f"null_draws: shape {draws.shape}; expected one number per draw, (m,)")

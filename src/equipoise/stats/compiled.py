@@ -79,7 +79,7 @@ def _compile(function: Callable[..., Any], signatures: tuple[str, ...]) -> Calla
 
 
 def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that sees what it calls of this kind as numba does."""
+    """Return a function with compiled versions of the kernels that it calls."""
     import numba
 
     module_globals = function.__globals__

@@ -504,7 +504,7 @@ class ItemSampler:
         return Blocks(block_sizes(replicates, cells), draw)
 
     def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
-        """Return blocks with groups permuted between units, or within those that mix groups.
+        """Return blocks with groups permuted between units, or within mixed units.
 
         See `Exchange.of`. A row whose weight is spread over several strata belongs to the one
         of its largest weight.

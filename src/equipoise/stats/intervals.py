@@ -30,7 +30,7 @@ from equipoise.core import (
 
 
 def check_level(level: float) -> None:
-    """Raise InputError unless a confidence level lies strictly between 0 and 1."""
+    """Raise InputError unless a confidence level is strictly between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise InputError(f"level={level}: expected a confidence level between 0 and 1")
 
@@ -324,7 +324,7 @@ class Scored:
         return Scored(value, value - below, value + above)
 
     def over(self, other: Scored) -> Scored:
-        """Return the ratio to independent values; NaN, but with ends, where those are 0.
+        """Return the ratio to independent values; NaN with ends for a divisor of 0.
 
         The ends solve the quadratic equations of Donner & Zou 2012, section 3, in the form that
         keeps its precision. The high end is infinite where the other value may be 0.
@@ -533,7 +533,7 @@ def fisher_z(
 
 
 def order_statistic(values: Floats, place: Floats, outer: int) -> Floats:
-    """Interpolate sorted values (n, ...) at fractional places (...), not beside infinity."""
+    """Interpolate sorted values (n, ...) at fractional places (...)."""
     sides = [
         np.take_along_axis(values, integers(step(place))[None], axis=0)[0]
         for step in (np.floor, np.ceil)

@@ -39,7 +39,7 @@ _NOTHING = 1e-20
 
 @record
 class Crossed:
-    """The error of a mean over concepts, whose images are resampled, and concepts where wanted.
+    """Error of a mean over concepts from resampled images, and concepts.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class MeanNorm:
 
     @cached_property
     def _deviations(self) -> Floats:
-        """How far resampled effects lie from their mean; 0 for groups that are not compared."""
+        """Deviations of resampled effects from their mean; 0 for excluded groups."""
         replicates = self.replicates[:_USED].copy()
         for concept in np.flatnonzero(~self._met.all(axis=0)).tolist():
             met = np.flatnonzero(self._met[:, concept])
@@ -203,7 +203,7 @@ class MeanNorm:
 
     @cached_property
     def _main(self) -> Floats:
-        """A direction of large noise that effects may lie in."""
+        """Direction of the noise that is largest along the effects."""
         along = (self._deviations * self._centred).sum(axis=(1, 2))
         return floats((self._deviations * along[:, None, None]).sum(axis=0))
 

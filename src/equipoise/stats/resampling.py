@@ -104,7 +104,7 @@ Resampling = Bootstrap | Permutation
 
 
 def null_draws(resampling: Resampling, affordable: float = math.inf) -> int:
-    """Return how many draws resolve the finest p-value, within what is affordable."""
+    """Return how many draws resolve the finest p-value, within the budget."""
     finest = math.ceil(1.0 / resampling.resolution)
     return max(resampling.permutations, int(min(finest, affordable)))
 

@@ -25,7 +25,7 @@ Seed = int | np.random.Generator
 
 
 def seed_of(rng: Seed) -> int:
-    """Return a seed as a number: a generator's next one, while it stays as it is."""
+    """Return a seed as a number; a generator's state doesn't change."""
     if isinstance(rng, np.random.Generator):
         return int(deepcopy(rng).integers(1 << 63))
     return index(rng)
@@ -310,7 +310,7 @@ def _mend(state: Any, row: Any, n: Any, over: Any) -> Any:
 
 @compiled()
 def _bits(state: Any, share: Any) -> Any:
-    """Return a word whose bits are set with probability share / 256, share < 256."""
+    """Return a word with each bit set with probability share / 256, share < 256."""
     word = np.uint64(0)
     for digit in range(8):
         # Below the lowest digit that is set there is nothing to join.

@@ -21,7 +21,9 @@ from equipoise.core import Harm, InputError, Verdict
 def harmful_excess(value: float, chance: float, harm: Harm) -> float:
     """Return the distance from the chance level in the direction of harm; negative: harmless."""
     excess = value - chance
-    return abs(excess) if harm == "either" else -excess if harm == "lower" else excess
+    if harm == "either":
+        return abs(excess)
+    return -excess if harm == "lower" else excess
 
 
 def harmful_reach(low: float, high: float, harm: Harm, neutral: float = 0.0) -> float:

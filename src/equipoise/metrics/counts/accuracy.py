@@ -69,7 +69,7 @@ def accuracy(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Share of rows whose prediction is the true class.
+    """Share of rows that are predicted correctly.
 
     Parameters
     ----------
@@ -136,8 +136,7 @@ def worst_group_accuracy(
     -------
     Estimate
         In [0, 1], lower is worse. Interval: simultaneous Wilson intervals of all groups.
-        Chance: the same minimum when groups are exchangeable.
-        NaN when fewer than two groups have rows enough.
+        Chance: the minimum of permuted groups. NaN below two groups of the minimum size.
 
     Raises
     ------
@@ -231,7 +230,7 @@ def _right_and_total(counts: Counts, tables: Floats) -> Pair:
 
 
 def _by_group(counts: Counts, draws: Draws) -> tuple[Floats, Floats, Floats, Any]:
-    """Return what is right, all rows, design effects, and group values."""
+    """Return hits, rows, design effects and group values."""
     right, total = (values[0] for values in _right_and_total(counts, counts.observed))
     design = accuracy_design(counts)
     by_group = group_values(counts.groups, right, total, draws.level, design)
@@ -325,16 +324,14 @@ def hit_rate(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Share of images of which any true class is among the k best predictions.
+    """Share of images with a true class among the k best predictions.
 
     Parameters
     ----------
     y_true_sets : sequence of length n
-        True classes of each image: a collection of labels, or one label. Missing where there is
-        none.
+        True classes of each image: a collection of labels, or one label. May be missing.
     top_predictions : array-like, shape (n, m) with m >= k
-        Predicted labels, best first; of shape (n,) for k = 1. Cells after a missing one may
-        stay empty; a row without any prediction is missing.
+        Predicted labels, best first; (n,) for k = 1. The last cells of a row may be empty.
     groups, units
         See `equipoise.metrics.count`.
     k : int
@@ -345,16 +342,14 @@ def hit_rate(
     Returns
     -------
     Estimate
-        The hit rate of all rows, in [0, 1], lower is worse; Wilson interval, or bootstrap over
-        units; no chance level. `.by` has two parts: "hit_rate", with every group's hit rate,
-        and "hit_rate_gap", their largest difference, in [0, 1], higher is worse, with chance
-        level and p-value of groups that are exchangeable over all rows.
+        In [0, 1], lower is worse; Wilson interval, or bootstrap over units; no chance level.
+        `.by` has "hit_rate" with every group's hit rate, and "hit_rate_gap", their largest
+        difference, with chance level and p-value of groups permuted over all rows.
 
     Raises
     ------
     InputError
-        When k is below 1 or above the number of predictions, shapes do not fit or no row is
-        complete.
+        When k is not 1 to the number of predictions, shapes differ or no row is complete.
 
     References
     ----------
@@ -366,8 +361,8 @@ def hit_rate(
     >>> gender = ["women", "men"] * 60
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
-    >>> top = [[one, "pilot"] for one in pred]
-    >>> m.hit_rate([[one] for one in true], top, gender, k=2)
+    >>> top = [[label, "pilot"] for label in pred]
+    >>> m.hit_rate(true, top, gender, k=2)
     <hit_rate 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
     counts = hits(y_true_sets, top_predictions, groups, k=k, units=units)
@@ -403,12 +398,17 @@ def hits(
         )
     truths = [_labels(labels) for labels in y_true_sets]
     check_lengths(len(truths), top_predictions=len(top))
-    outcome = [
-        ("hit" if truth & best else "miss") if best else None
-        for truth, best in zip(truths, map(_labels, top[:, :k].tolist()), strict=True)
-    ]
+    best_labels = map(_labels, top[:, :k].tolist())
+    outcome = [_outcome(truth, best) for truth, best in zip(truths, best_labels, strict=True)]
     present = np.array(["hit" if truth else None for truth in truths], dtype=object)
     return count(present, np.array(outcome, dtype=object), groups, units=units)
+
+
+def _outcome(truth: frozenset[str], best: frozenset[str]) -> str | None:
+    """Return "hit" or "miss"; None without predictions."""
+    if not best:
+        return None
+    return "hit" if truth & best else "miss"
 
 
 def _labels(labels: Cell | Iterable[Cell]) -> frozenset[str]:

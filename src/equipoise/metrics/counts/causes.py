@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -153,7 +154,7 @@ def _complete_labels(labels: Labels, complete: Booleans) -> Encoded:
 
 
 def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
-    """Return what is compared, and 0, 1 or -1 (neither) for each row."""
+    """Return both groups' names, and 0, 1 or -1 (neither) for each row."""
     usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
     if (not group and len(usable) != 2) or (group and (group not in usable or len(usable) < 2)):
         raise InputError(
@@ -191,14 +192,12 @@ def _strata(cause: ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
         raise InputError(f"cause: expected {len(numbers)} finite numbers, or labels")
     starts, place = _binned(numbers, bins)
     single = len(starts) == len(np.unique(numbers[~np.isnan(numbers)]))
-    ends = [*starts[1:].tolist(), np.nanmax(numbers, initial=-np.inf)]
-    names = tuple(
-        f"{start:g}" if single else f"from {start:.4g}{f' to {end:.4g}' if last else ''}"
-        for start, end, last in zip(
-            starts.tolist(), ends, [True] * (len(starts) - 1) + [False], strict=True
-        )
-    )
-    return np.where(np.isnan(numbers), -1, place), names
+    if single:
+        names = [f"{start:g}" for start in starts.tolist()]
+    else:
+        names = [f"from {start:.4g} to {end:.4g}" for start, end in pairwise(starts.tolist())]
+        names += [f"from {start:.4g}" for start in starts[-1:].tolist()]
+    return np.where(np.isnan(numbers), -1, place), tuple(names)
 
 
 def _binned(numbers: Floats, bins: int) -> tuple[Floats, Integers]:
@@ -257,7 +256,7 @@ class _Explained(Measure):
 
     @cached_property
     def supported(self) -> Booleans:
-        """Return the strata that both groups have, or those that stay."""
+        """Return a mask of strata that are compared, or that stay."""
         if self.adjustment == "remove":
             return np.array([name == "False" for name in self.rows.strata])
         shape = len(_SIDES), len(self.rows.strata)
@@ -288,7 +287,7 @@ class _Explained(Measure):
         return np.column_stack([explained, disparity, without, ratio, differences])
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
-        """Return what the cause explains, with its parts."""
+        """Return the explained disparity with its parts."""
         rows, supported = self.rows, self.supported
         value = float(draws.observed[0])
         compared = rows.side >= 0
@@ -461,7 +460,7 @@ def rank_causes(  # noqa: PLR0913 - one keyword for each choice
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> pa.Table:
-    """Rank causes by what each of them explains alone of a disparity.
+    """Rank causes by the part of a disparity that each explains alone.
 
     Parameters
     ----------
@@ -515,21 +514,11 @@ _FIELDS = (
     "p_value", "share", "disparity", "disparity_low", "disparity_high", "without", "without_low",
     "without_high", "n", "strata", "without_support", "reason",
 )  # fmt: skip
-_SCHEMA = pa.schema(
-    [
-        (
-            name,
-            pa.string()
-            if name in _TEXTS
-            else pa.int64()
-            if name in _WHOLE
-            else pa.bool_()
-            if name == "explains"
-            else pa.float64(),
-        )
-        for name in _FIELDS
-    ]
-)
+_TYPES = {
+    **dict.fromkeys(_TEXTS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64()),
+    "explains": pa.bool_(),
+}  # fmt: skip
+_SCHEMA = pa.schema([(name, _TYPES.get(name, pa.float64())) for name in _FIELDS])
 
 Cell: TypeAlias = str | int | float | bool
 """A cell of the table of `rank_causes`."""

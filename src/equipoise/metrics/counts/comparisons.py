@@ -87,7 +87,7 @@ class AgainstRest:
 
     @classmethod
     def within_classes(cls, counts: Counts, rate: Rate, level: float = 0.95) -> AgainstRest:
-        """Compare a rate whose groups are exchangeable within true classes, (classes, groups)."""
+        """Compare a rate of groups exchangeable within classes, (classes, groups)."""
         compared, cells = (
             rate.large(counts) & counts.groups.usable,
             Cells.of(counts, counts.observed),

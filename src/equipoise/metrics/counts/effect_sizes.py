@@ -356,7 +356,7 @@ def _expected_enough(
 
 
 def summaries(table: Floats, layout: Layout, design: Floats, *, min_expected: float) -> Association:
-    """Summarise the tables whose chi-square is taken, those of like width in one pass.
+    """Summarise contingency tables, tables of similar width in one pass.
 
     Parameters
     ----------
@@ -526,7 +526,7 @@ class MeanEffect:
         return float(chndtr(x / scale, self._df / scale, total / scale))
 
     def _variance(self, total: float) -> float:
-        """Return the larger variance of equal effects and of those that the estimates show."""
+        """Return the larger variance: of equal effects, or of the estimated effects."""
         weight = self._weight
         shares = [np.full_like(weight, 1.0 / len(weight))]
         estimated = weight * self._signal
@@ -572,13 +572,11 @@ def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     statistic : str
         "cramers_v", "phi", "tschuprows_t", or one of them with "_corrected" (Bergsma 2013).
     min_expected : float
-        Per class, labels whose smallest expected count over the non-empty groups is below this
-        are dropped, in one pass that every replicate repeats; 0 keeps all.
+        Per class, drop labels whose smallest expected count is below this; 0 keeps all.
     yates : bool
-        Continuity correction of 2×2 tables, as the listing of Albuquerque et al. has.
+        Continuity correction of 2×2 tables.
     formulation : "separation", "sufficiency" or "independence"
-        One table per true class (of groups by predicted labels), one per predicted label (of
-        groups by true classes), or one of all rows (of groups by predicted labels).
+        One table per true class, per predicted label, or of all rows.
     resampling, rng
         See `equipoise.metrics`.
 
@@ -586,13 +584,8 @@ def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         At least 0, higher is worse; V and T are at most 1. Chance: groups permuted within the
-        true class, within the predicted label, or over all rows. `.by` has one row per class
-        with its own interval (inversion of a noncentral chi-square matched to the class's table)
-        and chance level; the interval of the mean holds however effects are spread over the
-        classes, see `equipoise.metrics.counts.effect_sizes.MeanEffect`. Its
-        `by_group` are each group's rows and share of wrong predictions, its `n` the class's
-        rows before labels were dropped. A class with one label or one group is NaN with the
-        reason, left out of the mean and counted in `.excluded`.
+        true class, within the predicted label, or over all rows. `.by` has each class with its
+        interval, chance level and shares of wrong predictions; NaN with one label or one group.
 
     Raises
     ------
@@ -606,8 +599,7 @@ def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> gender = ["women", "men"] * 60
-    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> gender, true = ["women", "men"] * 60, ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.effect_sizes(true, pred, gender)
     <effect_sizes 0.707 [0.495, 0.813]; chance 0.102, p = 0.001, n = 120 in 2 groups>
@@ -650,7 +642,7 @@ class EffectSizes(Measure):
 
     @property
     def null(self) -> Null:  # type: ignore[override]
-        """Groups are exchanged within what the tables are conditioned on."""
+        """Stratum within which groups are exchanged."""
         return NULL_OF[self.formulation]
 
     def aggregate(self, values: Floats) -> Floats:
@@ -759,7 +751,7 @@ class Classes:
 
     @cached_property
     def dropped(self) -> dict[str, Floats]:
-        """What the filter of expected counts dropped, by reason, of each class."""
+        """Labels and rows that the filter of expected counts dropped, by class."""
         chi_squares, small = (
             self.chi_squares,
             f"smallest expected count below {self.tables.min_expected:g}",
@@ -869,11 +861,9 @@ def skewsize(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Any real number; lower is worse (many classes with large effects, few with small ones).
-        Descriptive: no p-value, no chance level, and its interval is the spread of replicates,
-        which is no confidence interval. `.params` holds what it must be read with:
-        "mean_effect_size", "band_shares", and "chance_skewsize", "chance_low", "chance_high":
-        the SkewSize of tables of the same sizes with exchangeable groups. `.by` has one row per
-        class, as in `effect_sizes`. NaN with fewer than three classes, or equal effect sizes.
+        Descriptive: no p-value, no chance level, and a resampling spread in place of an interval.
+        `.params` has "mean_effect_size", "band_shares", and "chance_skewsize", "chance_low" and
+        "chance_high" of permuted groups. `.by` is that of `effect_sizes`. NaN below three classes.
 
     Raises
     ------
@@ -882,8 +872,7 @@ def skewsize(  # noqa: PLR0913 - one keyword for each choice
 
     Notes
     -----
-    Equation 4 as printed lacks the factors 1/n of the moments, which makes it g1 / sqrt(n); the
-    published values are g1, and so is this.
+    Equation 4 as printed is g1 / sqrt(n). The published values are g1, as computed here.
 
     References
     ----------
@@ -896,9 +885,8 @@ def skewsize(  # noqa: PLR0913 - one keyword for each choice
     >>> rng = np.random.default_rng(0)
     >>> true, gender = rng.choice(list("abcd"), 800), rng.choice(["women", "men"], 800)
     >>> wrong = (true == "a") & (gender == "women") & (rng.random(800) < 0.5)
-    >>> m.skewsize(
-    ...     true, np.where(wrong, "b", np.where(rng.random(800) < 0.1, "c", true)), gender
-    ... )
+    >>> pred = np.where(wrong, "b", np.where(rng.random(800) < 0.1, "c", true))
+    >>> m.skewsize(true, pred, gender)
     <skewsize 0.707 [0.529, 0.707]; n = 800 in 2 groups>
     """
     skewness = SkewSize(statistic, min_expected, yates, formulation)
@@ -928,10 +916,17 @@ class SkewSize(EffectSizes):
         """Turn the numbers into the estimate."""
         classes = Classes(self, counts, draws)
         # Replicates may have classes enough where the data have not: no number, no interval.
-        estimable, n_estimable = not np.isnan(draws.observed[0]), tally(classes.estimable)
-        too_few_classes = (
-            f"effect sizes of {n_estimable} classes can be estimated; skewness needs at least 3"
+        estimable, n_estimable, reason = (
+            not np.isnan(draws.observed[0]),
+            tally(classes.estimable),
+            "",
         )
+        if n_estimable < 3:
+            reason = (
+                f"effect sizes of {n_estimable} classes can be estimated; skewness needs at least 3"
+            )
+        elif not estimable:
+            reason = "all effect sizes are equal"
         method = "none: a resampling spread needs Bootstrap()"
         if draws.boot is not None:
             method = (
@@ -949,11 +944,7 @@ class SkewSize(EffectSizes):
             params=self.params | _context(classes, draws),
             by=classes.table,
             excluded=classes.excluded(),
-            reason=""
-            if estimable
-            else too_few_classes
-            if n_estimable < 3
-            else "all effect sizes are equal",
+            reason=reason,
         )
 
 
@@ -1017,7 +1008,7 @@ def mev_sweep(
     yates: bool = False,
     formulation: Formulation = "separation",
 ) -> pa.Table:
-    """Return what the aggregates become under several minimum expected counts.
+    """Return the aggregates under several minimum expected counts.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ class Pair:
     views: list[Seen]
 
     def tables(self, tables: Floats) -> Floats:
-        """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
+        """Sum joint tables (r, outcomes, groups) over the pair's outcomes."""
         return sum_by(self.pair_outcome, len(self.partner), tables)
 
     def swapped(self, replicates: int, seed: Seed) -> Iterator[Floats]:

@@ -411,7 +411,7 @@ class Family:
         return self.draws.observed[self.start : self.start + len(self.counts.classes)]
 
     def columns(self) -> Fields:
-        """Return what stands beside the gap of each class, for `parts_table`."""
+        """Return further columns of each class's part, for `parts_table`."""
         groups = self.counts.groups
         base = self.rate.predictions or " and ".join(base for *_, base in self.rate.terms)
         least = f"at least {groups.min_size} {base}" if groups.min_size > 1 else base
@@ -480,16 +480,11 @@ def rates(
     -------
     Estimate
         The largest gap (max − min over groups) over classes and rates, in [0, 1], higher is
-        worse; without a chance level, since rates have different nulls. `.by` has one part per
-        rate and class: the gap with interval, chance level and p-value, and in `by_group` the
-        rate of every group with its interval. Metrics of the parts: true_positive_rate,
-        false_positive_rate, true_negative_rate, false_negative_rate, precision,
-        negative_predictive_value (groups exchangeable within each true class), selection_rate,
-        accuracy (over all rows), and average_odds, the mean of true and false positive rate,
-        whose gap is the largest average odds difference (within each true class). Precision and
-        negative predictive value are those at equal prevalence: π TPR / (π TPR + (1 − π) FPR)
-        with the prevalence π of all compared rows. A rate without rows in its denominator is NaN
-        with a note, never 0.
+        worse. It has no chance level. `.by` has the gap of every rate and class with interval,
+        chance level and p-value, and the rate of every group: true and false positive and negative
+        rate, precision, negative_predictive_value and average_odds (groups permuted within each
+        true class), selection_rate and accuracy (over all rows). Precision is at equal prevalence:
+        π TPR / (π TPR + (1 − π) FPR), π of all compared rows. A rate without rows is NaN.
 
     Raises
     ------
@@ -567,7 +562,7 @@ class Rates(RateGaps):
 
 
 class LeadingRates(Rates):
-    """Of the rates of a null hypothesis those that state no fact of another metric."""
+    """Rates of a null hypothesis that don't repeat another metric."""
 
     @property
     def rates(self) -> tuple[Rate, ...]:
@@ -668,9 +663,8 @@ def equalized_odds(
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted, given the truth.
 
-    For class c against the rest and k in {truth = c, truth ≠ c}, D_k = max over groups a of
-    P(prediction = c | a, k) minus the min over groups; EO(c) aggregates both, and the value is
-    the largest EO(c).
+    D_k = max − min over groups a of P(prediction = c | a, k), for a class c against the rest and
+    k in {truth = c, truth ≠ c}. EO(c) aggregates both D_k. The value is the largest EO(c).
 
     Parameters
     ----------
@@ -684,12 +678,10 @@ def equalized_odds(
     Returns
     -------
     Estimate
-        In [0, 1], higher is worse. Chance: the same number when groups are exchangeable within
-        each true class. Interval: pairwise Newcombe intervals, simultaneous over classes,
-        conditions and groups. `.by` has EO(c) of each class, with the
-        groups' rates in the condition of the larger D_k, which `reason` names. A group without
-        rows of a condition, or with fewer than the minimum size, is left out of it and counted; a
-        class with fewer than two groups in a condition is not estimable.
+        In [0, 1], higher is worse. Chance: groups permuted within each true class. Interval:
+        pairwise Newcombe intervals, simultaneous over classes, conditions and groups. `.by` has
+        EO(c) of each class, with the groups' rates in the condition of the larger D_k. A class
+        with fewer than two groups large enough in a condition is not estimable.
 
     Raises
     ------
@@ -698,8 +690,7 @@ def equalized_odds(
 
     References
     ----------
-    Hardt, Price & Srebro 2016. The max − min printed in Albuquerque et al. 2024, eq. 6, runs
-    over groups and conditions jointly, which is near 1 for every good classifier.
+    Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6 (see docs/metrics for its erratum).
 
     Examples
     --------
@@ -750,7 +741,7 @@ class EqualizedOdds(RateGaps):
         return np.concatenate([largest(odds)[:, None], odds, flat], axis=1)
 
     def tested_numbers(self, observed: Floats) -> Booleans:
-        """Return which numbers are held against chance: not those of single conditions."""
+        """Return a mask of tested numbers, without single conditions."""
         return super().tested_numbers(observed) & (np.arange(len(observed)) <= len(observed) // 3)
 
     def ends(self, families: Sequence[Family], level: float) -> Pair:

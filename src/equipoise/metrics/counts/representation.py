@@ -71,7 +71,7 @@ def representation(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Largest difference between the shares of groups and those in a reference population.
+    """Largest difference between groups' shares here and in a reference.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class _Sides:
     def parts(
         self, sizes: list[int], null: tuple[Floats, Floats] | None, level: float, finest: float
     ) -> Iterator[Part]:
-        """Yield the representation of each group beside the reference."""
+        """Yield the representation of each group, with its reference share."""
         observed, target = self.scored(level)
         ratio, least = observed.over(target), _UNSEEN / max(self.rows, 1.0)
         rows = 0 if math.isinf(self.n) else round(self.n)
@@ -243,7 +243,7 @@ def _at(side: Scored, place: int) -> tuple[float, float, float]:
 
 
 def _named_as_draws(chance_test: ChanceTest) -> ChanceTest:
-    """Call draws of images what they are."""
+    """Replace "permutation" by "draw" in the null hypothesis."""
     return replace(chance_test, null=chance_test.null.replace("permutation", "draw"))
 
 

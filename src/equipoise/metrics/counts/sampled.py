@@ -387,13 +387,12 @@ def labelled_share_gap(
         return float(low), float(high)
 
     group_scores, rest_scores = _scored_shares(shares, level), _scored_shares(rest_shares, level)
-    notes = [
-        "" if share.value >= 0 and large else _NO_LABEL if large else too_small(image_groups)
-        for share, large in zip(shares, image_groups.usable, strict=True)
-    ]
-    lows, highs = (
-        (group_scores.low, group_scores.high) if resampling else (group_scores.value * np.nan,) * 2
-    )
+    unlabelled = np.array([np.isnan(share.value) for share in shares])
+    small = too_small(image_groups)
+    notes = np.select([~image_groups.usable, unlabelled], [small, _NO_LABEL], "").tolist()
+    lows = highs = nans(len(shares))
+    if resampling:
+        lows, highs = group_scores.low, group_scores.high
     rows = group_rows(
         image_groups, [share.n for share in shares], group_scores.value, lows, highs, notes
     )

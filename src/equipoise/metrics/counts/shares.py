@@ -139,7 +139,7 @@ class Inequality:
 
     @cached_property
     def _total(self) -> Floats:
-        """What the shares of all classes sum to before they are divided by it, (sets,)."""
+        """Sum of class shares before normalisation, shape (sets,)."""
         return floats(self.outcome_shares @ self.inverse.sum(axis=0))
 
     @cached_property
@@ -155,7 +155,7 @@ class Inequality:
 
     @cached_property
     def _likely(self) -> Floats:
-        """Shares of outcomes where those that were not seen may occur."""
+        """Smoothed shares of outcomes: unobserved outcomes may occur."""
         return _normalised(self.n[:, None] * self.outcome_shares + _UNSEEN)
 
     def _labelled(self, chosen: Any, tail: float) -> Span:
@@ -413,7 +413,7 @@ class Confusion:
         return float(sizes[0] / sizes[-1]) if sizes[-1] > 1e-12 * sizes[0] else math.inf
 
     def arranged(self, order: Sequence[str], aside: Sequence[str]) -> Confusion:
-        """Return the counts of classes in an order, then those set aside, outcomes alike."""
+        """Return the counts with classes in order, excluded classes last."""
         names = [*order, *(name for name in aside if name in self.classes)]
         counts, rows = np.pad(self.counts, ((0, 1), (0, 1))), _places(names, self.classes)
         outcome_used = zip(self.outcomes, np.asarray(counts[rows].any(axis=0)), strict=False)
@@ -423,7 +423,7 @@ class Confusion:
 
     @property
     def likely(self) -> Floats:
-        """Counts with what was never seen rare and not impossible."""
+        """Smoothed counts: unobserved outcomes are rare, not impossible."""
         return floats(self.counts) + 1.0 / len(self.outcomes)
 
 
@@ -513,7 +513,7 @@ class Shares:
 
     @cached_property
     def boot(self) -> Floats | None:
-        """Shares as likely as those observed, given both sets of images: (draws, classes)."""
+        """Draws of class shares given images and labelled images, (draws, classes)."""
         if self.reason or not isinstance(self.resampling, Bootstrap):
             return None
         draws, weight = self.resampling.replicates, self.effective / self.outcome_counts.sum()
@@ -524,7 +524,7 @@ class Shares:
         return self._of_classes(likeliest(_normalised(drawn_counts), self.likely_rates(draws)))
 
     def likely_rates(self, draws: int) -> Floats:
-        """Return rates as likely as those observed, the same for all sets of images."""
+        """Return draws of the rates, the same for all sets of images."""
         if self.exact:
             return self.confusion.rates[None]
         likely, rng = self.confusion.likely, stream(self.seed, "shares", "confusion")
@@ -567,7 +567,7 @@ class Shares:
         return divide(class_shares, class_shares.sum(axis=1, keepdims=True))
 
     def method(self, interval_name: str) -> str:
-        """Say how an interval was made, and what it supposes."""
+        """Return the method of an interval with its assumptions."""
         if self.resampling is None:
             return NO_INTERVAL
         if not isinstance(self.resampling, Bootstrap):
@@ -618,7 +618,7 @@ def _whole(shares: Floats) -> Floats:
 
 
 def inverted(outcome_shares: Floats, rates: Floats) -> Floats:
-    """Return shares that reproduce the shares of outcomes, which may lie outside [0, 1].
+    """Return class shares from outcome shares by least squares; may leave [0, 1].
 
     Least squares where there are more outcomes than classes.
 

@@ -656,7 +656,7 @@ class Counts:
 
     @cached_property
     def right(self) -> Integers:
-        """Outcomes whose predicted label is the true class."""
+        """Indices of outcomes with a correct prediction."""
         return np.flatnonzero(self.truth == self.prediction)
 
     def once(self, tables: Floats, make: Callable[..., Summary], *arguments: Hashable) -> Summary:
@@ -942,5 +942,5 @@ def design_effects(
 
 
 def _sum(defined: Booleans, values: Floats) -> Floats:
-    """Sum what is known over groups."""
+    """Sum defined values over groups."""
     return floats(np.where(defined, values, 0.0).sum(axis=-1, keepdims=True))

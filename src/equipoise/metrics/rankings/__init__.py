@@ -19,4 +19,6 @@ units : array-like (n,), optional
     exchange their group as one where they have one group.
 subjects : array-like, optional
     Subject of each query, shaped as `queries`: queries of a subject are resampled together.
+resampling, rng
+    See `equipoise.metrics`.
 """

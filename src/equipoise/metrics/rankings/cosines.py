@@ -167,7 +167,7 @@ class CosineScores:
             return (queries @ block.T) * inverse
 
         def bars(score_rows: Iterable[Floats32]) -> Floats32:
-            """Return what a score must reach to be among the k best of all, by those of some."""
+            """Return lower bounds of the k-th best score, from some of the scores."""
             last = (np.partition(row, -k)[-k] if len(row) >= k else -np.inf for row in score_rows)
             return np.array([float(score) - 2.0 * error for score in last], dtype=np.float32)
 

@@ -87,7 +87,7 @@ class LabelExchange:
 
     @cached_property
     def _words(self) -> float:
-        """Random words that a shuffle takes on average: those beyond a bound are left out."""
+        """Mean number of random words of a shuffle, with rejected words."""
         last = np.arange(1, int(self.size.max(initial=1)))
         words = 2.0 ** np.ceil(np.log2(last + 1)) / (last + 1)
         return float(np.append(0.0, np.cumsum(words))[self.size - 1].sum())
@@ -119,7 +119,7 @@ class LabelExchange:
         return drawn_labels.reshape(n_draws, *self.source.shape)
 
     def _costs_less_whole(self, n_draws: int) -> bool:
-        """Whether shuffling whole strata is quicker than drawing what is wanted of them."""
+        """Whether shuffling whole strata is quicker than drawing some labels."""
         if len(self.labels) >= _LARGE:
             return len(self.labels) * _SHUFFLED < int(self.n_wanted.sum()) * _DRAWN
         shuffle_cost = len(self.size) * _CALL + n_draws * len(self.labels) * _SHUFFLED

@@ -97,7 +97,7 @@ _FEW = "fewer than two groups with rows enough"
 
 @record
 class SecondaryStatistic:
-    """A number reported beside the main one, as parts of their own.
+    """A secondary number of a metric, with parts of its own.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class SecondaryStatistic:
 
 @record
 class RankingSpec:
-    """What a ranking metric computes.
+    """A ranking metric: its statistic, harm, parts and parameters.
 
     Attributes
     ----------
@@ -152,6 +152,13 @@ class RankingSpec:
             return "no item to rank"
         comparable = (pools.sizes[index] > 0).sum() > 1
         return "too small a pool for k" if comparable else "one group in the pool"
+
+
+def order_null(pools: Pools) -> str:
+    """Return the null hypothesis of a random order, as text."""
+    if pools.paired:
+        return SET_ORDER
+    return POOL_ORDER if pools.units is None else UNITS
 
 
 def permutations(resampling: Resampling, cells: int) -> int:
@@ -204,7 +211,7 @@ def exchanged(
     resampling: Resampling | None,
     rng: Seed,
 ) -> list[Floats] | None:
-    """Return numbers of drawn labels, exchanged within sets or pools; None where nothing moves.
+    """Return numbers with exchanged labels; None where no exchange changes them.
 
     In pools, units exchange their groups as wholes.
     """
@@ -226,7 +233,7 @@ def exchanged(
 def estimates(
     measures: Sequence[RankingSpec], resampling: Resampling | None, rng: Seed
 ) -> list[Estimate]:
-    """Turn several measures into estimates: those of one ranking and K share their draws."""
+    """Turn measures into estimates; measures of one ranking and K share draws."""
     by_measure: dict[int, Estimate] = {}
     for top_k in {id(measure.top_k): measure.top_k for measure in measures}.values():
         sharing, paired = (
@@ -272,7 +279,7 @@ def _draws(
             np.append(values.mean() if len(values) else np.nan, values),
             None if weights is None else weighted_mean(weights, values)[:, None],
             None if null is None else np.column_stack([null[place].mean(axis=1), null[place]]),
-            SET_ORDER if top_k.pools.paired else POOL_ORDER if top_k.pools.units is None else UNITS,
+            order_null(top_k.pools),
         )
 
 
@@ -359,7 +366,7 @@ def _enumerated(draws: Draws, place: int, exact: Distribution) -> Draws:
 def _query_parts(
     measure: RankingSpec, observed: RankedLabels, draws: Draws, exact: Mapping[int, Distribution]
 ) -> pa.Table:
-    """Return a part per pool, those that are not estimable included, with reason.
+    """Return a part per pool; a pool that can't be estimated has a reason.
 
     Column by column: there may be thousands of queries, each with a dozen groups.
     """
@@ -397,7 +404,7 @@ def _query_parts(
 def _secondary_tables(
     measure: RankingSpec, extra: SecondaryStatistic, draws: Draws
 ) -> Iterator[pa.Table]:
-    """Yield a number beside the main one: its mean over queries, then each query."""
+    """Yield a secondary number: its mean over queries, then each query."""
     top_k, sizes = measure.top_k, measure.top_k.sizes.sum(axis=1)
     pools = top_k.pools.pools
     if len(pools) > 1 or extra.subject:
@@ -430,37 +437,30 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
 ) -> Estimate:
     """MaxSkew@K: how much the most favoured group is over-represented among the K best.
 
-    Skew@K of a group is ln(its share of the K best / its desired share). Items that tie at the
-    K-th score share the places left, in expectation.
+    Skew@K of a group is ln(share of the K best / desired share). Ties share the last places.
 
     Parameters
     ----------
     scores : array-like, shape (n,) or (queries, n), or CosineScores
         Similarity of each item to each query, higher is better.
     groups : array-like (n,), mapping of str to array-like, or Groups
-        Groups of the items; intersections of any number of attributes. Items of which an
-        attribute is missing are left out and counted.
+        Groups of the items. Items without a group are left out and counted.
     k : int
         How many of the best items count. A pool of k items or fewer is not estimable.
-    desired, queries, within, sets, units, subjects
+    desired, queries, within, sets, units, subjects, resampling, rng
         See `equipoise.metrics.rankings`.
-    resampling, rng
-        See `equipoise.metrics`.
 
     Returns
     -------
     Estimate
-        Mean over queries, 0 or above, higher is worse. Chance: the same when the order is
-        random, far above 0 for small K or many groups; its mean is exact where that is feasible.
-        Interval: Student's t by the jackknife over queries (percentiles of resampled queries where
-        one is infinite); one query has a chance band and p only.
-        `.by` has one part per query, with the groups' shares.
+        Mean over queries, 0 or above, higher is worse. Chance: random order, far above 0 for
+        small K or many groups. Interval: Student's t by the jackknife over queries; one query has
+        a chance band and p only. `.by` has each query with the groups' shares.
 
     Raises
     ------
     InputError
-        When shapes do not fit, a score is not finite, k is below 1, or `desired` does not
-        fit.
+        When shapes do not fit, a score is not finite, k is below 1, or `desired` does not fit.
 
     References
     ----------
@@ -900,7 +900,7 @@ def _measure_pools(
 
 
 def _extreme(metric: Literal["max_skew", "min_skew"], top_k: TopK, desired: Desired) -> RankingSpec:
-    """Return MaxSkew@K or MinSkew@K, with that of the other target beside it."""
+    """Return MaxSkew@K or MinSkew@K for both desired distributions."""
     largest, target_shares = metric == "max_skew", desired_shares(desired, top_k)
     statistic = partial(extreme_skew, usable=top_k.pools.groups.usable, largest=largest)
     return RankingSpec(
@@ -926,7 +926,7 @@ def _exact_max_skew(top_k: TopK, desired: Floats, place: int) -> Distribution | 
 
 
 def _skew_of(top_k: TopK, desired: Desired) -> RankingSpec:
-    """Return the largest Skew@K, with that of every group beside it."""
+    """Return the largest Skew@K, and the Skew@K of every group."""
     groups, target_shares = top_k.pools.groups, desired_shares(desired, top_k)
     group_skews = {
         name: group_skew(target_shares, index) for index, name in enumerate(groups.names)
@@ -947,7 +947,7 @@ def _skew_of(top_k: TopK, desired: Desired) -> RankingSpec:
 
 
 def _ndkl(top_k: TopK, desired: Desired) -> RankingSpec:
-    """Return NDKL over the first k prefixes, with that of the other target beside it."""
+    """Return NDKL over the first k prefixes for both desired distributions."""
     return RankingSpec(
         metric="ndkl",
         top_k=top_k,

@@ -110,7 +110,7 @@ class Pools:
         return row if len(items) == len(row) else row[items]
 
     def by_block(self, chosen: Iterable[int]) -> list[list[int]]:
-        """Split some pools into those that hold the same items."""
+        """Group pools that hold the same items."""
         by_block: dict[int, list[int]] = {}
         for index in chosen:
             by_block.setdefault(self.pools[index].block, []).append(index)
@@ -140,7 +140,7 @@ class Pooling(TypedDict, total=False):
 
 
 def image_keys(items: Sequence[Integers], n_images: int, pooling: Pooling) -> Words:
-    """Return what each of so many images is resampled by, shape (many,).
+    """Return the resampling key of each image, shape (n_images,).
 
     That of its unit, else of its set, else of its place among the items.
     """

@@ -39,8 +39,8 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
 from equipoise.metrics.rankings.cosines import Scores
-from equipoise.metrics.rankings.exchange import UNITS, in_order
-from equipoise.metrics.rankings.measures import POOL_ORDER, SET_ORDER, exchanged, weighted_mean
+from equipoise.metrics.rankings.exchange import in_order
+from equipoise.metrics.rankings.measures import exchanged, order_null, weighted_mean
 from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, image_keys, pools_of
 from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
@@ -91,7 +91,7 @@ class Preferences:
 
     @cached_property
     def weights(self) -> Floats:
-        """What each pool counts in the mean over its subject, shape (p,)."""
+        """Weight of each pool in the mean over its subject, shape (p,)."""
         return floats(1.0 / np.bincount(self.owner)[self.owner])
 
     def by_subject(self, shares: Floats) -> Floats:
@@ -102,7 +102,7 @@ class Preferences:
         return np.asarray(np.add.reduceat(weighted, starts, axis=1)) if len(order) else weighted
 
     def largest(self, means: Floats, errors: Floats) -> tuple[Floats, Floats]:
-        """Return the mean that is largest in standard errors, so scaled and as it is; (draws,)."""
+        """Return the mean largest in standard errors, scaled and unscaled, (draws,)."""
         testable = self.compared & (errors > 0)
         sizes = np.abs(means)
         scaled = np.where(testable, sizes / np.where(testable, errors, 1.0), -1.0)
@@ -235,8 +235,7 @@ def _tests(
     if resampling is None or exchanges is None:
         return (UNTESTED,) * (2 + n_groups)
     null_means, finest = exchanges[0], resampling.resolution
-    images = SET_ORDER if pools.paired else POOL_ORDER if pools.units is None else UNITS
-    text = f"{images}; {len(null_means)} permutations"
+    text = f"{order_null(pools)}; {len(null_means)} permutations"
     flips = null_draws(resampling, MAX_DRAWN_CELLS // by_subject.size)
     signs = 2.0 * stream(rng, "preference").integers(0, 2, (flips, len(by_subject))) - 1.0
     nulls = [
@@ -267,7 +266,7 @@ def _tests(
 
 
 def _of_other_groups(preferences: Preferences, by_subject: Floats, draws: int, rng: Seed) -> Floats:
-    """Return means whose subjects each prefer other groups as strongly, (draws, groups).
+    """Return means with each subject's preferences permuted, (draws, groups).
 
     Turned round, a preference for one group of many is one against it: where each subject has a
     favourite of its own, a group that is nobody's would look avoided by all. Shares of small groups

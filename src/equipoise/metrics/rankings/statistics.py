@@ -415,7 +415,7 @@ def max_skew_distribution(
 
 
 def _distinct(values: Floats) -> Floats:
-    """Return sorted values, those that differ by rounding only once."""
+    """Return sorted distinct values, equal up to rounding."""
     ordered = np.sort(values)
     distinct = np.append(True, np.diff(ordered) > 1e-12 * np.abs(ordered[1:]))
     # The largest of a run, so that counts at its ends lie below it.

@@ -281,7 +281,7 @@ def weigh(
 
 @compiled()
 def _weights(positives: Any, totals: Any, ratio: Any, out: Any) -> Any:
-    """Set the totals of positives and negatives; return what a negative weighs."""
+    """Set the totals of positives and negatives; return the negatives' weight."""
     weight = np.ones(len(totals))
     for replicate in range(len(totals)):
         true = np.float64(positives[replicate])
@@ -294,7 +294,7 @@ def _weights(positives: Any, totals: Any, ratio: Any, out: Any) -> Any:
 
 @compiled()
 def _add(rows: Any, measured: Any, times: Any, sums: Any, outcomes: Any) -> None:
-    """Add rows of one cell, and to `outcomes`, predicted or not, those that are measured."""
+    """Add the rows of one cell, and the measured rows to `outcomes`."""
     for row in rows:
         if measured[row] & np.uint8(2):
             outcome = 0 if measured[row] & np.uint8(1) else 1

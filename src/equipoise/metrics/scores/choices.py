@@ -124,7 +124,7 @@ _FACTOR = 0.25
 
 
 def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) -> pa.Table:
-    """Say what each version of design choices does to each disparity of the baseline.
+    """Return the effect of each version of design choices on each disparity.
 
     Parameters
     ----------
@@ -359,8 +359,7 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
                 for version, by_key in contrasts[a].items()
             }
             larger = {
-                version: a if low > 0 else b if high < 0 else ""
-                for version, (_, low, high) in ordered.items()
+                version: _larger(a, b, low, high) for version, (_, low, high) in ordered.items()
             }
             first = larger[baseline]
             for version, (difference, low, high) in ordered.items():
@@ -398,6 +397,13 @@ def _effect(old: Contrast, new: Contrast, change_high: float) -> str:
     if abs(ratio - 1.0) > _FACTOR and not new.low <= old.value <= new.high:
         return "magnifies" if ratio > 1.0 else "shrinks"
     return "stays"
+
+
+def _larger(a: str, b: str, low: float, high: float) -> str:
+    """Return the model with the larger disparity, "" for no significant difference."""
+    if low > 0:
+        return a
+    return b if high < 0 else ""
 
 
 def _conclusion(contrast: Contrast, key: Key) -> str:

@@ -163,7 +163,7 @@ class Choices:
 
     @property
     def ratio(self) -> float | None:
-        """Weight ratio of negatives; None where rows count as they are or as drawn."""
+        """Negatives per positive after weighting; None without weights."""
         return self.prevalence_ratio if self.prevalence == "weighted" else None
 
 
@@ -332,7 +332,7 @@ class ConceptResults:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Pairs of groups that are large enough, by index; or those of `columns`."""
+        """Pairs of groups that are large enough, by index, or `columns`."""
         usable = np.flatnonzero(self.groups.usable).tolist()
         return [*self.columns] or list(combinations(usable, 2))
 
@@ -419,7 +419,7 @@ class ConceptResults:
         return np.setdiff1d(np.flatnonzero(participating), [g - groups])
 
     def shared(self, concept: int | None, g: int, h: int) -> Booleans:
-        """Say which concepts count: the one, or those in which both groups take part."""
+        """Return a mask of concepts: the one, or all that both groups share."""
         if concept is not None:
             return np.asarray(np.arange(len(self.names)) == concept)
         return np.asarray(~np.isnan(self.observed[:, [g, h]]).any(axis=1))
@@ -491,7 +491,7 @@ class ConceptNumbers:
 
 
 def null_of(metric: Metric, choices: Choices) -> Null:
-    """Say what is exchangeable where groups do not matter."""
+    """Return the stratum within which groups are exchangeable under the null."""
     conditional = ("auroc", "true_positive_rate", "false_positive_rate")
     if choices.prevalence == "weighted" or metric in conditional:
         return "class"
@@ -520,7 +520,7 @@ class ConceptRun:
         # common.
         self.times, self.totals, self.permutations = None, list[Integers32](), 0
         if choices.prevalence != "hall":
-            replicates = choices.replicates * isinstance(resampling, Bootstrap)
+            replicates = choices.replicates if isinstance(resampling, Bootstrap) else 0
             self.times = times = unit_times(data.keys, replicates, seed)
             self.totals = [times[rows].sum(axis=0, dtype=np.int32) for rows in self.rows]
             sizes = {"rows": len(data.rows), "concepts": len(data.names)}
@@ -728,7 +728,7 @@ def _pairwise_ends(replicates: Floats | None) -> Ends:
 
 
 def _largest(results: ConceptResults, concept: int | None) -> tuple[float, ChanceTest]:
-    """Return the largest |difference| over pairs, NaN without one, held against chance."""
+    """Return the largest |difference| over pairs, and its test."""
     differences = results.differences(concept)
     null, text = results.null_differences(concept)
     estimable = ~np.isnan(differences)
@@ -1029,7 +1029,7 @@ def concept_hit_rate(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Share of images of which any true concept is among the k largest scores.
+    """Share of images with a true concept among the k largest scores.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ class Regions:
         lefts, tops, rights, bottoms = self._places
 
         def before(y: Place, x: Place) -> Floats:
-            """Return how much of each map lies above and left of a point, exact between corners."""
+            """Return the sum of each map above and left of a point, interpolated."""
             (row, down), (column, across) = y, x
             above, below = (
                 self.cumulated[owners, line, column] * (1 - across)
@@ -189,7 +189,7 @@ def activation_share(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Mean share of a map of activations that lies inside a region of its image.
+    """Mean share of an activation map inside a region of its image.
 
     Parameters
     ----------
@@ -487,7 +487,7 @@ def _by_unit(values: Floats, names: AnyArray) -> Floats:
 def _signs_of(
     differences: Floats, names: AnyArray, group: str, resampling: Resampling | None, seed: Seed
 ) -> Part:
-    """Return the mean of paired differences with its interval, held against flipped signs."""
+    """Return the mean of paired differences, tested by sign flips."""
     values, low, high, p, band = (
         _by_unit(differences, names),
         math.nan,

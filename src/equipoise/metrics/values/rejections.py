@@ -349,7 +349,9 @@ def rejection_gap(
     used = np.flatnonzero(~not_checked & ~no_group)
     if not len(used):
         raise InputError("rejected: no image was checked and has a group; expected at least one")
-    resampled = "cluster" if clusters is not None else "set" if sets is not None else "image"
+    resampled = "image" if sets is None else "set"
+    if clusters is not None:
+        resampled = "cluster"
     sets = np.arange(n) if sets is None else sets
     unit, _ = unit_codes(sets, n, "sets")
     cluster, names = unit_codes(sets if clusters is None else clusters, n, "clusters")

@@ -107,7 +107,7 @@ def with_squares(numbers: Floats) -> Floats:
 
 @record
 class Block:
-    """Concepts whose pools hold the same images.
+    """Concepts with pools of the same images.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Block:
 
     @cached_property
     def connected(self) -> Integers:
-        """Groups that meet in sets, directly or through others: the largest such party."""
+        """Largest set of groups that are connected by sharing sets."""
         met = laplacian(self.counts).sum(axis=0)
         _, party = scipy.sparse.csgraph.connected_components(np.abs(met) > 0, directed=False)
         sizes = np.bincount(party, weights=self.counts.sum(axis=0))
@@ -342,7 +342,7 @@ def _solved(inner: Floats, sums: Floats) -> Floats:
 
 @record
 class ExchangeStatistic:
-    """Concepts of the same images, and what is measured when the images exchange groups.
+    """A statistic of concepts of the same images, under exchanged groups.
 
     Attributes
     ----------
@@ -577,7 +577,7 @@ class Effects:
 
     @cached_property
     def keys(self) -> Words:
-        """What each image is resampled with: its unit, else its set, else itself; (n,)."""
+        """Resampling key of each image: its unit, else its set, else itself; (n,)."""
         n_images = len(self.pools.groups.codes)
         return image_keys([block.items for block in self.blocks], n_images, self.pooling)
 
@@ -612,7 +612,7 @@ class Effects:
 
     @cached_property
     def tested(self) -> Floats:
-        """The gap of each pool, then what each group is tested by, (pools, 1 + groups).
+        """Gap of each pool, then the test statistic by group, (pools, 1 + groups).
 
         How far a group lies above all others: in standard errors, so that a test is valid where
         spreads differ, unless images are compared within sets.
@@ -663,7 +663,7 @@ class Effects:
         name: str,
         function: Callable[[Floats], Floats] | None = None,
     ) -> Floats | None:
-        """Return a function of effects with exchanged groups; None where nothing can change.
+        """Return a function of effects under exchanges; None where none changes it.
 
         Parameters
         ----------
@@ -772,7 +772,9 @@ class Concepts:
     @property
     def unit(self) -> str:
         """What intervals of single concepts resample."""
-        return "unit" if self.pools.units is not None else "set" if self.pools.paired else "image"
+        if self.pools.units is not None:
+            return "unit"
+        return "set" if self.pools.paired else "image"
 
     @property
     def several(self) -> bool:
@@ -805,7 +807,9 @@ class Concepts:
         present = self.pools.sizes[index] > 0
         if (present & self.pools.groups.usable).sum() < 2:
             return "fewer than two groups with rows enough"
-        return "all scores are equal" + ", or no set holds two groups" * self.pools.paired
+        if self.pools.paired:
+            return "all scores are equal, or no set holds two groups"
+        return "all scores are equal"
 
     def estimate(  # noqa: PLR0913 - one keyword for each choice
         self,
@@ -867,7 +871,7 @@ class Concepts:
 
 
 def null_of(pools: Pools, measured: Sequence[ExchangeStatistic], codes: Integers32) -> str:
-    """Return the null hypothesis of what is measured in words, and how it is drawn."""
+    """Return the null hypothesis in words, and how it is drawn."""
     if pools.paired or pools.units is not None:
         return _SETS if pools.paired else UNITS
 
@@ -879,7 +883,7 @@ def null_of(pools: Pools, measured: Sequence[ExchangeStatistic], codes: Integers
 
 
 def _chance_test(draws: Draws, tested: Draws | None, index: int) -> ChanceTest:
-    """Hold a number against its chance level, with the p-value of what is tested."""
+    """Return the chance level of a number, with the p-value of the tested one."""
     chance_test, p_test = (
         compare_with_chance(numbers, index, "higher") for numbers in (draws, tested or draws)
     )
@@ -1199,7 +1203,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
             "queries without two groups to compare": len(pools.pools) - len(effects.estimable),
-            "images whose set holds one group": effects.n_alone * pools.paired,
+            "images whose set holds one group": effects.n_alone if pools.paired else 0,
         },
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         further=further,

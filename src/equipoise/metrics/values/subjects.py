@@ -432,7 +432,7 @@ def _method(n: int, resampling: Resampling | None, over: str, interval: str = _S
 def _pairs(
     preferences: Any, hypothesis: Any, *, ranked: bool
 ) -> tuple[Floats, Floats, dict[str, int]]:
-    """Return preferences and hypotheses of the same subjects, and what was left out."""
+    """Return preferences and hypotheses of the same subjects, and exclusions."""
     excluded: dict[str, int] = {}
     if isinstance(preferences, Mapping) != isinstance(hypothesis, Mapping):
         raise InputError("preferences and hypothesis: expected two mappings or two arrays")
@@ -478,7 +478,7 @@ def _compare_with_signs(
 def _orders(
     values: Floats | Integers, limit: int, draws: int, resampling: Resampling, seed: Seed, name: str
 ) -> tuple[Floats | Integers, str, float | None, float]:
-    """Return values in every order, or in some; what they are; their weights; and a resolution."""
+    """Return orders of values, their description, weights and resolution."""
     n_orders = math.factorial(len(values))
     if n_orders <= limit:
         return np.array([*orderings(values)]), f"all {n_orders} orders", 1.0, 0.0
@@ -494,7 +494,7 @@ def favourite_gap(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Mean over concepts of how far the declared favourite group lies above the other groups.
+    """Mean over concepts of the favourite group's lead over the other groups.
 
     Parameters
     ----------

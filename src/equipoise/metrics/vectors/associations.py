@@ -357,7 +357,7 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
 
 @record
 class _EffectSize:
-    """How far two sets lie apart along a direction, in standard deviations of both.
+    """Difference of two sets along a direction, in pooled standard deviations.
 
     Attributes
     ----------
@@ -502,7 +502,7 @@ class _EffectSize:
         *,
         studentized: bool = False,
     ) -> Estimate:
-        """Return the effect size held against exchanged members, with further parts."""
+        """Return the effect size, tested by exchanged members, with further parts."""
         if alternative not in HARM:
             raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
         space, names = self.space, (self.first_name, self.second_name)

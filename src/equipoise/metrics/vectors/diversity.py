@@ -212,7 +212,7 @@ def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
 def exchanged(
     sets: Sequence[Table], counts: Sequence[int], permutations: int, seed: Seed
 ) -> Floats:
-    """Return ISS_cross of sets whose images are exchanged at random, shape (permutations,).
+    """Return ISS_cross under exchanged images, shape (permutations,).
 
     Every permutation sums the unit vectors of its sets anew, in float64 and in the order of the
     images; images are read in blocks, once for up to 64 permutations.
@@ -467,7 +467,7 @@ class Sets:
         return [parent.scatters[place][np.ix_(places, places)] for place in places]
 
     def exchanges(self, permutations: int, seed: Seed) -> tuple[Floats, str]:
-        """Return ISS_cross of sets whose images are exchanged at random, and how it was drawn.
+        """Return ISS_cross under exchanged images, and how it was drawn.
 
         Sums of large sets are drawn from the moments of all unit vectors.
         """

@@ -219,7 +219,11 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     total = float(components.observed.sum())
     if space.resampling is not None and not resample_texts:
         parts.append(_with_texts(space, components))
-    leaning = "a" if total > 0 else "b" if total < 0 else "neither"
+    leaning = "neither"
+    if total > 0:
+        leaning = "a"
+    elif total < 0:
+        leaning = "b"
     return space.estimate(
         "mcas",
         total,
@@ -254,7 +258,7 @@ def _with_texts(space: Space, components: Components) -> Part:
 
 
 def _few_texts(space: Space) -> tuple[list[str], list[str]]:
-    """Return the sets of fewer than ten texts, and those of them that are attributes."""
+    """Return the names of sets with fewer than ten texts: all, and attributes."""
     texts = [name for name in space.sets if name.endswith("_texts")]
     few = [name for name in texts if len(space[name]) < _FEWEST_TEXTS]
     return few, [name for name in few if name != "target_texts"]

@@ -82,8 +82,7 @@ def label_concentration(
         Predicted label of each image.
     groups : array-like (n,), mapping of attribute to array-like, or Groups
     vocabulary : sequence of str, optional
-        All labels that could be predicted: skewness and kurtosis then count zeros too. Default:
-        the labels predicted at least once for the group.
+        All labels, for skewness and kurtosis with zeros. Default: labels predicted for the group.
     k : int
         How many of a group's most frequent labels make its top share.
     units : array-like, shape (n,), optional
@@ -128,10 +127,11 @@ def label_concentration(
     for place, name in enumerate(("top_share", "label_skewness", "label_kurtosis")):
         columns = range(3 + place * len(sides), 3 + (place + 1) * len(sides))
         low, high = np.array([_centred_ends(observed, boot, column)(level) for column in columns]).T
-        notes = [
-            "no images" if n == 0 else "its labels are equally frequent" if nan else ""
-            for n, nan in zip(sides.counts, np.isnan(shape_values[place]), strict=True)
-        ]
+        notes = np.select(
+            [sides.counts == 0, np.isnan(shape_values[place])],
+            ["no images", "its labels are equally frequent"],
+            "",
+        ).tolist()
         parts.append(
             number(
                 name,

@@ -97,7 +97,7 @@ def enumerate_sums(values: Integers, size: int, out: Integers) -> None:
 
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
 def add_chosen(words: Words, values: Integers, out: Integers) -> None:
-    """Write the sums of the members whose bits are set.
+    """Write the sums of the members with a set bit.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def compare_studentized(
     factor: float,
     shift: float = 0.0,
 ) -> ChanceTest:
-    """Hold a ratio of a difference to its standard error against those of exchanged members.
+    """Compare a studentized difference with those of exchanged members.
 
     The p-value is exact where members are exchangeable and, in large sets, valid where means are
     equal and spreads aren't (Janssen 1997, Statistics & Probability Letters 36, 9-21). The chance
@@ -345,7 +345,8 @@ def exchange(
         # Through the smaller set.
         sums, text = _few_sums(ordered, min(n, m), resampling, seed, name)
         sums = sums if n <= m else ordered.sum(axis=0) - sums
-        text += " for the chance level" * halved
+        if halved:
+            text += " for the chance level"
     total, first_sum = fixed_point.sum(axis=0), fixed_point[:n].sum(axis=0)
     observed, null = (
         _difference(first_sums, total - first_sums, n, m, bits)[..., :k]
@@ -391,7 +392,7 @@ def _few_sums(
 
 
 def _difference(first: Numbers, second: Numbers, n: int, m: int, bits: int) -> Floats:
-    """Return the means of a set minus those of the other, of sums in fixed point."""
+    """Return differences of means from sums in fixed point."""
     low = (first - second) / n if n == m else first / n - second / m
     # In two steps, for 2^-bits may be no float.
     return low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2)
@@ -424,7 +425,7 @@ def permutations(members: int, resampling: Resampling) -> int:
 
 
 def count_at_least(values: Integers, size: int, threshold: int) -> int:
-    """Count subsets of `size` members whose sum is at least a threshold.
+    """Count subsets of `size` members with a sum of at least a threshold.
 
     Sums of each half are grouped by size and sorted, and pairs counted between them, so that 40
     members take 2^20 sums a side instead of 1.4e11 subsets.
@@ -562,7 +563,7 @@ Terms = Mapping[tuple[str, str], float]
 
 @record
 class Jackknife:
-    """Numbers, and what they are without each member of each independent sample.
+    """Numbers with their leave-one-out values by independent sample.
 
     Attributes
     ----------
@@ -788,7 +789,7 @@ class Space:
     def part(
         self, metric: str, value: float, jackknife: Jackknife | None, column: int, **columns: Any
     ) -> Part:
-        """Return a number of the jackknife; other columns are those of `number`."""
+        """Return a number of the jackknife as a part; see `number` for columns."""
         return number(metric, value, ends=ends_at(jackknife, column), level=self.level, **columns)
 
     def group_values(
@@ -846,7 +847,8 @@ class Space:
             method = "none: no set of two members or more varies"
         elif self.resampling is not None:
             method = f"{kind or STUDENT} over {', '.join(self.varied)}"
-            method += f"; {', '.join(fixed_names)} fixed" * bool(fixed_names)
+            if fixed_names:
+                method += f"; {', '.join(fixed_names)} fixed"
         shared = {
             f"{a} and {b}": count for a, b in pairs if (count := shared_members(self[a], self[b]))
         }
@@ -876,7 +878,7 @@ class Space:
 
     @cached_property
     def varied(self) -> list[str]:
-        """Sets whose members vary between samples."""
+        """Names of the sets that vary between samples."""
         return [
             name
             for name, members in self.sets.items()

@@ -103,7 +103,7 @@ class PairScores:
 
 @record
 class Members:
-    """One set as vectors; metrics take it in place of an array, and share what it has computed.
+    """One set as vectors; metrics take it in place of an array.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ def embed(
     similarity: Similarity | None = None,
     units: Mapping[str, Labels] | None = None,
 ) -> dict[str, Members]:
-    """Turn named sets into vectors whose inner products are the similarities.
+    """Turn named sets into vectors with similarities as inner products.
 
     Parameters
     ----------
