@@ -193,11 +193,11 @@ def _strata(cause: ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
     starts, place = _binned(numbers, bins)
     single = len(starts) == len(np.unique(numbers[~np.isnan(numbers)]))
     if single:
-        names = [f"{start:g}" for start in starts.tolist()]
+        bin_names = [f"{start:g}" for start in starts.tolist()]
     else:
-        names = [f"from {start:.4g} to {end:.4g}" for start, end in pairwise(starts.tolist())]
-        names += [f"from {start:.4g}" for start in starts[-1:].tolist()]
-    return np.where(np.isnan(numbers), -1, place), tuple(names)
+        bin_names = [f"from {start:.4g} to {end:.4g}" for start, end in pairwise(starts.tolist())]
+        bin_names += [f"from {start:.4g}" for start in starts[-1:].tolist()]
+    return np.where(np.isnan(numbers), -1, place), tuple(bin_names)
 
 
 def _binned(numbers: Floats, bins: int) -> tuple[Floats, Integers]:
