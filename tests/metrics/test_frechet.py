@@ -17,11 +17,11 @@ def features(n, d, seed=0, shift=0.0):
     return rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) / math.sqrt(d) + shift
 
 
-def by_square_roots(features_, reference, ridge=0.0):
+def by_square_roots(sample, reference, ridge=0.0):
     """The distance as papers have it, with the square root of the product of covariances."""
-    first, second = (np.cov(x.T) + ridge * np.eye(x.shape[1]) for x in (features_, reference))
+    first, second = (np.cov(x.T) + ridge * np.eye(x.shape[1]) for x in (sample, reference))
     root = scipy.linalg.sqrtm(first @ second)
-    mean_difference = np.square(features_.mean(axis=0) - reference.mean(axis=0)).sum()
+    mean_difference = np.square(sample.mean(axis=0) - reference.mean(axis=0)).sum()
     return float(mean_difference + np.trace(first + second - 2 * np.real(root)))
 
 

@@ -54,8 +54,8 @@ def test_measures_share_their_draws_and_do_not_disturb_each_other():
     counts = rows()
     measures = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "class")]
     together = measure(counts, measures, Bootstrap(50, 50), 3)
-    for measure_, estimate in zip(measures, together, strict=True):
-        alone = measure(counts, [measure_], Bootstrap(50, 50), 3)[0]
+    for metric, estimate in zip(measures, together, strict=True):
+        alone = measure(counts, [metric], Bootstrap(50, 50), 3)[0]
         assert (alone.chance, alone.p_value) == (estimate.chance, estimate.p_value)
 
 

@@ -136,12 +136,12 @@ def test_partitions_of_large_sets_are_drawn_from_moments(n, m, monkeypatch):
     rng = np.random.default_rng(n)
     first, second = rng.normal(size=(n, 2)), 3.0 * rng.normal(size=(m, 2)) + 0.02
     options = {"resampling": Permutation(2_000, resolution=1.0), "seed": 4, "name": "test"}
-    exchange_ = exchange(first, second, **options)
-    assert exchange_.text == "2000 partitions drawn from the moments of the members"
-    assert exchange_.observed == pytest.approx(first.mean(axis=0) - second.mean(axis=0), abs=1e-12)
+    reference = exchange(first, second, **options)
+    assert reference.text == "2000 partitions drawn from the moments of the members"
+    assert reference.observed == pytest.approx(first.mean(axis=0) - second.mean(axis=0), abs=1e-12)
     monkeypatch.setenv("EQUIPOISE_THREADS", "1")
     again = exchange(first[::-1], second[::-1], **options)
-    assert again.draws.tobytes() == exchange_.draws.tobytes()
+    assert again.draws.tobytes() == reference.draws.tobytes()
     # Sums of squares are drawn jointly with those of numbers.
     ratios = []
     for least in (4096, 1 << 40):

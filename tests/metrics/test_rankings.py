@@ -495,8 +495,8 @@ def test_metrics_are_those_of_the_table_of_scores(seed, per_query):
         embedded["queries"], plain_ = owner, {"scores": short, "queries": owner}
     for extra in ({}, {"within": np.arange(90) % 2}, {"sets": np.arange(90) // 5}):
         first_result, second_result = (
-            ndkl(**scores_, groups=groups, k=6, resampling=FEW, **extra)
-            for scores_ in (embedded, plain_)
+            ndkl(**score_table, groups=groups, k=6, resampling=FEW, **extra)
+            for score_table in (embedded, plain_)
         )
         assert str(first_result) == str(second_result)
         assert str(first_result.by) == str(second_result.by)

@@ -122,9 +122,9 @@ WORLDS = {
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_from_200_labels_hold_the_truth(name):
-    coverage_, _ = coverage(WORLDS[name], 200, 250)
+    covered_share, _ = coverage(WORLDS[name], 200, 250)
     # 94 % less what 250 runs may miss by chance.
-    assert coverage_.min() >= 0.91
+    assert covered_share.min() >= 0.91
 
 
 def test_machine_labels_that_explain_60_percent_narrow_intervals_by_30_percent():

@@ -67,8 +67,8 @@ def test_units_are_resampled_and_missing_images_counted():
     scores[0, 0], groups[1] = np.nan, None
     units = [str(i // 12) for i in range(240)]
     estimate, alone = (
-        trend(ImageSimilarities(scores, similarities.words, groups, None, units_), *LISTS)
-        for units_ in (units, None)
+        trend(ImageSimilarities(scores, similarities.words, groups, None, unit_names), *LISTS)
+        for unit_names in (units, None)
     )
     assert estimate.excluded == {"no finite similarity": 1, "missing group, region or unit": 1}
     assert (estimate.unit, alone.unit) == ("unit", "image")

@@ -143,18 +143,18 @@ def test_tables_of_many_rows_are_the_same_in_any_number_of_threads(total, monkey
     table = rng.multinomial(int(total), rng.dirichlet(np.ones(600))).reshape(60, 10)
     table = table.astype(np.float64)
     strata = np.arange(60) // 4
-    draws_ = []
+    all_draws = []
     for threads in ("1", "3"):
         monkeypatch.setenv("EQUIPOISE_THREADS", threads)
         sampler = TableSampler(table)
         for blocks in (sampler.permute(strata, 2000, 5), sampler.bootstrap(2000, 5)):
-            draws_.append(whole(blocks.each(lambda _, tables: np.copy(tables))))
+            all_draws.append(whole(blocks.each(lambda _, tables: np.copy(tables))))
             assert len(blocks.sizes) > 1
-            assert (draws_[-1] == whole(blocks)).all()
-    permuted, resampled, *repeats = draws_
+            assert (all_draws[-1] == whole(blocks)).all()
+    permuted, resampled, *repeats = all_draws
     assert all(
         (first_draw == second_draw).all()
-        for first_draw, second_draw in zip(draws_[:2], repeats, strict=True)
+        for first_draw, second_draw in zip(all_draws[:2], repeats, strict=True)
     )
     assert (permuted >= 0).all()
     assert (permuted.sum(axis=2) == table.sum(axis=1)).all()

@@ -26,14 +26,14 @@ def exchanged(numbers, sizes, draws, seed=0):
 
 def test_moments_are_those_of_numpy():
     numbers = values()
-    moments_ = moments(numbers)
+    row_moments = moments(numbers)
     deviations = numbers - numbers.mean(axis=0)
     scaled = deviations / numbers.std(axis=0)
-    np.testing.assert_allclose(moments_.mean, numbers.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(moments_.scatter, deviations.T @ deviations, rtol=1e-9, atol=1e-6)
-    np.testing.assert_allclose(moments_.skewness, (scaled**3).mean(axis=0), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(row_moments.mean, numbers.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(row_moments.scatter, deviations.T @ deviations, rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(row_moments.skewness, (scaled**3).mean(axis=0), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(
-        moments_.kurtosis, (scaled**4).mean(axis=0) - 3, rtol=1e-8, atol=1e-8
+        row_moments.kurtosis, (scaled**4).mean(axis=0) - 3, rtol=1e-8, atol=1e-8
     )
 
 
@@ -53,13 +53,13 @@ def test_exchanged_sums_have_the_covariance_of_a_permutation_and_keep_the_total(
 def test_tails_of_permuted_sums_are_those_of_the_moments(column):
     """A sum of 6,000 permuted rows passes normal quantiles as often as they say."""
     numbers, size, draws = values()[:, [column]], int(SIZES[0]), 20_000
-    moments_ = moments(numbers)
-    assert moments_.normal(size, N)
+    row_moments = moments(numbers)
+    assert row_moments.normal(size, N)
     rng, sums = np.random.default_rng(1), np.empty(draws)
     for draw in range(draws):
         sums[draw] = numbers[rng.choice(N, size, replace=False, shuffle=False), 0].sum()
-    variance = moments_.scatter[0, 0] / (N - 1) * size * (1 - size / N)
-    scores = (sums - size * moments_.mean[0]) / np.sqrt(variance)
+    variance = row_moments.scatter[0, 0] / (N - 1) * size * (1 - size / N)
+    scores = (sums - size * row_moments.mean[0]) / np.sqrt(variance)
     for tail in (0.05, 0.01, 0.001, 0.0001):
         for extreme in (scores > norm.isf(tail), scores < -norm.isf(tail)):
             error = np.sqrt(tail / draws)
@@ -89,20 +89,20 @@ def test_poisson_sums_have_the_covariance_of_weighted_rows():
 def test_threads_and_names_of_groups_do_not_matter(monkeypatch):
     numbers = values()
     monkeypatch.setenv("EQUIPOISE_THREADS", "1")
-    sums_ = exchanged(numbers, SIZES, 256)
+    group_sums = exchanged(numbers, SIZES, 256)
     monkeypatch.setenv("EQUIPOISE_THREADS", "3")
-    assert exchanged(numbers, SIZES, 300)[:256].tobytes() == sums_.tobytes()
-    assert exchanged(numbers, SIZES[::-1], 256)[:, ::-1].tobytes() == sums_.tobytes()
-    assert exchanged(numbers, SIZES, 256, seed=1).tobytes() != sums_.tobytes()
+    assert exchanged(numbers, SIZES, 300)[:256].tobytes() == group_sums.tobytes()
+    assert exchanged(numbers, SIZES[::-1], 256)[:, ::-1].tobytes() == group_sums.tobytes()
+    assert exchanged(numbers, SIZES, 256, seed=1).tobytes() != group_sums.tobytes()
 
 
 @pytest.mark.parametrize("sizes", [[3, 4], [4, 3], [2, 0, 5]])
 def test_every_subset_of_few_rows_is_drawn_as_often(sizes):
     numbers = 2.0 ** np.arange(7)[:, None]
-    moments_ = moments(numbers)
-    assert moments_.n_small(np.sort(sizes)) == len(sizes) - 1
+    row_moments = moments(numbers)
+    assert row_moments.n_small(np.sort(sizes)) == len(sizes) - 1
     group_sizes = np.array(sizes)
-    sums_by_group = moments_.exchanged_sums(
+    sums_by_group = row_moments.exchanged_sums(
         lambda s: s, group_sizes, 35_000, 0, "test", numbers.__getitem__
     )
     sums = np.concatenate(sums_by_group)
@@ -120,9 +120,9 @@ def test_every_subset_of_few_rows_is_drawn_as_often(sizes):
 def test_groups_that_are_too_small_draw_rows_and_leave_the_others_theirs():
     numbers, sizes, draws = values(), np.array([30_000, 7, 9_993]), 20_000
     numbers[0, 0] = 40.0
-    moments_ = moments(numbers)
-    assert moments_.n_small(np.sort(sizes), 1) == 1
-    sums_by_group = moments_.exchanged_sums(
+    row_moments = moments(numbers)
+    assert row_moments.n_small(np.sort(sizes), 1) == 1
+    sums_by_group = row_moments.exchanged_sums(
         lambda s: s, sizes, draws, 0, "test", numbers.__getitem__, 1
     )
     sums = np.concatenate(sums_by_group)

@@ -834,7 +834,7 @@ def iss_difference(
         chance_tests.append(chance_test)
     largest = int(np.argmax([-1.0 if math.isnan(p.value) else abs(p.value) for p in parts]))
     part, chance_test = parts[largest], chance_tests[largest]
-    tests = sum(chance_test_.p_value is not None for chance_test_ in chance_tests)
+    tests = sum(test.p_value is not None for test in chance_tests)
     if chance_test.p_value is not None:
         chance_test = replace(chance_test, p_value=min(1.0, tests * chance_test.p_value))
     null = _NULL if tests == 1 else f"{_NULL}; Bonferroni over {tests} pairs"
