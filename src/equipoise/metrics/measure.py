@@ -152,8 +152,8 @@ def measure(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> from equipoise.metrics.counts.accuracy import Accuracy
-    >>> both = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "rows")]
-    >>> [round(one.value, 3) for one in m.measure(m.count(true, pred, gender), both)]
+    >>> measures = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "rows")]
+    >>> [round(estimate.value, 3) for estimate in m.measure(m.count(true, pred, gender), measures)]
     [0.167, 0.667]
     """
     all_draws = [Draws.of(resampling, metric(counts, counts.observed)[0]) for metric in measures]

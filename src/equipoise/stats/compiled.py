@@ -33,10 +33,10 @@ def compiled(*signatures: str) -> Callable[[Kernel], Kernel]:
     --------
     >>> @compiled("float64(float64[::1])")
     ... def total(values):
-    ...     found = 0.0
+    ...     total = 0.0
     ...     for value in values:
-    ...         found += value
-    ...     return found
+    ...         total += value
+    ...     return total
     """
 
     def decorate(function: Kernel) -> Kernel:

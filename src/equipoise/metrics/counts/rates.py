@@ -505,8 +505,8 @@ def rates(
     >>> gender = ["women", "men"] * 60
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
-    >>> found = m.rates(true, pred, gender)
-    >>> print(found.table().rows[0])
+    >>> estimate = m.rates(true, pred, gender)
+    >>> print(estimate.table().rows[0])
     ('chef true_positive_rate', '0.667', '[0.455, 0.808]', '[0.000, 0.267]', '60')
     """
     estimates = measure_rows(

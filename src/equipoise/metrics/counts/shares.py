@@ -337,10 +337,10 @@ class Confusion:
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> known, _ = m.Confusion.of_labels(
+    >>> confusion, _ = m.Confusion.of_labels(
     ...     ["man", "woman"] * 20, ["man"] * 10 + ["man", "woman"] * 15
     ... )
-    >>> known.counts.tolist()
+    >>> confusion.counts.tolist()
     [[20, 0], [5, 15]]
     """
 
@@ -780,10 +780,10 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> known, _ = m.Confusion.of_labels(
+    >>> confusion, _ = m.Confusion.of_labels(
     ...     ["man", "woman"] * 50, ["man", "woman"] * 45 + ["man", "man"] * 5
     ... )
-    >>> m.corrected_shares(["man"] * 60 + ["woman"] * 40, known)
+    >>> m.corrected_shares(["man"] * 60 + ["woman"] * 40, confusion)
     <share_mad 0.111 [0.000, 0.342]; chance 0.102, p = 0.41, n = 100>
     """
     codes, names = encode(predicted, what="predicted labels")

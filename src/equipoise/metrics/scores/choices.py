@@ -338,11 +338,11 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     ...     labels
     ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
     ... )
-    >>> own = {"only": m.concept_metrics(scores, labels, groups, ["auroc"])["auroc"]}
+    >>> baseline = {"only": m.concept_metrics(scores, labels, groups, ["auroc"])["auroc"]}
     >>> other = {
     ...     "only": m.concept_metrics(scores[:, ::-1], labels, groups, ["auroc"])["auroc"]
     ... }
-    >>> m.model_order({"first": own, "second": other}, "only").num_rows
+    >>> m.model_order({"first": baseline, "second": other}, "only").num_rows
     3
     """
     names = {name: sorted(versions) for name, versions in models.items()}

@@ -184,8 +184,8 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
     <mcas 2.010 [1.748, 2.271]; chance 1.873, p = 0.24, n = 93 in 6 groups>
     """
@@ -391,8 +391,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.xmcas(
     ...     images[0],
     ...     texts[0],
@@ -555,8 +555,8 @@ def diffusion_bias(components: Estimate) -> Estimate:
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.diffusion_bias(
     ...     m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
     ... )
@@ -628,8 +628,8 @@ def bias_amplification(components: Estimate) -> Estimate:
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.bias_amplification(
     ...     m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
     ... )
