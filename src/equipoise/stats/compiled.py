@@ -33,10 +33,10 @@ def compiled(*signatures: str) -> Callable[[Kernel], Kernel]:
     --------
     >>> @compiled("float64(float64[::1])")
     ... def total(values):
-    ...     total = 0.0
+    ...     running = 0.0
     ...     for value in values:
-    ...         total += value
-    ...     return total
+    ...         running += value
+    ...     return running
     """
 
     def decorate(function: Kernel) -> Kernel:
