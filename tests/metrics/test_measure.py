@@ -31,7 +31,7 @@ class Probe(Measure):
         return tables.reshape(len(tables), -1)[:, :3]
 
     def estimate(self, counts, draws):
-        self.seen.append(draws)
+        self.measured.append(draws)
         return Estimate("probe", 0.0, {}, "", "")
 
 
