@@ -65,7 +65,7 @@ def products(sets, seed):
     rows = np.concatenate([unit(one) for one in sets])
     owner = np.repeat(np.arange(SETS, dtype=np.uint32), [len(one) for one in sets])
     found = []
-    for streams in np.split(keys(seed, "exchange", many=PERMUTATIONS), PERMUTATIONS // 20):
+    for streams in np.split(keys(seed, "exchange", n_streams=PERMUTATIONS), PERMUTATIONS // 20):
         labels = np.tile(owner, (len(streams), 1))
         shuffle(streams, labels)
         member = (labels[:, None] == np.arange(SETS)[:, None]).reshape(-1, len(rows))

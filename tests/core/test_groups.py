@@ -76,7 +76,7 @@ def test_names_in_order_are_those_sorted_by_natural(names):
 )
 def test_what_is_no_label_is_refused(labels, where):
     with pytest.raises(InputError, match=f"^{where}"):
-        encode(labels, what="y")
+        encode(labels, subject="y")
 
 
 RACE = ["x", "x", "y", None, "y", "x"]

@@ -22,17 +22,19 @@ EXPECTED = {"accuracy": 0.8033333333333333, "worst": 0.6824644549763034, "gap": 
 BY_GROUP = (0.8817204301075269, 0.6824644549763034, 0.8571428571428571)
 
 
-def part(found):
-    return parts_from_table(found.by)[0]
+def part(estimate):
+    return parts_from_table(estimate.by)[0]
 
 
 def test_golden_values():
     rows = rows_of(EXAMPLE)
     for function, name in zip(METRICS, EXPECTED, strict=True):
-        found = function(*rows)
-        assert found.value == pytest.approx(EXPECTED[name], abs=1e-12)
-        assert [one.value for one in part(found).by_group] == pytest.approx(BY_GROUP, abs=1e-12)
-        assert found.n == {"0": 186, "1": 211, "2": 203}
+        estimate = function(*rows)
+        assert estimate.value == pytest.approx(EXPECTED[name], abs=1e-12)
+        assert [group.value for group in part(estimate).by_group] == pytest.approx(
+            BY_GROUP, abs=1e-12
+        )
+        assert estimate.n == {"0": 186, "1": 211, "2": 203}
 
 
 # Six rows, small enough for all 720 permutations of their groups.
@@ -50,17 +52,17 @@ def rearranged(null):
 @pytest.mark.parametrize("null", ["rows", "class"])
 @pytest.mark.parametrize("function", TESTED)
 def test_chance_is_that_of_all_permutations(function, null):
-    every = Groups.of(GROUP, min_size=1)
-    found = function(TRUTH, LABEL, every, null=null, resampling=Permutation(40_000))
+    all_groups = Groups.of(GROUP, min_size=1)
+    estimate = function(TRUTH, LABEL, all_groups, null=null, resampling=Permutation(40_000))
     values = []
     for group in rearranged(null):
-        shares = [(TRUTH == LABEL)[group == one].mean() for one in (0, 1)]
+        shares = [(TRUTH == LABEL)[group == code].mean() for code in (0, 1)]
         gap = (TRUTH == LABEL).mean() - min(shares)
         values.append(gap if function is accuracy_gap else -min(shares))
-    observed = found.value if function is accuracy_gap else -found.value
+    observed = estimate.value if function is accuracy_gap else -estimate.value
     expected = np.mean([value >= observed - 1e-12 for value in values])
-    assert found.p_value == pytest.approx(expected, abs=0.01)
-    assert abs(found.chance.mean) == pytest.approx(abs(np.mean(values)), abs=0.005)
+    assert estimate.p_value == pytest.approx(expected, abs=0.01)
+    assert abs(estimate.chance.mean) == pytest.approx(abs(np.mean(values)), abs=0.005)
 
 
 def test_intervals_are_the_closed_forms():
@@ -84,7 +86,7 @@ def test_small_groups_are_shown_and_left_out():
     assert worst.value == pytest.approx(2 / 3)
     assert gap.value == pytest.approx(5 / 6 - 2 / 3)
     assert worst.excluded == {"groups under 2 rows": 1}
-    assert [(one.n, one.value, one.note) for one in part(worst).by_group] == [
+    assert [(group.n, group.value, group.note) for group in part(worst).by_group] == [
         (3, pytest.approx(2 / 3), ""),
         (3, 1.0, ""),
         (1, 0.0, "fewer than 2 rows"),
@@ -94,9 +96,9 @@ def test_small_groups_are_shown_and_left_out():
 def test_units_of_one_row_give_the_interval_of_rows():
     rows = [1, 1, 0], [1, 0, 0], Groups.of([0, 1, 1], min_size=1)
     for function in TESTED:
-        one, other = function(*rows, units=["p", "q", "r"]), function(*rows)
-        assert one.interval().low == other.interval().low
-        assert one.interval().high == other.interval().high
+        clustered, plain = function(*rows, units=["p", "q", "r"]), function(*rows)
+        assert clustered.interval().low == plain.interval().low
+        assert clustered.interval().high == plain.interval().high
 
 
 def clustered(rng, shares, units, size):
@@ -104,8 +106,8 @@ def clustered(rng, shares, units, size):
     group = np.repeat(np.arange(len(shares)), units * size)
     unit = np.repeat(np.arange(len(shares) * units), size)
     alpha = np.repeat(shares, units) * 0.7 / 0.3
-    own = rng.beta(alpha, 0.7 / 0.3 - alpha)
-    return rng.random(len(group)) < np.repeat(own, size), group, unit
+    unit_rates = rng.beta(alpha, 0.7 / 0.3 - alpha)
+    return rng.random(len(group)) < np.repeat(unit_rates, size), group, unit
 
 
 @pytest.mark.parametrize("shares", [np.full(3, 0.8), np.full(12, 0.8), np.linspace(0.72, 0.85, 12)])
@@ -115,10 +117,10 @@ def test_extremes_over_groups_of_units_hold_the_truth(shares):
         right, group, unit = clustered(rng, shares, 20, 8)
         counts = count(np.ones(len(right), int), right.astype(int), group, units=unit)
         measures = [Accuracy(Aggregate.WORST_GROUP, "rows"), Accuracy(Aggregate.DIFFERENCE, "rows")]
-        found = measure(counts, [*measures, DemographicParity()], Permutation(1))
+        estimates = measure(counts, [*measures, DemographicParity()], Permutation(1))
         truths = shares.min(), shares.mean() - shares.min(), np.ptp(shares)
-        for one, truth in zip(found, truths, strict=True):
-            ends = one.interval()
+        for estimate, truth in zip(estimates, truths, strict=True):
+            ends = estimate.interval()
             hits.append(ends.low - 1e-9 <= truth <= ends.high + 1e-9)
     by_metric = np.reshape(hits, (-1, 3)).mean(axis=0)
     assert (by_metric >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)).all()

@@ -17,13 +17,13 @@ QUICK = Bootstrap(200, 200)
 
 
 def world(n=60, *, follows=True, seed=0):
-    """Maps on 8 x 8 cells with a box of 3 x 3 each, on which they lie or not, and groups."""
+    """Maps on 8 x 8 cells with a box of 3 x 3 each, and groups."""
     rng = np.random.default_rng(seed)
     corner = rng.integers(0, 6, (n, 2))
     maps = rng.random((n, 8, 8))
     if follows:
-        for one, (x, y) in zip(maps, corner, strict=True):
-            one[y : y + 3, x : x + 3] += 2.0
+        for activation, (x, y) in zip(maps, corner, strict=True):
+            activation[y : y + 3, x : x + 3] += 2.0
     return maps, np.hstack([corner, corner + 3]) / 8.0, np.where(np.arange(n) % 2, "a", "b")
 
 
@@ -35,29 +35,32 @@ def world(n=60, *, follows=True, seed=0):
     st.integers(0, 2**20),
 )
 def test_a_share_adds_up_what_each_cell_has_in_the_box(edges, rows, columns, seed):
-    left, right, top, bottom = *sorted(edges[:2]), *sorted(edges[2:])
-    if right - left < 1e-6 or bottom - top < 1e-6:
+    left_edge, right, top, bottom = *sorted(edges[:2]), *sorted(edges[2:])
+    if right - left_edge < 1e-6 or bottom - top < 1e-6:
         return
     cells = np.random.default_rng(seed).random((rows, columns)) + 0.01
     x = np.clip(np.minimum(right, np.arange(1, columns + 1) / columns)
-                - np.maximum(left, np.arange(columns) / columns), 0, None) * columns  # fmt: skip
+                - np.maximum(left_edge, np.arange(columns) / columns), 0, None)  # fmt: skip
+    x *= columns
     y = np.clip(np.minimum(bottom, np.arange(1, rows + 1) / rows)
                 - np.maximum(top, np.arange(rows) / rows), 0, None) * rows  # fmt: skip
-    found = Regions.of(cells[None], [[left, top, right, bottom]])
-    assert found.shares[0] == pytest.approx(float(y @ cells @ x / cells.sum()), abs=1e-12)
+    regions = Regions.of(cells[None], [[left_edge, top, right, bottom]])
+    assert regions.shares[0] == pytest.approx(float(y @ cells @ x / cells.sum()), abs=1e-12)
 
 
 def test_maps_that_follow_their_boxes_exceed_the_maps_of_other_images():
     maps, boxes, groups = world()
-    found = activation_share(maps, boxes, groups, resampling=QUICK)
-    assert found.value > 0.4
-    assert found.chance.high < found.interval().low
-    assert found.p_value <= 2 / 201
-    assert found.params["area"] == pytest.approx(9 / 64)
-    assert found.n == {"a": 30, "b": 30}
-    shares = {one.subject: one for one in found.parts if one.metric == "activation_share"}
-    assert np.mean([one.value for one in shares.values()]) == pytest.approx(found.value)
-    areas = {one.subject: one.value for one in found.parts if one.metric == "region_area"}
+    estimate = activation_share(maps, boxes, groups, resampling=QUICK)
+    assert estimate.value > 0.4
+    assert estimate.chance.high < estimate.interval().low
+    assert estimate.p_value <= 2 / 201
+    assert estimate.params["area"] == pytest.approx(9 / 64)
+    assert estimate.n == {"a": 30, "b": 30}
+    shares = {part.subject: part for part in estimate.parts if part.metric == "activation_share"}
+    assert np.mean([activation.value for activation in shares.values()]) == pytest.approx(
+        estimate.value
+    )
+    areas = {part.subject: part.value for part in estimate.parts if part.metric == "region_area"}
     assert areas == {"a": pytest.approx(9 / 64), "b": pytest.approx(9 / 64)}
 
 
@@ -66,8 +69,8 @@ def test_the_null_is_valid_where_maps_have_nothing_to_do_with_boxes():
     for seed in range(60):
         maps, boxes, _ = world(24, follows=False, seed=seed)
         maps[:, 3:5, 3:5] += 3.0  # all look at the middle, whatever the image
-        found = activation_share(maps, boxes, resampling=Permutation(99, resolution=1.0))
-        ps.append(found.p_value)
+        estimate = activation_share(maps, boxes, resampling=Permutation(99, resolution=1.0))
+        ps.append(estimate.p_value)
     assert np.mean(np.array(ps) <= 0.05) <= 0.13
     assert np.mean(np.array(ps) <= 0.5) > 0.3
 
@@ -85,11 +88,11 @@ def test_images_of_a_unit_are_resampled_together():
 def test_what_has_no_share_is_counted():
     maps, boxes, groups = world(40)
     maps[0], boxes[1], boxes[2] = 0.0, np.nan, [1.2, 0.0, 1.5, 0.5]
-    found = activation_share(maps, boxes, groups, resampling=None)
-    assert found.excluded == {
+    estimate = activation_share(maps, boxes, groups, resampling=None)
+    assert estimate.excluded == {
         "no region": 1, "region outside the map": 1, "no activation": 1,
     }  # fmt: skip
-    assert sum(found.n.values()) == 37
+    assert sum(estimate.n.values()) == 37
     gap = activation_share_gap(maps, boxes, groups, resampling=None)
     assert gap.excluded["no activation"] == 1
     nothing = activation_share(np.zeros((3, 2, 2)), [[0, 0, 1, 1]] * 3, ["a", "b", "a"])
@@ -105,7 +108,7 @@ def test_a_gap_between_groups_is_found_and_larger_regions_are_no_gap():
     assert (gap.metric, gap.aggregate) == ("activation_share", "difference")
     assert gap.interval().low > 0.2
     assert gap.p_value < 0.05
-    means = {one.group: one.value for one in gap.parts[0].by_group}
+    means = {part.group: part.value for part in gap.parts[0].by_group}
     assert means["a"] == pytest.approx(9 / 64)
     assert means["b"] - means["a"] == pytest.approx(gap.value)
     flat = np.ones_like(maps)
@@ -130,25 +133,25 @@ WORLD = world(10)
     ],
 )
 def test_bad_input(changes, where):
-    given = dict(zip(("maps", "boxes", "groups"), WORLD, strict=True)) | changes
+    arguments = dict(zip(("maps", "boxes", "groups"), WORLD, strict=True)) | changes
     for metric in (activation_share, activation_share_gap):
         with pytest.raises(InputError, match=f"^{where}"):
-            metric(**given)
+            metric(**arguments)
     with pytest.raises(InputError, match="^maps and boxes: fewer than two"):
-        activation_share_gap(*(one[:1] for one in WORLD))
+        activation_share_gap(*(array[:1] for array in WORLD))
 
 
 def test_each_of_three_groups_is_held_against_all_others():
     maps, boxes, _ = world(90)
     groups = np.array(["a", "b", "c"] * 30)
     maps[groups != "a"] = world(90, follows=False)[0][groups != "a"]
-    found = activation_share_gap(maps, boxes, groups, resampling=QUICK)
+    estimate = activation_share_gap(maps, boxes, groups, resampling=QUICK)
     shares = Regions.of(maps, boxes).shares
-    leaves = [one for one in found.parts if one.aggregate == "against_rest"]
+    leaves = [part for part in estimate.parts if part.aggregate == "against_rest"]
     for leaf, name in zip(leaves, "abc", strict=True):
-        own, rest = shares[groups == name].mean(), shares[groups != name].mean()
-        assert leaf.value == pytest.approx(own - rest)
-        assert [one.value for one in leaf.by_group] == pytest.approx([own, rest])
+        group_mean, rest_mean = shares[groups == name].mean(), shares[groups != name].mean()
+        assert leaf.value == pytest.approx(group_mean - rest_mean)
+        assert [group.value for group in leaf.by_group] == pytest.approx([group_mean, rest_mean])
         assert (leaf.low + leaf.high) / 2 == pytest.approx(leaf.value)
     assert leaves[0].p_value < 0.02
     assert leaves[0].low > 0 > leaves[1].value
@@ -159,28 +162,28 @@ def test_each_of_three_groups_is_held_against_all_others():
 
 def test_a_paired_difference_is_a_mean_with_students_interval_and_flipped_signs():
     rng = np.random.default_rng(3)
-    apart = rng.random(12) + 0.2 - rng.random(12)
-    found = paired_share_difference(apart, ["a", "b"] * 6, resampling=QUICK)
-    assert found.value == pytest.approx(apart.mean())
-    half = stats.t.ppf(0.975, 11) * apart.std(ddof=1) / np.sqrt(12)
-    interval = found.interval()
+    differences = rng.random(12) + 0.2 - rng.random(12)
+    estimate = paired_share_difference(differences, ["a", "b"] * 6, resampling=QUICK)
+    assert estimate.value == pytest.approx(differences.mean())
+    half = stats.t.ppf(0.975, 11) * differences.std(ddof=1) / np.sqrt(12)
+    interval = estimate.interval()
     assert (interval.high - interval.low) / 2 == pytest.approx(half)
     signs = np.array([*product((1.0, -1.0), repeat=12)])
-    exact = (np.abs(signs @ apart) >= abs(apart.sum()) - 1e-9).mean()
-    assert found.p_value == pytest.approx(exact)
-    halves = {one.subject: one for one in found.parts}
-    for name, own in (("a", apart[::2]), ("b", apart[1::2])):
-        assert halves[name].value == pytest.approx(own.mean())
+    exact = (np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9).mean()
+    assert estimate.p_value == pytest.approx(exact)
+    halves = {part.subject: part for part in estimate.parts}
+    for name, group_differences in (("a", differences[::2]), ("b", differences[1::2])):
+        assert halves[name].value == pytest.approx(group_differences.mean())
         assert halves[name].by_group[0].n == 6
         assert 0.0 < halves[name].p_value <= 1.0
 
 
 def test_units_count_once_in_a_paired_difference():
-    found = paired_share_difference([0.2, 0.4, np.nan, 0.1], units=[*"xxyz"])
+    estimate = paired_share_difference([0.2, 0.4, np.nan, 0.1], units=[*"xxyz"])
     # Unit x has 0.3, unit z 0.1.
-    assert found.value == pytest.approx(0.2)
-    assert found.excluded == {"no share": 1}
-    assert found.unit == "unit"
+    assert estimate.value == pytest.approx(0.2)
+    assert estimate.excluded == {"no share": 1}
+    assert estimate.unit == "unit"
     empty = paired_share_difference([np.nan])
     assert np.isnan(empty.value)
     assert empty.reason
@@ -189,8 +192,10 @@ def test_units_count_once_in_a_paired_difference():
 
 
 def test_p_values_of_pairs_without_a_difference_are_uniform():
-    drawn = [
-        paired_share_difference(one[:24] - one[24:], resampling=Bootstrap(40, 400), rng=3).p_value
-        for one in np.random.default_rng(9).random((300, 48))
+    p_values = [
+        paired_share_difference(
+            sample[:24] - sample[24:], resampling=Bootstrap(40, 400), rng=3
+        ).p_value
+        for sample in np.random.default_rng(9).random((300, 48))
     ]
-    assert 0.02 <= np.mean(np.array(drawn) <= 0.05) <= 0.085
+    assert 0.02 <= np.mean(np.array(p_values) <= 0.05) <= 0.085

@@ -15,39 +15,41 @@ from equipoise.stats.intervals import wilson
 
 def test_shares_intervals_and_p_follow_from_the_table_of_a_group_and_the_rest():
     successes, n = np.array([30.0, 80.0, 5.0]), np.array([100.0, 160.0, 40.0])
-    found = AgainstRest.of(successes, n)
+    comparison = AgainstRest.of(successes, n)
     for place in range(3):
-        own = [successes[place], n[place] - successes[place]]
-        rest = [successes.sum() - successes[place], n.sum() - n[place]]
-        rest[1] -= rest[0]
-        tails = [stats.fisher_exact([own, rest], side)[1] for side in ("less", "greater")]
-        assert found.p_value[place] == pytest.approx(min(1.0, 2 * min(tails)))
-        value = own[0] / sum(own) - rest[0] / sum(rest)
-        assert found.difference.value[place] == pytest.approx(value)
+        group_counts = [successes[place], n[place] - successes[place]]
+        rest_counts = [successes.sum() - successes[place], n.sum() - n[place]]
+        rest_counts[1] -= rest_counts[0]
+        tails = [
+            stats.fisher_exact([group_counts, rest_counts], side)[1] for side in ("less", "greater")
+        ]
+        assert comparison.p_value[place] == pytest.approx(min(1.0, 2 * min(tails)))
+        value = group_counts[0] / sum(group_counts) - rest_counts[0] / sum(rest_counts)
+        assert comparison.difference.value[place] == pytest.approx(value)
         # Newcombe's method 10, from the Wilson intervals of both shares.
         low = value - np.hypot(
-            own[0] / sum(own) - wilson(own[0], sum(own))[0],
-            found.rest.high[place] - found.rest.value[place],
+            group_counts[0] / sum(group_counts) - wilson(group_counts[0], sum(group_counts))[0],
+            comparison.rest.high[place] - comparison.rest.value[place],
         )
-        assert found.difference.low[place] == pytest.approx(low)
+        assert comparison.difference.low[place] == pytest.approx(low)
 
 
 def test_chance_is_what_rows_that_exchange_their_groups_show():
     rng = np.random.default_rng(0)
     groups, right = np.repeat([0, 1, 2], (60, 200, 140)), rng.random(400) < 0.4
     n = np.bincount(groups)
-    drawn = []
+    coverage = []
     for _ in range(4000):
         hits = np.bincount(rng.permutation(groups), weights=right)
-        drawn.append(hits / n - (right.sum() - hits) / (400 - n))
-    found = AgainstRest.of(np.bincount(groups, weights=right), n.astype(float))
-    assert np.quantile(drawn, 0.975, axis=0) == pytest.approx(found.chance, abs=0.012)
+        coverage.append(hits / n - (right.sum() - hits) / (400 - n))
+    comparison = AgainstRest.of(np.bincount(groups, weights=right), n.astype(float))
+    assert np.quantile(coverage, 0.975, axis=0) == pytest.approx(comparison.chance, abs=0.012)
 
 
 def test_a_group_without_rows_or_alone_has_no_numbers():
-    found = AgainstRest.of(np.array([3.0, 0.0]), np.array([9.0, 0.0]))
-    assert np.isnan(found.p_value).all()
-    assert np.isnan(found.difference.value).all()
+    comparison = AgainstRest.of(np.array([3.0, 0.0]), np.array([9.0, 0.0]))
+    assert np.isnan(comparison.p_value).all()
+    assert np.isnan(comparison.difference.value).all()
 
 
 def people(sizes, rates, seed=0):
@@ -55,10 +57,10 @@ def people(sizes, rates, seed=0):
     rng = np.random.default_rng(seed)
     groups = np.repeat([*sizes], [*sizes.values()])
     rates = np.repeat([*rates.values()], [*sizes.values()])
-    said = np.where(rng.random(len(groups)) < rates, "yes", "no")
+    predicted = np.where(rng.random(len(groups)) < rates, "yes", "no")
     truth = np.where(rng.random(len(groups)) < 0.5, "yes", "no")
     return pa.table({
-        "id": [*map(str, range(len(groups)))], "group": groups, "truth": truth, "said": said,
+        "id": [*map(str, range(len(groups)))], "group": groups, "truth": truth, "said": predicted,
     })  # fmt: skip
 
 
@@ -86,13 +88,13 @@ def leaves(findings, metric="selection_rate"):
 
 def test_a_rare_group_hides_no_difference_between_large_ones():
     sizes = {"women": 1890, "men": 2041, "unknown": 37}
-    found = leaves(audited(people(sizes, {"women": 0.42, "men": 0.51, "unknown": 0.46})))
-    assert {*found} == {*sizes}
-    assert found["women"].verdict is found["men"].verdict is Verdict.DISPARITY
-    assert found["women"].value * found["men"].value < 0
-    assert found["unknown"].verdict is Verdict.INCONCLUSIVE
-    assert found["women"].family is Family.LEAF
-    assert "women" in found["women"].direction
+    findings = leaves(audited(people(sizes, {"women": 0.42, "men": 0.51, "unknown": 0.46})))
+    assert {*findings} == {*sizes}
+    assert findings["women"].verdict is findings["men"].verdict is Verdict.DISPARITY
+    assert findings["women"].value * findings["men"].value < 0
+    assert findings["unknown"].verdict is Verdict.INCONCLUSIVE
+    assert findings["women"].family is Family.LEAF
+    assert "women" in findings["women"].direction
 
 
 def test_two_groups_have_no_leaf_and_small_groups_take_no_part():
@@ -105,18 +107,18 @@ def test_two_groups_have_no_leaf_and_small_groups_take_no_part():
 
 def test_rows_that_repeat_by_unit_count_as_fewer():
     rows = people({"a": 300, "b": 300, "c": 300}, {"a": 0.4, "b": 0.5, "c": 0.5})
-    every = pa.concat_tables([rows] * 4)
-    ids = [*map(str, range(len(every)))]
+    all_rows = pa.concat_tables([rows] * 4)
+    ids = [*map(str, range(len(all_rows)))]
     units = pa.array([*map(str, [*range(len(rows))] * 4)])
-    repeated = every.set_column(0, "id", pa.array(ids)).append_column("unit", units)
+    repeated = all_rows.set_column(0, "id", pa.array(ids)).append_column("unit", units)
     once = leaves(audited(rows))
     four = leaves(audited(repeated, unit="unit"))
-    for group, one in once.items():
-        assert four[group].value == pytest.approx(one.value)
-        width, wide = one.ci_high - one.ci_low, four[group].ci_high - four[group].ci_low
+    for group, finding in once.items():
+        assert four[group].value == pytest.approx(finding.value)
+        width, wide = finding.ci_high - finding.ci_low, four[group].ci_high - four[group].ci_low
         assert wide == pytest.approx(width, rel=0.4)
         assert "design effect" in four[group].method
-        assert "design effect" not in one.method
+        assert "design effect" not in finding.method
 
 
 def test_rates_within_classes_are_valid_where_groups_differ_in_their_classes():
@@ -127,13 +129,13 @@ def test_rates_within_classes_are_valid_where_groups_differ_in_their_classes():
     )
     # Class 1 is taken for class 2 far more often than class 0 is.
     wrong = np.array([[0.9, 0.98], [0.1, 0.7], [0.1, 0.2]])[truth]
-    found = {name: [] for name in WITHIN}
+    p_values = {name: [] for name in WITHIN}
     for _ in range(300):
-        said = (rng.random(690)[:, None] > wrong).sum(axis=1)
-        counts = count(truth, said, groups)
-        for rate in (one for one in RATES if one.name in WITHIN):
-            found[rate.name].append(AgainstRest.within_classes(counts, rate).p_value)
-    for name, p in found.items():
+        n_right = (rng.random(690)[:, None] > wrong).sum(axis=1)
+        counts = count(truth, n_right, groups)
+        for rate in (rate for rate in RATES if rate.name in WITHIN):
+            p_values[rate.name].append(AgainstRest.within_classes(counts, rate).p_value)
+    for name, p in p_values.items():
         assert (np.array(p) <= 0.05).mean() <= 0.06, name
 
 
@@ -141,16 +143,16 @@ def test_every_rate_of_many_classes_is_compared_within_the_limit():
     rng = np.random.default_rng(2)
     groups, truth = rng.integers(0, 3, 19_800), rng.integers(0, 110, 19_800)
     wrong = rng.random(19_800) < np.where(groups == 2, 0.4, 0.2)
-    said = np.where(wrong, rng.integers(0, 110, 19_800), truth)
+    predicted = np.where(wrong, rng.integers(0, 110, 19_800), truth)
     ids = [*map(str, range(19_800))]
-    found = audited(pa.table({"id": ids, "group": groups, "truth": truth, "said": said}))
+    findings = audited(pa.table({"id": ids, "group": groups, "truth": truth, "said": predicted}))
     for metric in (*WITHIN, "true_positive_rate", "selection_rate"):
-        own = [
-            one
-            for one in found
-            if one.metric == metric and one.aggregate == "against_rest" and one.subject
+        group_findings = [
+            finding
+            for finding in findings
+            if finding.metric == metric and finding.aggregate == "against_rest" and finding.subject
         ]
-        assert len(own) == 60, metric
+        assert len(group_findings) == 60, metric
 
 
 def test_exact_p_values_are_valid():

@@ -40,12 +40,12 @@ def plain(table):
 
 
 def test_the_published_example():
-    found = krippendorff_alpha(*long(CODERS))
-    assert round(found.value, 3) == 0.743
-    assert found.n == {"items": 11}
-    assert found.params == {"labels": 40}
-    assert found.excluded == {"items with one label": 1}
-    assert found.interval().low < 0.743 < found.interval().high
+    estimate = krippendorff_alpha(*long(CODERS))
+    assert round(estimate.value, 3) == 0.743
+    assert estimate.n == {"items": 11}
+    assert estimate.params == {"labels": 40}
+    assert estimate.excluded == {"items with one label": 1}
+    assert estimate.interval().low < 0.743 < estimate.interval().high
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -56,12 +56,12 @@ def test_an_independent_implementation(seed):
 
 def test_perfect_agreement_leaves_a_doubt_and_one_label_alone_no_value():
     truth = np.arange(20) % 2 + 1
-    found = krippendorff_alpha(*long(np.stack([truth, truth])))
-    assert found.value == 1.0
-    assert 0.6 < found.interval().low < 1.0 == found.interval().high
-    alike = krippendorff_alpha(*long(np.ones((2, 20), dtype=int)))
-    assert not alike.estimable
-    assert alike.reason == "all labels are alike"
+    estimate = krippendorff_alpha(*long(np.stack([truth, truth])))
+    assert estimate.value == 1.0
+    assert 0.6 < estimate.interval().low < 1.0 == estimate.interval().high
+    unanimous = krippendorff_alpha(*long(np.ones((2, 20), dtype=int)))
+    assert not unanimous.estimable
+    assert unanimous.reason == "all labels are alike"
     assert krippendorff_alpha(*long(CODERS[:1])).reason == "no item has two labels"
 
 
@@ -80,5 +80,5 @@ def test_intervals_hold_the_agreement_of_the_population():
 
     population = krippendorff_alpha(*long(drawn(60_000)), resampling=None).value
     intervals = [krippendorff_alpha(*long(drawn(100))).interval() for _ in range(100)]
-    held = np.mean([one.low <= population <= one.high for one in intervals])
-    assert held >= 0.89
+    coverage = np.mean([interval.low <= population <= interval.high for interval in intervals])
+    assert coverage >= 0.89

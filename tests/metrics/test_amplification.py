@@ -26,11 +26,11 @@ def published(column):
 )
 def test_zhaos_figures_from_published_ratios(column, mean, violations):
     # Table 2 of the paper: multi-label classification, development set.
-    found = m.cooccurrence_amplification(published("training"), published(column))
-    assert round(found.value, 3) == mean
-    assert found.parts[-1].metric == "violations"
-    assert (found.parts[-1].value, found.parts[-1].n) == (violations, 66)
-    assert found.interval().low < found.value < found.interval().high
+    estimate = m.cooccurrence_amplification(published("training"), published(column))
+    assert round(estimate.value, 3) == mean
+    assert estimate.parts[-1].metric == "violations"
+    assert (estimate.parts[-1].value, estimate.parts[-1].n) == (violations, 66)
+    assert estimate.interval().low < estimate.value < estimate.interval().high
 
 
 def test_calibration_lowers_amplification_pair_by_pair():
@@ -38,10 +38,10 @@ def test_calibration_lowers_amplification_pair_by_pair():
         m.cooccurrence_amplification(published("training"), published(column))
         for column in ("before", "after")
     )
-    found = m.amplification_change(before, after)
-    assert found.value == pytest.approx(after.value - before.value, abs=1e-12)
-    assert found.interval().high < 0
-    part = next(one for one in found.parts if one.subject == "giraffe")
+    estimate = m.amplification_change(before, after)
+    assert estimate.value == pytest.approx(after.value - before.value, abs=1e-12)
+    assert estimate.interval().high < 0
+    part = next(part for part in estimate.parts if part.subject == "giraffe")
     # Women lead in training: 1 - 0.491803 to 1 - 0.694444 before, to 1 - 0.558824 after.
     assert part.value == pytest.approx(0.694444444444 - 0.558823529412)
 
@@ -56,21 +56,23 @@ def images(n, lean, seed):
 
 def test_images_give_the_shares_that_were_counted():
     marks, group = images(400, 0.4, 0)
-    found = m.Cooccurrence.of(marks, group, names=["p", "q"])
+    cooccurrence = m.Cooccurrence.of(marks, group, names=["p", "q"])
     for place in range(2):
-        own = group[marks[:, place]]
-        assert found.shares[place].tolist() == pytest.approx([np.mean(own == g) for g in "xy"])
+        member_groups = group[marks[:, place]]
+        assert cooccurrence.shares[place].tolist() == pytest.approx(
+            [np.mean(member_groups == g) for g in "xy"]
+        )
 
 
 def test_planted_amplification_is_estimated_and_covered():
     # The share of x among images with a label is (1 + lean) / 2.
     training = m.Cooccurrence.published([0.6, 0.6], groups=["x", "y"])
-    held = []
+    covered = []
     for seed in range(100):
         predicted = m.Cooccurrence.of(*images(600, 0.4, seed))
         interval = m.cooccurrence_amplification(training, predicted, resampling=FEW).interval()
-        held.append(interval.low <= 0.1 <= interval.high)
-    assert np.mean(held) >= 0.89
+        covered.append(interval.low <= 0.1 <= interval.high)
+    assert np.mean(covered) >= 0.89
 
 
 def plain(attributes, tasks, predicted, direction, training=None):
@@ -98,13 +100,13 @@ def test_directional_equals_an_independent_implementation(direction, trained):
     shape = tasks if direction == "attribute_to_task" else attributes
     predicted = shape ^ (rng.random(shape.shape) < 0.2)
     training = (rng.random((500, 3)) < 0.4, rng.random((500, 4)) < 0.5) if trained else None
-    found = m.directional_amplification(
+    estimate = m.directional_amplification(
         attributes, tasks, predicted, direction=direction, training=training, resampling=FEW
     )
     expected = plain(attributes, tasks, predicted, direction, training)
-    assert [one.value for one in found.parts] == pytest.approx(expected, abs=1e-12)
-    assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
-    assert found.interval().low < found.value < found.interval().high
+    assert [part.value for part in estimate.parts] == pytest.approx(expected, abs=1e-12)
+    assert estimate.value == pytest.approx(np.mean(expected), abs=1e-12)
+    assert estimate.interval().low < estimate.value < estimate.interval().high
 
 
 def test_a_model_that_copies_the_labels_amplifies_nothing_and_one_that_adds_is_seen():
@@ -114,19 +116,19 @@ def test_a_model_that_copies_the_labels_amplifies_nothing_and_one_that_adds_is_s
     assert (right.value, right.interval().low, right.interval().high) == (0, 0, 0)
     # Every image of x is predicted to have the labels, and none of y.
     follows = np.repeat(attributes[:, :1], 2, axis=1)
-    found = m.directional_amplification(attributes, marks, follows, resampling=FEW)
-    assert found.interval().low > 0.2
-    change = m.amplification_change(right, found)
-    assert change.value == pytest.approx(found.value)
+    estimate = m.directional_amplification(attributes, marks, follows, resampling=FEW)
+    assert estimate.interval().low > 0.2
+    change = m.amplification_change(right, estimate)
+    assert change.value == pytest.approx(estimate.value)
 
 
 def test_what_is_not_paired_is_refused():
     marks, group = images(200, 0.3, 2)
     training = m.Cooccurrence.of(marks, group)
-    one = m.cooccurrence_amplification(training, training, resampling=FEW)
+    same = m.cooccurrence_amplification(training, training, resampling=FEW)
     other = m.cooccurrence_amplification(training, training, resampling=FEW, rng=1)
     with pytest.raises(InputError, match="paired"):
-        m.amplification_change(one, other)
+        m.amplification_change(same, other)
     with pytest.raises(InputError, match="same"):
         m.cooccurrence_amplification(training, published("before"))
     with pytest.raises(InputError, match="sum to 1"):
@@ -135,18 +137,18 @@ def test_what_is_not_paired_is_refused():
 
 def test_labels_that_no_image_has_are_counted():
     marks, group = images(200, 0.3, 2)
-    found = m.cooccurrence_amplification(
+    estimate = m.cooccurrence_amplification(
         m.Cooccurrence.of(marks, group),
         m.Cooccurrence.of(marks & [True, False], group),
         resampling=FEW,
     )
-    assert found.excluded == {"labels without images": 1}
-    assert found.parts[1].reason == "no image with the label"
+    assert estimate.excluded == {"labels without images": 1}
+    assert estimate.parts[1].reason == "no image with the label"
 
 
 def test_permutations_alone_give_no_interval():
     marks, group = images(200, 0.3, 2)
     training = m.Cooccurrence.of(marks, group)
-    found = m.cooccurrence_amplification(training, training, resampling=Permutation(10))
-    assert np.isnan(found.interval().low)
-    assert found.method == "none: use Bootstrap()"
+    estimate = m.cooccurrence_amplification(training, training, resampling=Permutation(10))
+    assert np.isnan(estimate.interval().low)
+    assert estimate.method == "none: use Bootstrap()"

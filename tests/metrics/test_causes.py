@@ -20,58 +20,62 @@ def world(n=2000, *, seed=0, effect=0.3, shares=(0.5, 0.1), bias=0.0):
     return right, group, paint
 
 
-def part(found, metric, subject=""):
-    return next(one for one in found.parts if (one.metric, one.subject) == (metric, subject))
+def part(estimate, metric, subject=""):
+    return next(part for part in estimate.parts if (part.metric, part.subject) == (metric, subject))
 
 
 def test_reweighting_is_direct_standardisation():
     right, group, paint = world()
-    found = m.explained_disparity(right, group, paint, resampling=None)
+    estimate = m.explained_disparity(right, group, paint, resampling=None)
     men, disparity, without = group == "men", 0.0, 0.0
     disparity = right[men].mean() - right[~men].mean()
     for value in (False, True):
-        own = paint == value
-        without += own.mean() * (right[own & men].mean() - right[own & ~men].mean())
-    assert found.value == pytest.approx(disparity - without, abs=1e-12)
-    assert part(found, "disparity").value == pytest.approx(disparity, abs=1e-12)
-    assert part(found, "disparity_without_cause").value == pytest.approx(without, abs=1e-12)
+        in_stratum = paint == value
+        without += in_stratum.mean() * (
+            right[in_stratum & men].mean() - right[in_stratum & ~men].mean()
+        )
+    assert estimate.value == pytest.approx(disparity - without, abs=1e-12)
+    assert part(estimate, "disparity").value == pytest.approx(disparity, abs=1e-12)
+    assert part(estimate, "disparity_without_cause").value == pytest.approx(without, abs=1e-12)
 
 
 def test_removal_leaves_affected_images_out():
     right, group, paint = world()
-    found = m.explained_disparity(right, group, paint, how="remove", resampling=FEW)
+    estimate = m.explained_disparity(right, group, paint, how="remove", resampling=FEW)
     men = group == "men"
-    gaps = [right[one & men].mean() - right[one & ~men].mean() for one in (paint | True, ~paint)]
-    assert found.value == pytest.approx(gaps[0] - gaps[1], abs=1e-12)
-    assert found.params["removed of men"] == (paint & men).sum()
-    assert found.chance.low < 0 < found.chance.high < found.interval().low
+    gaps = [right[mask & men].mean() - right[mask & ~men].mean() for mask in (paint | True, ~paint)]
+    assert estimate.value == pytest.approx(gaps[0] - gaps[1], abs=1e-12)
+    assert estimate.params["removed of men"] == (paint & men).sum()
+    assert estimate.chance.low < 0 < estimate.chance.high < estimate.interval().low
 
 
 def test_chance_is_the_removal_of_as_many_random_images():
     right, group, paint = world(600)
-    found = m.explained_disparity(right, group, paint, how="remove", resampling=Bootstrap(10, 4000))
-    rng, drawn = np.random.default_rng(1), []
+    estimate = m.explained_disparity(
+        right, group, paint, how="remove", resampling=Bootstrap(10, 4000)
+    )
+    rng, differences = np.random.default_rng(1), []
     men = group == "men"
     for _ in range(2000):
         mixed = paint.copy()
-        for own in (men, ~men):
-            mixed[own] = rng.permutation(paint[own])
-        left = right[~mixed & men].mean() - right[~mixed & ~men].mean()
-        drawn.append(right[men].mean() - right[~men].mean() - left)
-    assert found.chance.mean == pytest.approx(np.mean(drawn), abs=0.003)
-    band = np.quantile(drawn, [0.025, 0.975])
-    assert [found.chance.low, found.chance.high] == pytest.approx(band, abs=0.006)
+        for of_group in (men, ~men):
+            mixed[of_group] = rng.permutation(paint[of_group])
+        remaining = right[~mixed & men].mean() - right[~mixed & ~men].mean()
+        differences.append(right[men].mean() - right[~men].mean() - remaining)
+    assert estimate.chance.mean == pytest.approx(np.mean(differences), abs=0.003)
+    band = np.quantile(differences, [0.025, 0.975])
+    assert [estimate.chance.low, estimate.chance.high] == pytest.approx(band, abs=0.006)
 
 
 def test_strata_without_common_support_count_in_the_disparity_alone():
     right, group, paint = world()
     cause = np.where((group == "women") & paint, "sketch", "photo")
-    found = m.explained_disparity(right, group, cause, resampling=None)
+    estimate = m.explained_disparity(right, group, cause, resampling=None)
     men, sketch = group == "men", cause == "sketch"
     expected = right[~men & ~sketch].mean() - right[~men].mean()
-    assert found.value == pytest.approx(expected, abs=1e-12)
-    assert found.params["strata without common support"] == 1
-    assert found.excluded["without common support"] == sketch.sum()
+    assert estimate.value == pytest.approx(expected, abs=1e-12)
+    assert estimate.params["strata without common support"] == 1
+    assert estimate.excluded["without common support"] == sketch.sum()
 
 
 def test_numbers_are_outcomes_too_and_weights_repeat_images():
@@ -102,19 +106,19 @@ def test_intervals_of_numbers_are_those_of_their_rows(tail):
             gap -= (c == value).mean() * (y[a & (c == value)].mean() - y[~a & (c == value)].mean())
         return gap
 
-    drawn = [explained(rng.integers(0, 1500, 1500)) for _ in range(3000)]
-    found = m.explained_disparity(outcome, group, paint, resampling=Bootstrap(3000, 1))
-    assert found.value == pytest.approx(explained(np.arange(1500)), abs=1e-9)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    width = found.interval().high - found.interval().low
+    replicates = [explained(rng.integers(0, 1500, 1500)) for _ in range(3000)]
+    estimate = m.explained_disparity(outcome, group, paint, resampling=Bootstrap(3000, 1))
+    assert estimate.value == pytest.approx(explained(np.arange(1500)), abs=1e-9)
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    width = estimate.interval().high - estimate.interval().low
     assert width == pytest.approx(high - low, rel=0.08)
 
 
 def test_the_share_needs_a_disparity():
     right, group, paint = world()
-    found = m.explained_disparity(right, group, paint, resampling=FEW)
-    assert part(found, "explained_share").value == pytest.approx(
-        found.value / part(found, "disparity").value
+    estimate = m.explained_disparity(right, group, paint, resampling=FEW)
+    assert part(estimate, "explained_share").value == pytest.approx(
+        estimate.value / part(estimate, "disparity").value
     )
     none = m.explained_disparity(np.arange(2000) % 7 > 0, group, paint, resampling=FEW)
     assert np.isnan(part(none, "explained_share").value)
@@ -124,9 +128,11 @@ def test_the_share_needs_a_disparity():
 def test_repeated_images_widen_the_interval():
     right, group, paint = world(500)
     alone = m.explained_disparity(right, group, paint, resampling=FEW)
-    again = [np.repeat(one, 4) for one in (right, group, paint)]
-    found = m.explained_disparity(*again, units=np.repeat(np.arange(500), 4), resampling=FEW)
-    width, expected = (one.interval().high - one.interval().low for one in (found, alone))
+    again = [np.repeat(array, 4) for array in (right, group, paint)]
+    estimate = m.explained_disparity(*again, units=np.repeat(np.arange(500), 4), resampling=FEW)
+    width, expected = (
+        estimate.interval().high - estimate.interval().low for estimate in (estimate, alone)
+    )
     assert width == pytest.approx(expected, rel=0.2)
 
 
@@ -134,18 +140,18 @@ def test_what_is_missing_is_counted():
     right, group, paint = world()
     outcome, cause = right.astype(float), paint.astype(object)
     outcome[:7], cause[5:12], group = np.nan, None, np.where(np.arange(2000) < 2, "", group)
-    found = m.explained_disparity(outcome, group, cause, resampling=None)
-    assert found.excluded == {
+    estimate = m.explained_disparity(outcome, group, cause, resampling=None)
+    assert estimate.excluded == {
         "no group, or one that is not compared": 2, "no outcome": 5, "no cause": 5,
     }  # fmt: skip
-    assert sum(found.n.values()) == 1988
+    assert sum(estimate.n.values()) == 1988
 
 
 def test_a_constant_cause_explains_nothing_that_can_be_said():
     right, group, _ = world()
-    found = m.explained_disparity(right, group, np.full(2000, "photo"), resampling=FEW)
-    assert np.isnan(found.value)
-    assert found.reason
+    estimate = m.explained_disparity(right, group, np.full(2000, "photo"), resampling=FEW)
+    assert np.isnan(estimate.value)
+    assert estimate.reason
 
 
 @pytest.mark.parametrize(
@@ -195,6 +201,6 @@ def test_intervals_cover_the_planted_difference():
     covered = 0
     for seed in range(50):
         right, group, paint = world(1500, seed=seed, bias=0.1)
-        found = m.explained_disparity(right, group, paint, resampling=Bootstrap(300, 1))
-        covered += found.interval().low <= 0.3 * 0.4 <= found.interval().high
+        estimate = m.explained_disparity(right, group, paint, resampling=Bootstrap(300, 1))
+        covered += estimate.interval().low <= 0.3 * 0.4 <= estimate.interval().high
     assert covered >= 45

@@ -23,11 +23,11 @@ tables = arrays(
 ).filter(lambda table: bool((table.sum(0) > 0).sum() > 1 and (table.sum(1) > 0).sum() > 1))
 
 
-def assert_same(found, expected, tolerance=1e-12):
+def assert_same(estimate, expected, tolerance=1e-12):
     if expected is None:
-        assert found is None or np.isnan(found)
+        assert estimate is None or np.isnan(estimate)
     else:
-        assert found == pytest.approx(expected, rel=0, abs=tolerance)
+        assert estimate == pytest.approx(expected, rel=0, abs=tolerance)
 
 
 @pytest.mark.parametrize("kind", ["plain", "yates"])
@@ -48,11 +48,11 @@ def test_golden_values(case, kind):
 def test_scipy_agrees(table, yates):
     table = table[table.sum(1) > 0][:, table.sum(0) > 0]
     expected = chi2_contingency(table, correction=yates)
-    found = cramers_v(table, yates=yates, resampling=None)
-    assert found.params["chi2"] == pytest.approx(expected.statistic, rel=1e-9, abs=1e-9)
-    assert found.params["df"] == expected.dof
+    estimate = cramers_v(table, yates=yates, resampling=None)
+    assert estimate.params["chi2"] == pytest.approx(expected.statistic, rel=1e-9, abs=1e-9)
+    assert estimate.params["df"] == expected.dof
     by_scipy = association(table, method="cramer", correction=yates)
-    assert found.value == pytest.approx(by_scipy, abs=1e-6)
+    assert estimate.value == pytest.approx(by_scipy, abs=1e-6)
     by_scipy = association(table, method="tschuprow", correction=yates)
     assert tschuprows_t(table, yates=yates, resampling=None).value == pytest.approx(
         by_scipy, abs=1e-6
@@ -64,8 +64,8 @@ def test_chance_of_chi_square_is_its_mean_over_tables_with_the_same_margins():
 
 
 def test_correction_needs_more_rows_than_groups():
-    found = cramers_v(np.eye(3, dtype=int), bias_corrected=True, resampling=None)
-    assert found.reason == "as many groups or labels as rows"
+    estimate = cramers_v(np.eye(3, dtype=int), bias_corrected=True, resampling=None)
+    assert estimate.reason == "as many groups or labels as rows"
 
 
 @pytest.mark.parametrize(

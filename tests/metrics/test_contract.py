@@ -10,6 +10,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import Estimate, InputError
+from equipoise.metrics.spec import spec_for
 from equipoise.stats import Bootstrap
 
 N = 720
@@ -174,37 +175,43 @@ FUNCTIONS = {name: getattr(m, name) for name in CASES}
 
 
 def parameters(function):
-    """Names of what a function takes, those of its typed options included."""
+    """Names of a function's parameters."""
     names = inspect.signature(function).parameters
     hints = (
-        get_type_hints(function)[name] for name, one in names.items() if one.kind is one.VAR_KEYWORD
+        get_type_hints(function)[name]
+        for name, parameter in names.items()
+        if parameter.kind is parameter.VAR_KEYWORD
     )
     return {*names, *chain.from_iterable(get_type_hints(get_args(hint)[0]) for hint in hints)}
 
 
-DRAWN = {name: found for name, found in FUNCTIONS.items() if "resampling" in parameters(found)}
+DRAWN = {
+    name: function for name, function in FUNCTIONS.items() if "resampling" in parameters(function)
+}
 COUNTED = [name for name, case in CASES.items() if case is ROWS]
 EVERY = pytest.mark.parametrize("name", CASES)
 
 
 def measured(name, data, **options):
     allowed = parameters(FUNCTIONS[name])
-    given = {"resampling": FEW, "rng": 3} | options
-    return FUNCTIONS[name](**data, **{key: value for key, value in given.items() if key in allowed})
+    arguments = {"resampling": FEW, "rng": 3} | options
+    return FUNCTIONS[name](
+        **data, **{key: value for key, value in arguments.items() if key in allowed}
+    )
 
 
-def numbers(found):
+def numbers(estimate):
     """Everything of an estimate that has no part."""
-    interval, chance = found.interval(0.9), found.chance
+    interval, chance = estimate.interval(0.9), estimate.chance
     band = [chance.mean, chance.low, chance.high] if chance else []
-    p = [] if found.p_value is None else [found.p_value]
-    return [found.value, interval.low, interval.high, *band, *p]
+    p = [] if estimate.p_value is None else [estimate.p_value]
+    return [estimate.value, interval.low, interval.high, *band, *p]
 
 
-def every_number(found):
+def every_number(estimate):
     names = ("value", "low", "high", "chance", "p_value")
-    parts = sorted(([getattr(part, name) for name in names] for part in found.parts), key=str)
-    return [*numbers(found), *chain.from_iterable(parts)]
+    parts = sorted(([getattr(part, name) for name in names] for part in estimate.parts), key=str)
+    return [*numbers(estimate), *chain.from_iterable(parts)]
 
 
 def moved(value, take):
@@ -214,7 +221,7 @@ def moved(value, take):
     if isinstance(value, m.ImageSimilarities):
         return value
     if isinstance(value, dict):
-        return {key: moved(one, take) for key, one in value.items()}
+        return {key: moved(item, take) for key, item in value.items()}
     return value
 
 
@@ -226,32 +233,32 @@ def test_every_metric_has_a_case():
     functions = {name: getattr(m, name) for name in m.__all__}
     returns = {
         name
-        for name, found in functions.items()
-        if inspect.isfunction(found) and get_type_hints(found)["return"] is Estimate
+        for name, function in functions.items()
+        if inspect.isfunction(function) and get_type_hints(function)["return"] is Estimate
     }
     assert returns == {*CASES}
 
 
 @EVERY
 def test_it_returns_an_estimate_with_a_record_and_its_reference(name: str) -> None:
-    found = measured(name, CASES[name])
-    spec = m.SPECS[found.metric]
-    assert found.reference
-    assert found.method
-    assert found.estimable or found.reason
-    if found.by is None:
+    estimate = measured(name, CASES[name])
+    spec = spec_for(estimate.metric, estimate.aggregate, estimate.compared_to)
+    assert estimate.reference
+    assert estimate.method
+    assert estimate.estimable or estimate.reason
+    if estimate.by is None:
         with pytest.raises(InputError, match="no parts"):
-            found.to_polars()
+            estimate.to_polars()
     else:
-        assert found.to_polars()["value"].to_list() == pytest.approx(
-            found.to_pandas()["value"].tolist(), nan_ok=True
+        assert estimate.to_polars()["value"].to_list() == pytest.approx(
+            estimate.to_pandas()["value"].tolist(), nan_ok=True
         )
-    assert found.chance or found.no_chance or found.p_value is not None
-    assert found.harm == (spec.harm or "either") or spec.harm == "either"
-    narrow, wide = found.interval(0.5), found.interval(0.9)
+    assert estimate.chance or estimate.no_chance or estimate.p_value is not None
+    assert estimate.harm == (spec.harm or "either") or spec.harm == "either"
+    narrow, wide = estimate.interval(0.5), estimate.interval(0.9)
     assert wide.low <= narrow.low <= narrow.high <= wide.high or np.isnan(wide.low)
     low, high = spec.bounds or (-np.inf, np.inf)
-    assert low - 1e-12 <= found.value <= high + 1e-12
+    assert low - 1e-12 <= estimate.value <= high + 1e-12
 
 
 @EVERY
@@ -265,21 +272,21 @@ def test_its_docstring_has_every_section(name: str) -> None:
 @EVERY
 def test_the_order_of_rows_changes_no_number(name: str) -> None:
     data = {key: moved(value, permuted) for key, value in CASES[name].items()}
-    found, expected = measured(name, data), measured(name, CASES[name])
-    assert (found.null, found.excluded) == (expected.null, expected.excluded)
-    compared = [found.value] if name in BY_PLACE else every_number(found)
+    estimate, expected = measured(name, data), measured(name, CASES[name])
+    assert (estimate.null_drawn, estimate.excluded) == (expected.null_drawn, expected.excluded)
+    compared = [estimate.value] if name in BY_PLACE else every_number(estimate)
     same = every_number(expected)[: len(compared)]
     np.testing.assert_allclose(compared, same, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "groups" in case])
 def test_the_names_of_groups_change_no_number(name):
-    renamed = np.array([NAMES[one] for one in CASES[name]["groups"]])
+    renamed = np.array([NAMES[group] for group in CASES[name]["groups"]])
     ends = {key: NAMES[CASES[name][key]] for key in ("first", "second") if key in CASES[name]}
     if name == "representation":  # The reference names its groups.
-        ends["reference"] = {NAMES[one]: n for one, n in CASES[name]["reference"].items()}
-    found = measured(name, {**CASES[name], "groups": renamed, **ends})
-    compared = [found.value] if name in BY_PLACE else numbers(found)
+        ends["reference"] = {NAMES[group]: n for group, n in CASES[name]["reference"].items()}
+    estimate = measured(name, {**CASES[name], "groups": renamed, **ends})
+    compared = [estimate.value] if name in BY_PLACE else numbers(estimate)
     same = numbers(measured(name, CASES[name]))[: len(compared)]
     np.testing.assert_allclose(compared, same, rtol=0, atol=1e-9)
 
@@ -289,9 +296,9 @@ def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name):
     first, again = (measured(name, CASES[name]) for _ in range(2))
     assert str(numbers(first)) == str(numbers(again))
     assert first.by == again.by or str(first.parts) == str(again.parts)
-    drawn, seed = np.random.default_rng(8), int(np.random.default_rng(8).integers(1 << 63))
+    generator, seed = np.random.default_rng(8), int(np.random.default_rng(8).integers(1 << 63))
     expected = str(numbers(measured(name, CASES[name], rng=seed)))
-    assert [str(numbers(measured(name, CASES[name], rng=drawn))) for _ in range(2)] == [
+    assert [str(numbers(measured(name, CASES[name], rng=generator))) for _ in range(2)] == [
         expected
     ] * 2
     bare = measured(name, CASES[name], resampling=None)
@@ -306,7 +313,7 @@ def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name):
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_units_of_one_row_keep_the_value_and_widen_nothing(name):
-    found = measured(name, CASES[name], units=np.arange(N))
+    estimate = measured(name, CASES[name], units=np.arange(N))
     alone = measured(name, CASES[name])
-    assert found.value == pytest.approx(alone.value, abs=1e-12)
-    assert (alone.unit, found.unit) == ("row", "unit")
+    assert estimate.value == pytest.approx(alone.value, abs=1e-12)
+    assert (alone.unit, estimate.unit) == ("row", "unit")

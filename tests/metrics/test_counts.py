@@ -108,12 +108,12 @@ def test_rows_without_a_unit_are_units_of_their_own_whatever_their_order():
     assert isinstance(first.sampler, ItemSampler)
     assert len(first.sampler.keys) == 30 + 20
     strata = first.strata("class")
-    for one, other in zip(
+    for first_column, other in zip(
         (*first.sampler.bootstrap(20, 1), *first.sampler.permute(strata, 20, 1)),
         (*second.sampler.bootstrap(20, 1), *second.sampler.permute(strata, 20, 1)),
         strict=True,
     ):
-        assert one.tobytes() == other.tobytes()
+        assert first_column.tobytes() == other.tobytes()
 
 
 ONE = ["a"], [["a", "b"]], ["x"]
@@ -139,9 +139,9 @@ def test_refused_input(rows, options, message):
         count(*rows, **options)
 
 
-@pytest.mark.parametrize("what", ["y_true", "y_pred", "groups"])
-def test_masked_columns_are_refused(what):
+@pytest.mark.parametrize("subject", ["y_true", "y_pred", "groups"])
+def test_masked_columns_are_refused(subject):
     masked = np.ma.masked_array([0, 1, 3, 0] * 5, mask=[0, 0, 1, 0] * 5)
-    given = {name: np.array([0, 1] * 10) for name in ("y_true", "y_pred", "groups")}
-    with pytest.raises(InputError, match=rf"^{what}.*: the array is masked, and what is masked"):
-        count(**(given | {what: masked}))
+    columns = {name: np.array([0, 1] * 10) for name in ("y_true", "y_pred", "groups")}
+    with pytest.raises(InputError, match=rf"^{subject}.*: the array is masked, and what is masked"):
+        count(**(columns | {subject: masked}))

@@ -50,21 +50,21 @@ def test_goldens():
 @given(st.integers(2, 8), st.integers(1, 5), st.integers(0, 10**6))
 def test_agrees_with_all_pairs(n, d, seed):
     sets = {name: cloud(seed + i, n + i, d) for i, name in enumerate("abc")}
-    within = [mean_off_diagonal(one) for one in sets.values()]
+    within = [mean_off_diagonal(rows) for rows in sets.values()]
     crosses = [cosine_distances(a, b).mean() for a, b in combinations(sets.values(), 2)]
-    found = iss_cross(sets, resampling=None)
-    assert found.value == pytest.approx(np.mean(crosses), abs=1e-12)
-    assert [one.value for one in found.parts] == pytest.approx([*within, *crosses], abs=1e-12)
-    subjects = [one.subject for one in found.parts]
+    estimate = iss_cross(sets, resampling=None)
+    assert estimate.value == pytest.approx(np.mean(crosses), abs=1e-12)
+    assert [part.value for part in estimate.parts] == pytest.approx([*within, *crosses], abs=1e-12)
+    subjects = [part.subject for part in estimate.parts]
     assert subjects == ["a", "b", "c", "a × b", "a × c", "b × c"]
     matrix = np.array(mean_distances(sets)["distance"].to_pylist()).reshape(3, 3)
     assert (matrix == matrix.T).all()
     assert matrix[np.triu_indices(3, 1)] == pytest.approx(crosses, abs=1e-12)
     assert np.diag(matrix) == pytest.approx(within, abs=1e-12)
-    apart = iss_difference(sets, resampling=None)
+    difference = iss_difference(sets, resampling=None)
     differences = [a - b for a, b in combinations(within, 2)]
-    assert [one.value for one in apart.parts] == pytest.approx(differences, abs=1e-12)
-    assert abs(apart.value) == pytest.approx(np.abs(differences).max(), abs=1e-12)
+    assert [part.value for part in difference.parts] == pytest.approx(differences, abs=1e-12)
+    assert abs(difference.value) == pytest.approx(np.abs(differences).max(), abs=1e-12)
 
 
 def test_scale_does_not_matter():
@@ -80,27 +80,29 @@ def jackknifed(left_out):
 def test_jackknife_is_the_one_that_deletes_each_image():
     sets = {"a": cloud(1, 12, shift=1.0), "b": cloud(2, 9), "c": cloud(3, 7)}
     errors, variance = {}, 0.0
-    for name, one in sets.items():
-        shorter = [np.delete(one, i, 0) for i in range(len(one))]
+    for name, set_rows in sets.items():
+        shorter = [np.delete(set_rows, i, 0) for i in range(len(set_rows))]
         errors[name] = jackknifed([iss_intra(rows).value for rows in shorter]) ** 0.5
         without = [iss_cross({**sets, name: rows}, resampling=None).value for rows in shorter]
         variance += jackknifed(without)
-        found = iss_intra(one)
-        half = stats.t.ppf(0.975, len(one) - 1) * errors[name]
-        assert found.interval().high == pytest.approx(min(2.0, found.value + half), rel=1e-9)
+        estimate = iss_intra(set_rows)
+        half = stats.t.ppf(0.975, len(set_rows) - 1) * errors[name]
+        assert estimate.interval().high == pytest.approx(min(2.0, estimate.value + half), rel=1e-9)
     cross = iss_cross(sets, resampling=Permutation(10))
     assert cross.ends.error == pytest.approx(np.sqrt(variance), rel=1e-9)
-    apart = iss_difference({name: sets[name] for name in "ab"})
+    difference = iss_difference({name: sets[name] for name in "ab"})
     error = np.hypot(errors["a"], errors["b"])
     freedom = error**4 / (errors["a"] ** 4 / 11 + errors["b"] ** 4 / 8)
-    p = 2 * stats.t.sf(abs(apart.value) / error, freedom)
-    assert apart.p_value == pytest.approx(p, rel=1e-9)
+    p = 2 * stats.t.sf(abs(difference.value) / error, freedom)
+    assert difference.p_value == pytest.approx(p, rel=1e-9)
     half = stats.t.ppf(0.95, freedom) * error
-    low, high = apart.ends(0.9)
-    assert (low, high) == pytest.approx((apart.value - half, apart.value + half), rel=1e-9)
-    assert apart.chance.high == pytest.approx(stats.t.ppf(0.975, freedom) * error, rel=1e-9)
+    low, high = difference.ends(0.9)
+    assert (low, high) == pytest.approx(
+        (difference.value - half, difference.value + half), rel=1e-9
+    )
+    assert difference.chance.high == pytest.approx(stats.t.ppf(0.975, freedom) * error, rel=1e-9)
     turned = iss_difference({"b": sets["b"], "a": sets["a"]})
-    assert (turned.value, turned.p_value) == (-apart.value, apart.p_value)
+    assert (turned.value, turned.p_value) == (-difference.value, difference.p_value)
 
 
 def sum_of(rows):
@@ -112,20 +114,20 @@ def test_intervals_cover_the_mean_of_the_population(shift):
     # E cos of independent images is the squared length of the mean unit vector.
     truth = 1.0 - float((sum_of(cloud(99, 400_000, 4, shift)).mean ** 2).sum())
     intervals = [iss_intra(cloud(seed, 25, 4, shift)).interval() for seed in range(300)]
-    assert np.mean([one.low <= truth <= one.high for one in intervals]) > 0.92
+    assert np.mean([interval.low <= truth <= interval.high for interval in intervals]) > 0.92
 
 
 def test_chance_of_cross_is_the_pooled_mean_and_its_test_is_valid():
-    found = iss_cross([cloud(5), cloud(6, 20)], resampling=Permutation(200), rng=3)
-    assert found.chance.mean == iss_intra(np.concatenate([cloud(5), cloud(6, 20)])).value
+    estimate = iss_cross([cloud(5), cloud(6, 20)], resampling=Permutation(200), rng=3)
+    assert estimate.chance.mean == iss_intra(np.concatenate([cloud(5), cloud(6, 20)])).value
     ps = [
         iss_cross([cloud(i, 10), cloud(1000 + i, 14)], resampling=Permutation(99)).p_value
         for i in range(200)
     ]
     assert 0.01 < np.mean(np.array(ps) <= 0.05) < 0.1
-    apart = iss_cross([cloud(5), cloud(6, shift=1.5)], resampling=Permutation(999))
-    assert apart.p_value == 0.001
-    assert apart.excess > 0.05
+    distant = iss_cross([cloud(5), cloud(6, shift=1.5)], resampling=Permutation(999))
+    assert distant.p_value == 0.001
+    assert distant.excess > 0.05
 
 
 def test_equally_diverse_sets_that_lie_apart_are_rarely_told_apart():
@@ -135,17 +137,17 @@ def test_equally_diverse_sets_that_lie_apart_are_rarely_told_apart():
         ps.append(iss_difference({"a": a, "b": b}).p_value)
     assert np.sum(np.array(ps) <= 0.05) <= stats.binom.ppf(0.999, 200, 0.05)
     three = {name: cloud(shift, 60, shift=shift) for name, shift in (("a", 9), ("b", 6), ("c", 2))}
-    found = iss_difference(three)
-    assert (found.params["pair"], found.value) == ("a − c", found.parts[1].value)
-    assert found.value < 0
-    assert found.p_value == pytest.approx(3 * found.parts[1].p_value)
+    estimate = iss_difference(three)
+    assert (estimate.params["pair"], estimate.value) == ("a − c", estimate.parts[1].value)
+    assert estimate.value < 0
+    assert estimate.p_value == pytest.approx(3 * estimate.parts[1].p_value)
 
 
 def test_principal_components():
     rows = cloud(0)
     # All components only centre and turn the rows.
-    whole = iss_intra(principal_components({"x": rows}, 6)["x"]).value
-    assert whole == pytest.approx(iss_intra(rows - rows.mean(axis=0)).value, abs=1e-12)
+    projected_value = iss_intra(principal_components({"x": rows}, 6)["x"]).value
+    assert projected_value == pytest.approx(iss_intra(rows - rows.mean(axis=0)).value, abs=1e-12)
     signs = np.sign(PCA(1).fit_transform(rows)[:, 0])
     expected = 1 - np.mean([a * b for a, b in combinations(signs, 2)])
     assert iss_intra(principal_components({"x": rows}, 1)["x"]).value == pytest.approx(
@@ -155,28 +157,28 @@ def test_principal_components():
 
 def test_zero_rows_are_left_out_and_counted():
     rows, zeros = np.concatenate([cloud(0), np.zeros((2, 6))]), {"zero vectors": 2}
-    found = iss_intra(rows)
-    assert (found.value, found.excluded) == (iss_intra(cloud(0)).value, zeros)
+    estimate = iss_intra(rows)
+    assert (estimate.value, estimate.excluded) == (iss_intra(cloud(0)).value, zeros)
     # Centred, a row of zeros would gain a direction.
     projected = iss_intra(principal_components({"x": rows}, 3)["x"])
     assert projected.value == iss_intra(principal_components({"x": cloud(0)}, 3)["x"]).value
-    for one in (projected, iss_cross([rows, cloud(1)]), iss_difference([rows, cloud(1)])):
-        assert one.excluded == zeros
-        assert not one.parts or one.parts[0].excluded[0].count == 2
+    for estimate in (projected, iss_cross([rows, cloud(1)]), iss_difference([rows, cloud(1)])):
+        assert estimate.excluded == zeros
+        assert not estimate.parts or estimate.parts[0].excluded[0].count == 2
     assert iss_cross([np.zeros((3, 6)), rows]).reason
 
 
 def test_too_few_or_equal_images_have_no_value_or_no_interval():
     assert (iss_intra(cloud(0, 1)).estimable, iss_intra(cloud(0, 2)).estimable) == (False, True)
-    for found in (
+    for estimate in (
         iss_intra(cloud(0, 2)),
         iss_intra(cloud(0), resampling=None),
         iss_cross([cloud(0, 1), cloud(1)]),
         iss_difference([cloud(0, 2), cloud(1)]),
         iss_difference([cloud(0), cloud(1)], resampling=None),
     ):
-        assert found.estimable
-        assert np.isnan(found.interval().low)
+        assert estimate.estimable
+        assert np.isnan(estimate.interval().low)
     assert not iss_difference([cloud(0, 1), cloud(1)]).estimable
     same = iss_difference({"a": np.ones((5, 3)), "b": np.ones((5, 3))})
     assert same.value == pytest.approx(0.0, abs=1e-15)
@@ -211,11 +213,11 @@ def unit(rows):
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", ">f4", "uint8", "longdouble"])
 def test_sums_are_those_of_numpy_for_every_type(kind):
     rows = (100 * np.abs(cloud(3, 150, 70))).astype(kind)
-    found = sum_of(rows)
-    assert found.total == pytest.approx(unit(rows).sum(axis=0), rel=1e-13)
-    assert (found.count, found.zeros) == (150, 0)
+    total = sum_of(rows)
+    assert total.total == pytest.approx(unit(rows).sum(axis=0), rel=1e-13)
+    assert (total.count, total.zeros) == (150, 0)
     for other in (rows.astype(np.float64), np.asfortranarray(rows), np.repeat(rows, 2, 1)[:, ::2]):
-        assert (sum_of(other).total == found.total).all()
+        assert (sum_of(other).total == total.total).all()
 
 
 @pytest.mark.usefixtures("small_spans")
@@ -226,21 +228,21 @@ def test_exchanges_are_those_of_the_labels(d, monkeypatch):
     counts = [30, 72, 12]
     rows = unit(np.concatenate(sets)[np.concatenate(sets).any(axis=1)])
     labels = np.tile(np.repeat(np.arange(3, dtype=np.uint32), counts), (10, 1))
-    shuffle(keys(7, "exchange", many=10), labels)
+    shuffle(keys(7, "exchange", n_streams=10), labels)
     expected = []
     for line in labels:
-        means = np.stack([rows[line == one].mean(axis=0) for one in range(3)])
+        means = np.stack([rows[line == code].mean(axis=0) for code in range(3)])
         expected.append(1 - (means @ means.T)[np.triu_indices(3, 1)].mean())
-    found = exchanged(sets, counts, 10, 7)
-    assert found == pytest.approx(expected, abs=1e-13)
+    values = exchanged(sets, counts, 10, 7)
+    assert values == pytest.approx(expected, abs=1e-13)
     monkeypatch.setattr(diversity, "_TOGETHER", 3)
     monkeypatch.setenv("EQUIPOISE_THREADS", "2")
-    assert (exchanged(sets, counts, 10, 7) == found).all()
-    assert (exchanged(sets, counts, 4, 7) == found[:4]).all()
+    assert (exchanged(sets, counts, 10, 7) == values).all()
+    assert (exchanged(sets, counts, 4, 7) == values[:4]).all()
 
 
 def large_sets():
-    """Sets of unequal sizes whose rows are skewed, one of them with rows of zeros."""
+    """Sets of unequal sizes with skewed rows, one with rows of zeros."""
     rng = np.random.default_rng(8)
     sets = [rng.gamma(4.0, size=(n, 5)) + np.arange(5) for n in (4_200, 5_000, 12_000)]
     sets[0][[3, 77]] = 0.0
@@ -249,31 +251,40 @@ def large_sets():
 
 def test_exchanges_of_large_sets_are_drawn_from_moments(monkeypatch):
     sets = large_sets()
-    found = Sets.of(sets, Permutation())
-    drawn, text = found.exchanges(4_000, 1)
+    named_sets = Sets.of(sets, Permutation())
+    values, text = named_sets.exchanges(4_000, 1)
     assert text == "4000 exchanges drawn from the moments of the images"
     rows = exchanged(list(sets.values()), [4_198, 5_000, 12_000], 2_000, 1)
-    assert stats.ks_2samp(drawn, rows).pvalue > 0.01
-    assert drawn.std() == pytest.approx(rows.std(), rel=0.1)
+    assert stats.ks_2samp(values, rows).pvalue > 0.01
+    assert values.std() == pytest.approx(rows.std(), rel=0.1)
     for quantile in (0.025, 0.5, 0.975):
         ends = stats.mstats.mquantiles(rows, [max(quantile - 0.01, 0.0), quantile + 0.01])
-        assert ends[0] < np.quantile(drawn, quantile) < ends[1]
+        assert ends[0] < np.quantile(values, quantile) < ends[1]
     monkeypatch.setenv("EQUIPOISE_THREADS", "1")
-    assert (Sets.of(sets, Permutation()).exchanges(1_000, 1)[0] == drawn[:1_000]).all()
+    assert (Sets.of(sets, Permutation()).exchanges(1_000, 1)[0] == values[:1_000]).all()
     assert "permutations" in Sets.of({**sets, "few": sets["a"][:100]}, None).exchanges(9, 1)[1]
 
 
 def test_sets_that_were_summed_give_what_their_arrays_give():
     sets = {name: cloud(seed, 20 + seed) for seed, name in enumerate("abc")}
-    found = Sets.of(sets, Permutation())
-    some = {name: sets[name] for name in "ca"}
+    named_sets = Sets.of(sets, Permutation())
+    two_sets = {name: sets[name] for name in "ca"}
 
-    def numbers(one):
-        return repr((one.value, one.interval(), one.chance, one.p_value, one.parts, one.excluded))
+    def numbers(estimate):
+        return repr(
+            (
+                estimate.value,
+                estimate.interval(),
+                estimate.chance,
+                estimate.p_value,
+                estimate.parts,
+                estimate.excluded,
+            )
+        )
 
     for metric in (iss_cross, iss_difference):
-        assert numbers(metric(found.only("ca"))) == numbers(metric(some))
-    assert numbers(iss_intra(found.only("b"))) == numbers(iss_intra(sets["b"]))
-    assert mean_distances(found) == mean_distances(sets)
+        assert numbers(metric(named_sets.only("ca"))) == numbers(metric(two_sets))
+    assert numbers(iss_intra(named_sets.only("b"))) == numbers(iss_intra(sets["b"]))
+    assert mean_distances(named_sets) == mean_distances(sets)
     with pytest.raises(InputError, match="sets: 1;"):
-        iss_cross(found.only("a"))
+        iss_cross(named_sets.only("a"))

@@ -38,16 +38,16 @@ def random_rows(seed, n=1200, classes=4, groups=3):
     return truth, (truth + shift) % classes, group
 
 
-def part_values(found):
-    rows = found.by.select(["subject", "value"]).to_pylist()
+def part_values(estimate):
+    rows = estimate.by.select(["subject", "value"]).to_pylist()
     return {row["subject"]: row["value"] for row in rows}
 
 
-def assert_close(found, expected, tolerance):
-    assert found.keys() == expected.keys()
+def assert_close(estimate, expected, tolerance):
+    assert estimate.keys() == expected.keys()
     for name, value in expected.items():
         number = np.nan if value is None else value
-        assert found[name] == pytest.approx(number, abs=tolerance, nan_ok=True), name
+        assert estimate[name] == pytest.approx(number, abs=tolerance, nan_ok=True), name
 
 
 @pytest.mark.parametrize("min_expected", [0, 5])
@@ -56,20 +56,20 @@ def test_golden_values(min_expected):
     options = {"min_expected": min_expected, "resampling": None}
     shape = skewsize(*golden_rows(), **options)
     assert shape.value == pytest.approx(expected["skewsize"], abs=1e-12)
-    found = effect_sizes(*golden_rows(), **options)
-    assert_close(part_values(found), expected["effect_size"], 1e-12)
-    assert found.params["classes"] == shape.params["classes"] == expected["n_classes"]
-    for row in found.by.to_pylist():
+    estimate = effect_sizes(*golden_rows(), **options)
+    assert_close(part_values(estimate), expected["effect_size"], 1e-12)
+    assert estimate.params["classes"] == shape.params["classes"] == expected["n_classes"]
+    for row in estimate.by.to_pylist():
         dropped = expected["dropped"][row["subject"]]
-        counted = [one["count"] for one in row["excluded"]]
+        counted = [row_excluded["count"] for row_excluded in row["excluded"]]
         assert counted == ([dropped["columns"], dropped["rows"]] if dropped["columns"] else [])
 
 
 @pytest.mark.parametrize("statistic", ["cramers_v", "phi", "tschuprows_t", "cramers_v_corrected"])
 def test_every_class_is_a_table_of_its_own(statistic):
     rows = random_rows(1)
-    found = effect_sizes(*rows, statistic=statistic, min_expected=0, resampling=None)
-    for name, value in part_values(found).items():
+    estimate = effect_sizes(*rows, statistic=statistic, min_expected=0, resampling=None)
+    for name, value in part_values(estimate).items():
         of_class = rows[0] == int(name)
         table = pd.crosstab(rows[2][of_class], rows[1][of_class]).to_numpy()
         chi2 = chi2_contingency(table, correction=False).statistic
@@ -86,9 +86,9 @@ def test_every_class_is_a_table_of_its_own(statistic):
 
 
 def test_value_is_the_mean_over_estimable_classes():
-    found = effect_sizes(*golden_rows(), resampling=None)
-    assert found.value == pytest.approx(np.nanmean([*part_values(found).values()]))
-    assert found.excluded == {
+    estimate = effect_sizes(*golden_rows(), resampling=None)
+    assert estimate.value == pytest.approx(np.nanmean([*part_values(estimate).values()]))
+    assert estimate.excluded == {
         "labels, smallest expected count below 5": 54,
         "rows with such a label, smallest expected count below 5": 510,
         "classes not estimable": 3,
@@ -97,9 +97,9 @@ def test_value_is_the_mean_over_estimable_classes():
 
 def test_sufficiency_exchanges_truth_and_prediction():
     truth, predicted, group = random_rows(2)
-    found = effect_sizes(truth, predicted, group, formulation="sufficiency", resampling=None)
-    assert_close(part_values(found), part_values(effect_sizes(predicted, truth, group)), 1e-12)
-    null = effect_sizes(truth, predicted, group, formulation="sufficiency").null
+    estimate = effect_sizes(truth, predicted, group, formulation="sufficiency", resampling=None)
+    assert_close(part_values(estimate), part_values(effect_sizes(predicted, truth, group)), 1e-12)
+    null = effect_sizes(truth, predicted, group, formulation="sufficiency").null_drawn
     assert null.startswith("groups are exchangeable within each predicted label")
 
 
@@ -107,8 +107,8 @@ def test_the_filter_keeps_an_expected_count_at_the_minimum():
     truth, group = np.zeros(40), Groups.of(np.repeat([0, 1], 20), min_size=1)
     predicted = np.concatenate([np.arange(20) < 3, np.arange(20) < 7])
     assert effect_sizes(truth, predicted, group, min_expected=5, resampling=None).value > 0
-    found = effect_sizes(truth, predicted, group, min_expected=5.01, resampling=None)
-    assert np.isnan(found.value)
+    estimate = effect_sizes(truth, predicted, group, min_expected=5.01, resampling=None)
+    assert np.isnan(estimate.value)
 
 
 @pytest.mark.parametrize(
@@ -124,24 +124,28 @@ def test_the_filter_keeps_an_expected_count_at_the_minimum():
     ],
 )
 def test_not_estimable_says_why(predicted, group, reason):
-    found = effect_sizes(["a"] * 40, predicted, Groups.of(group, min_size=1))
-    part = found.by.to_pylist()[0]
-    assert (part["reason"], found.reason) == (reason, "no class can be estimated; see the parts")
-    assert np.isnan([found.value, part["value"], part["low"], part["p_value"]]).all()
-    assert (found.chance, found.p_value, found.excluded["classes not estimable"]) == (None, None, 1)
+    estimate = effect_sizes(["a"] * 40, predicted, Groups.of(group, min_size=1))
+    part = estimate.by.to_pylist()[0]
+    assert (part["reason"], estimate.reason) == (reason, "no class can be estimated; see the parts")
+    assert np.isnan([estimate.value, part["value"], part["low"], part["p_value"]]).all()
+    assert (estimate.chance, estimate.p_value, estimate.excluded["classes not estimable"]) == (
+        None,
+        None,
+        1,
+    )
 
 
 def test_parts_show_each_groups_wrong_predictions():
     truth, predicted, group = random_rows(9)
-    found = effect_sizes(truth, predicted, group)
-    for part in found.by.to_pylist():
-        here = truth == int(part["subject"])
-        assert part["n"] == here.sum()
-        for shown in part["by_group"]:
-            mine = here & (group == int(shown["group"]))
-            assert shown["n"] == mine.sum()
-            assert shown["value"] == pytest.approx((predicted != truth)[mine].mean())
-            assert shown["low"] <= shown["value"] <= shown["high"]
+    estimate = effect_sizes(truth, predicted, group)
+    for part in estimate.by.to_pylist():
+        of_class = truth == int(part["subject"])
+        assert part["n"] == of_class.sum()
+        for group_value in part["by_group"]:
+            mine = of_class & (group == int(group_value["group"]))
+            assert group_value["n"] == mine.sum()
+            assert group_value["value"] == pytest.approx((predicted != truth)[mine].mean())
+            assert group_value["low"] <= group_value["value"] <= group_value["high"]
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.6])
@@ -151,9 +155,9 @@ def test_interval_of_the_mean_covers(strength):
     joint = shares / 3
     expected = np.outer(joint.sum(1), joint.sum(0))
     truth = np.sqrt(((joint - expected) ** 2 / expected).sum() / 2)
-    drawn = np.random.default_rng(12).multinomial(150, joint.ravel(), size=(200, 12))
-    tables = drawn.reshape(200, 12, 3, 4)
-    low, high = np.transpose([MeanEffect(Association.of(one))(0.95) for one in tables])
+    counts = np.random.default_rng(12).multinomial(150, joint.ravel(), size=(200, 12))
+    tables = counts.reshape(200, 12, 3, 4)
+    low, high = np.transpose([MeanEffect(Association.of(table))(0.95) for table in tables])
     summary = Association.of(tables)
     assert ((low <= truth) & (truth <= high)).mean() >= 0.92
     assert (np.sqrt(summary.chi2 / summary.n / 2).mean(axis=1) > truth).mean() >= 0.65
@@ -162,10 +166,10 @@ def test_interval_of_the_mean_covers(strength):
 def test_parts_have_the_interval_of_their_filtered_table():
     truth, predicted, group = random_rows(21)
     predicted[:2] = 77
-    found = effect_sizes(truth, predicted, group)
-    for part in found.by.to_pylist():
-        here = (truth == int(part["subject"])) & (predicted != 77)
-        low, high = Association.of(pd.crosstab(group[here], predicted[here])).interval()
+    estimate = effect_sizes(truth, predicted, group)
+    for part in estimate.by.to_pylist():
+        of_class = (truth == int(part["subject"])) & (predicted != 77)
+        low, high = Association.of(pd.crosstab(group[of_class], predicted[of_class])).interval()
         assert (part["low"], part["high"]) == (pytest.approx(low), pytest.approx(high))
 
 
@@ -201,21 +205,21 @@ def test_without_a_number_there_is_no_interval():
     truth = np.repeat(["a", "b", "c"], [60, 60, 16])
     pred = np.concatenate([np.tile(["a", "a", "b"], 40), np.repeat(["a", "c"], [3, 13])])
     groups = np.tile(["x", "y"], 68)
-    found = skewsize(truth, pred, groups, resampling=Bootstrap(200), rng=1, min_expected=2.0)
-    assert "of 2 classes can be estimated" in found.reason
-    assert np.isnan([found.interval().low, found.interval().high]).all()
+    estimate = skewsize(truth, pred, groups, resampling=Bootstrap(200), rng=1, min_expected=2.0)
+    assert "of 2 classes can be estimated" in estimate.reason
+    assert np.isnan([estimate.interval().low, estimate.interval().high]).all()
 
 
 def test_what_must_stand_beside_it():
-    found = skewsize(*golden_rows())
-    beside = effect_sizes(*golden_rows())
-    assert found.params["mean_effect_size"] == pytest.approx(beside.value)
-    shares = found.params["band_shares"]
+    estimate = skewsize(*golden_rows())
+    effects = effect_sizes(*golden_rows())
+    assert estimate.params["mean_effect_size"] == pytest.approx(effects.value)
+    shares = estimate.params["band_shares"]
     assert shares == {"negligible": 1 / 6, "small": 0.0, "medium": 5 / 6, "large": 0.0}
-    low, mean, high = (found.params[f"chance_{name}"] for name in ("low", "skewsize", "high"))
+    low, mean, high = (estimate.params[f"chance_{name}"] for name in ("low", "skewsize", "high"))
     assert low < mean < high
-    assert json.dumps(found.params)
-    assert str(found.parts) == str(beside.parts)
+    assert json.dumps(estimate.params)
+    assert str(estimate.parts) == str(effects.parts)
 
 
 def test_sweep_follows_the_metric():
@@ -223,9 +227,9 @@ def test_sweep_follows_the_metric():
     sweep = mev_sweep(count(*rows)).to_pylist()
     assert [row["min_expected"] for row in sweep] == [0, 1, 2, 5, 10]
     for row in sweep:
-        one = skewsize(*rows, min_expected=row["min_expected"], resampling=None)
-        assert row["skewsize"] == one.value
-        assert row["mean_effect_size"] == one.params["mean_effect_size"]
+        skewness = skewsize(*rows, min_expected=row["min_expected"], resampling=None)
+        assert row["skewsize"] == skewness.value
+        assert row["mean_effect_size"] == skewness.params["mean_effect_size"]
         assert row["classes"] + row["not_estimable"] == 9
     # The filter takes the classes with the fewest mistakes, and the sign with them.
     assert sweep[3]["skewsize"] < 0 < sweep[4]["skewsize"]

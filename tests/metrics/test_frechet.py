@@ -17,12 +17,12 @@ def features(n, d, seed=0, shift=0.0):
     return rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) / math.sqrt(d) + shift
 
 
-def by_square_roots(one, other, ridge=0.0):
+def by_square_roots(sample, reference, ridge=0.0):
     """The distance as papers have it, with the square root of the product of covariances."""
-    first, second = (np.cov(x.T) + ridge * np.eye(x.shape[1]) for x in (one, other))
+    first, second = (np.cov(x.T) + ridge * np.eye(x.shape[1]) for x in (sample, reference))
     root = scipy.linalg.sqrtm(first @ second)
-    apart = np.square(one.mean(axis=0) - other.mean(axis=0)).sum()
-    return float(apart + np.trace(first + second - 2 * np.real(root)))
+    mean_difference = np.square(sample.mean(axis=0) - reference.mean(axis=0)).sum()
+    return float(mean_difference + np.trace(first + second - 2 * np.real(root)))
 
 
 # A little of the identity makes covariances of few images whole; its part tends to nothing.
@@ -31,30 +31,30 @@ def by_square_roots(one, other, ridge=0.0):
     [(40, 60, 5, 0, 1e-8), (200, 30, 12, 0, 1e-8), (80, 80, 1, 0, 1e-8), (9, 12, 30, 1e-10, 1e-3)],
 )
 def test_frechet_distance_is_that_of_matrix_square_roots(n, m, d, ridge, near):
-    one, other = features(n, d), features(m, d, 1, 0.5)
-    found, same = (frechet_distance(one, x, resampling=None).value for x in (other, one))
-    assert found == pytest.approx(by_square_roots(one, other, ridge), rel=near)
+    first, second = features(n, d), features(m, d, 1, 0.5)
+    distance, same = (frechet_distance(first, x, resampling=None).value for x in (second, first))
+    assert distance == pytest.approx(by_square_roots(first, second, ridge), rel=near)
     assert 0.0 <= same < 1e-7
 
 
 def test_replicates_are_moved_to_the_value():
-    one, other = features(300, 10), features(300, 10, 1)
-    found = frechet_distance(one, other, resampling=Bootstrap(50))
-    assert found.ends(0.95)[0] < found.value < found.ends(0.95)[1]
-    assert found.method.startswith("resampling spread: percentiles of 50 resamples")
+    first, second = features(300, 10), features(300, 10, 1)
+    estimate = frechet_distance(first, second, resampling=Bootstrap(50))
+    assert estimate.ends(0.95)[0] < estimate.value < estimate.ends(0.95)[1]
+    assert estimate.method.startswith("resampling spread: percentiles of 50 resamples")
 
 
 def test_units_of_the_frechet_distance_are_resampled_together():
-    one = np.repeat(features(30, 4), 5, axis=0)
+    rows = np.repeat(features(30, 4), 5, axis=0)
     other = features(200, 4, 7)
-    alone = frechet_distance(one, other, resampling=Bootstrap(60))
-    whole = frechet_distance(
-        one, other, units=np.repeat(np.arange(30), 5), resampling=Bootstrap(60)
+    alone = frechet_distance(rows, other, resampling=Bootstrap(60))
+    clustered = frechet_distance(
+        rows, other, units=np.repeat(np.arange(30), 5), resampling=Bootstrap(60)
     )
-    assert whole.value == alone.value
-    widths = [high - low for low, high in (alone.ends(0.95), whole.ends(0.95))]
+    assert clustered.value == alone.value
+    widths = [high - low for low, high in (alone.ends(0.95), clustered.ends(0.95))]
     assert widths[1] > 1.3 * widths[0]
-    assert whole.unit == "unit"
+    assert clustered.unit == "unit"
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_inception_score_is_the_exponential_of_mutual_information():
     rows = rng.dirichlet(np.full(5, 0.4), 60)
     mean = rows.mean(axis=0)
     plain = np.exp(np.mean([scipy.stats.entropy(row, mean) for row in rows]))
-    found = inception_score(rows, resampling=Bootstrap(60))
-    assert found.value == pytest.approx(plain, rel=1e-12)
-    low, high = found.ends(0.95)
-    assert 1.0 <= low < found.value < high
+    estimate = inception_score(rows, resampling=Bootstrap(60))
+    assert estimate.value == pytest.approx(plain, rel=1e-12)
+    low, high = estimate.ends(0.95)
+    assert 1.0 <= low < estimate.value < high
     assert inception_score(np.tile(mean, (9, 1)), resampling=None).value == pytest.approx(1.0)
     units = np.repeat(np.arange(12), 5)
     together = inception_score(rows, units=units, resampling=Bootstrap(60))
-    assert (together.value, together.unit) == (found.value, "unit")
+    assert (together.value, together.unit) == (estimate.value, "unit")
 
 
 @pytest.mark.parametrize("row", [(0.5, 0.6), (-0.1, 1.1), (math.nan, 1.0)])

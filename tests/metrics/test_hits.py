@@ -15,10 +15,13 @@ GROUPS = Groups.of(["a", "a", "b", "b"], min_size=1)
 
 
 def test_any_true_class_among_the_top_is_a_hit():
-    found = hit_rate(TRUTHS, TOP, GROUPS, k=2, resampling=None)
-    assert found.value == 0.75
-    assert [one["value"] for one in part(found.by, "hit_rate", "")["by_group"]] == [0.5, 1.0]
-    assert part(found.by, "hit_rate", "", "difference")["value"] == 0.5
+    estimate = hit_rate(TRUTHS, TOP, GROUPS, k=2, resampling=None)
+    assert estimate.value == 0.75
+    assert [group["value"] for group in part(estimate.by, "hit_rate", "", "value")["by_group"]] == [
+        0.5,
+        1.0,
+    ]
+    assert part(estimate.by, "hit_rate", "", "difference")["value"] == 0.5
     assert hit_rate(TRUTHS, TOP, GROUPS, k=1, resampling=None).value == 0.25
 
 
@@ -27,17 +30,17 @@ def test_agrees_with_scikit_learn():
     scores, y_true = rng.random((300, 8)), rng.integers(0, 8, 300)
     top = np.argsort(-scores, axis=1)
     for k in (1, 3, 5):
-        found = hit_rate(y_true, top, rng.integers(0, 2, 300), k=k, resampling=None)
-        assert found.value == pytest.approx(top_k_accuracy_score(y_true, scores, k=k), abs=1e-12)
+        estimate = hit_rate(y_true, top, rng.integers(0, 2, 300), k=k, resampling=None)
+        assert estimate.value == pytest.approx(top_k_accuracy_score(y_true, scores, k=k), abs=1e-12)
 
 
 def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level():
     y_true, y_pred, group = random_rows(1)
-    found = hit_rate(y_true, y_pred, group, k=1)
+    estimate = hit_rate(y_true, y_pred, group, k=1)
     hits = (y_true == y_pred).sum()
-    assert found.interval().low == float(wilson(hits, len(group))[0])
-    assert (found.chance, found.p_value, found.harm) == (None, None, "lower")
-    gap = part(found.by, "hit_rate", "", "difference")
+    assert estimate.interval().low == float(wilson(hits, len(group))[0])
+    assert (estimate.chance, estimate.p_value, estimate.harm) == (None, None, "lower")
+    gap = part(estimate.by, "hit_rate", "", "difference")
     assert gap["p_value"] > 0.01
     assert gap["low"] <= gap["value"] <= gap["high"]
     # A hit is a label like any other: its parity is the gap.
@@ -53,9 +56,9 @@ def test_missing_truths_and_predictions_are_counted():
     truths = [{"a"}, set(), None, {"b"}, {"b"}]
     top = [["a", None], ["a", "b"], ["a", "b"], [None, ""], ["c", None]]
     groups = Groups.of([*"ggggh"], min_size=1)
-    found = hit_rate(truths, top, groups, k=2, resampling=None)
-    assert found.excluded == {"missing true class": 2, "missing prediction": 1}
-    assert found.value == 0.5
+    estimate = hit_rate(truths, top, groups, k=2, resampling=None)
+    assert estimate.excluded == {"missing true class": 2, "missing prediction": 1}
+    assert estimate.value == 0.5
 
 
 def test_errors():

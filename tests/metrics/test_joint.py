@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.core import InputError
+from equipoise.core import Aggregate, InputError
 from equipoise.metrics import count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.paired import join
@@ -47,35 +47,37 @@ def test_a_pair_of_three_models():
 def difference(joint, tables):
     """Accuracy of the first model minus that of the second."""
     pair = joint.pair(0, 1)
-    measure = Accuracy("accuracy", None)
-    one, two = (measure(pair.counts, some)[:, 0] for some in split(pair, tables))
-    return one - two
+    measure = Accuracy(Aggregate.VALUE, None)
+    first_values, second_values = (
+        measure(pair.counts, model_tables)[:, 0] for model_tables in split(pair, tables)
+    )
+    return first_values - second_values
 
 
 def swaps_by_hand(units):
     """The difference of accuracies under every swap of the models on units."""
     right = np.array(
-        [[t == x for t, x in zip(TRUTH[:5], some[:5], strict=True)] for some in (FIRST, SECOND)]
+        [[t == x for t, x in zip(TRUTH[:5], labels[:5], strict=True)] for labels in (FIRST, SECOND)]
     )
-    found = Counter()
+    frequencies = Counter()
     for flips in product([False, True], repeat=len(set(units))):
         flip = np.array([flips[unit] for unit in units])
-        one, two = np.where(flip, right[::-1], right)
-        found[round(float(one.mean() - two.mean()), 9)] += 1
-    return found
+        first_right, second_right = np.where(flip, right[::-1], right)
+        frequencies[round(float(first_right.mean() - second_right.mean()), 9)] += 1
+    return frequencies
 
 
 @pytest.mark.parametrize("units", [None, [0, 0, 1, 2, 2], [0, 1, 2, 3, 4]])
 def test_swaps_have_the_distribution_of_every_swap(units):
     joint = join(TRUTH[:5], {"one": FIRST[:5], "two": SECOND[:5]}, GROUP[:5], units=units)
-    drawn = np.concatenate([*joint.pair(0, 1).swapped(8000, 3)])
-    assert (drawn.sum(axis=(1, 2)) == 5).all()
-    found = Counter(np.round(difference(joint, drawn), 9).tolist())
+    tables = np.concatenate([*joint.pair(0, 1).swapped(8000, 3)])
+    assert (tables.sum(axis=(1, 2)) == 5).all()
+    frequencies = Counter(np.round(difference(joint, tables), 9).tolist())
     expected = swaps_by_hand(units or [0, 1, 2, 3, 4])
-    assert found.keys() == expected.keys()
+    assert frequencies.keys() == expected.keys()
     total = sum(expected.values())
-    shares = [expected[value] / total * 8000 for value in found]
-    assert stats.chisquare([*found.values()], shares).pvalue > 0.001
+    shares = [expected[value] / total * 8000 for value in frequencies]
+    assert stats.chisquare([*frequencies.values()], shares).pvalue > 0.001
 
 
 @pytest.mark.parametrize(

@@ -32,20 +32,20 @@ def golden_sets():
 def sets(seed, strength=0.0, images=20, texts=12, dimension=8):
     rng = np.random.default_rng(seed)
     sizes = {name: texts if name.endswith("texts") else images for name in NAMES}
-    found = {name: rng.normal(size=(size, dimension)) for name, size in sizes.items()}
+    named_sets = {name: rng.normal(size=(size, dimension)) for name, size in sizes.items()}
     for name, sign in (("target", 1), ("a", 1), ("b", -1)):
         for kind in ("images", "texts"):
-            found[f"{name}_{kind}"][:, 0] += sign * strength
-    return found
+            named_sets[f"{name}_{kind}"][:, 0] += sign * strength
+    return named_sets
 
 
 def test_goldens():
-    found = mcas(**golden_sets())
-    for one in found.parts:
-        assert one.value == pytest.approx(GOLDEN[one.metric], abs=1e-12)
-    assert found.value == pytest.approx(GOLDEN["mcas"], abs=1e-12)
-    assert diffusion_bias(found).value == pytest.approx(GOLDEN["diffusion_bias"], abs=1e-12)
-    amplified = bias_amplification(found)
+    estimate = mcas(**golden_sets())
+    for component in estimate.parts:
+        assert component.value == pytest.approx(GOLDEN[component.metric], abs=1e-12)
+    assert estimate.value == pytest.approx(GOLDEN["mcas"], abs=1e-12)
+    assert diffusion_bias(estimate).value == pytest.approx(GOLDEN["diffusion_bias"], abs=1e-12)
+    amplified = bias_amplification(estimate)
     assert amplified.value == pytest.approx(GOLDEN["bias_amplification"], abs=1e-12)
     third = np.array(GOLDEN["c_images"]), np.array(GOLDEN["c_texts"])
     angle = xmcas(*golden_sets().values(), *third, offset=GOLDEN["theta_offset"])
@@ -58,8 +58,8 @@ def test_goldens():
 @pytest.mark.parametrize("dimension", [8, 50])
 def test_components_are_association_scores(dimension):
     """More dimensions than targets are resampled as similarities."""
-    given = sets(1, 0.4, dimension=dimension)
-    found = mcas(**given, resample_texts=True, resampling=FEW, rng=3)
+    named_sets = sets(1, 0.4, dimension=dimension)
+    estimate = mcas(**named_sets, resample_texts=True, resampling=FEW, rng=3)
     for name, kind, target in (
         ("II", "images", "target_images"),
         ("ITP", "images", "target_texts"),
@@ -67,22 +67,26 @@ def test_components_are_association_scores(dimension):
         ("TT", "texts", "target_texts"),
     ):
         alone = association_score(
-            given[target], given[f"a_{kind}"], given[f"b_{kind}"], resampling=FEW, rng=3
+            named_sets[target],
+            named_sets[f"a_{kind}"],
+            named_sets[f"b_{kind}"],
+            resampling=FEW,
+            rng=3,
         )
-        own = part(found.by, name, "")
-        assert own["value"] == pytest.approx(alone.value, abs=1e-13)
-        near = [one["value"] for one in own["by_group"]]
-        assert near == pytest.approx([one.value for one in alone.parts[0].by_group])
+        component = part(estimate.by, name, "")
+        assert component["value"] == pytest.approx(alone.value, abs=1e-13)
+        similarities = [group["value"] for group in component["by_group"]]
+        assert similarities == pytest.approx([group.value for group in alone.parts[0].by_group])
         width = alone.interval().high - alone.interval().low
-        assert own["high"] - own["low"] == pytest.approx(width, rel=0.3)
+        assert component["high"] - component["low"] == pytest.approx(width, rel=0.3)
     up = np.array([[1.0, 0.0]])
     assert mcas(up, up, up, up, -up, -up, resampling=None).value == 8.0
 
 
 def test_exact_p_is_that_of_all_exchanges():
-    given = sets(2, images=3, texts=2)
-    found = mcas(**given, resampling=Permutation())
-    unit = {name: v / np.linalg.norm(v, axis=1)[:, None] for name, v in given.items()}
+    named_sets = sets(2, images=3, texts=2)
+    estimate = mcas(**named_sets, resampling=Permutation())
+    unit = {name: v / np.linalg.norm(v, axis=1)[:, None] for name, v in named_sets.items()}
     centre = unit["target_images"].mean(axis=0) + unit["target_texts"].mean(axis=0)
 
     def apart(kind):
@@ -102,34 +106,36 @@ def test_exact_p_is_that_of_all_exchanges():
         return min(1.0, 2 * min(above, below))
 
     images, texts = apart("images"), apart("texts")
-    assert found.p_value == pytest.approx(p_of(images[0] / np.sqrt(images[1])), abs=1e-15)
-    assert "all 20 partitions enumerated" in found.null
+    assert estimate.p_value == pytest.approx(p_of(images[0] / np.sqrt(images[1])), abs=1e-15)
+    assert "all 20 partitions enumerated" in estimate.null_drawn
     # Texts as given give the same part of MCAS whatever images are exchanged.
-    assert found.chance.mean == pytest.approx(texts[0, 0], abs=1e-12)
-    both = (images[:, :, None] + texts[:, None]).reshape(2, -1)
-    varied = found.parts[4]
+    assert estimate.chance.mean == pytest.approx(texts[0, 0], abs=1e-12)
+    pairs = (images[:, :, None] + texts[:, None]).reshape(2, -1)
+    varied = estimate.parts[4]
     assert (varied.metric, varied.subject) == ("mcas", "texts resampled")
-    assert varied.p_value == pytest.approx(p_of(both[0] / np.sqrt(both[1])), abs=1e-15)
-    whole = mcas(**sets(2, images=3, texts=12), resample_texts=True, resampling=FEW)
-    assert whole.null.startswith("images and texts of a and b are exchangeable")
+    assert varied.p_value == pytest.approx(p_of(pairs[0] / np.sqrt(pairs[1])), abs=1e-15)
+    estimate = mcas(**sets(2, images=3, texts=12), resample_texts=True, resampling=FEW)
+    assert estimate.null_drawn.startswith("images and texts of a and b are exchangeable")
 
 
 @pytest.mark.parametrize("resampled", [False, True])
 def test_interval_and_p_of_mcas_answer_one_question(resampled):
-    """Texts that lean are no news of the images, where they are taken as given."""
+    """Leaning texts that stay fixed add no evidence about images."""
     hits = np.zeros(2)
     for seed in range(60):
-        given = sets(seed, images=15, texts=10)
+        named_sets = sets(seed, images=15, texts=10)
         for kind, sign in (("a_texts", 1), ("b_texts", -1)):
-            given[kind][:, 0] += sign * 2.0
-            given["target_texts"][:, 0] += 1.0
-        found = mcas(**given, resampling=Bootstrap(200, 199), rng=seed)
-        held = found.parts[4] if resampled else found
+            named_sets[kind][:, 0] += sign * 2.0
+            named_sets["target_texts"][:, 0] += 1.0
+        estimate = mcas(**named_sets, resampling=Bootstrap(200, 199), rng=seed)
+        tested = estimate.parts[4] if resampled else estimate
         low, high = (
-            (held.low, held.high) if resampled else (held.interval().low, held.interval().high)
+            (tested.low, tested.high)
+            if resampled
+            else (tested.interval().low, tested.interval().high)
         )
-        middle = held.chance if resampled else held.chance.mean
-        hits += [held.p_value <= 0.05, not low <= middle <= high]
+        middle = tested.chance if resampled else tested.chance.mean
+        hits += [tested.p_value <= 0.05, not low <= middle <= high]
     if resampled:
         assert hits.min() >= 50
     else:
@@ -137,9 +143,9 @@ def test_interval_and_p_of_mcas_answer_one_question(resampled):
 
 
 def test_swapped_groups_and_valid_p_values():
-    given = sets(3, 0.5)
-    swapped = [given[n] for n in (*NAMES[:2], *NAMES[4:], *NAMES[2:4])]
-    first, second = mcas(**given, resampling=None), mcas(*swapped, resampling=None)
+    named_sets = sets(3, 0.5)
+    swapped = [named_sets[n] for n in (*NAMES[:2], *NAMES[4:], *NAMES[2:4])]
+    first, second = mcas(**named_sets, resampling=None), mcas(*swapped, resampling=None)
     assert second.value == pytest.approx(-first.value, abs=1e-14)
     assert (first.params["leans_to"], second.params["leans_to"]) == ("a", "b")
     draws = [mcas(**sets(100 + s), resampling=Permutation(99), rng=s).p_value for s in range(100)]
@@ -147,9 +153,9 @@ def test_swapped_groups_and_valid_p_values():
 
 
 def test_prompts_are_fixed_unless_asked_for():
-    found = mcas(**sets(4, 0.3), resampling=FEW)
-    assert found.method.endswith("; target_texts, a_texts, b_texts fixed")
-    text = part(found.by, "TT", "")
+    estimate = mcas(**sets(4, 0.3), resampling=FEW)
+    assert estimate.method.endswith("; target_texts, a_texts, b_texts fixed")
+    text = part(estimate.by, "TT", "")
     assert text["low"] == pytest.approx(text["value"], abs=1e-9)
     wide = mcas(**sets(4, 0.3), resample_texts=True, resampling=FEW)
     assert part(wide.by, "TT", "")["high"] > text["high"]
@@ -166,9 +172,9 @@ def test_only_results_of_mcas_have_components():
 def test_amplification_divides_by_the_texts_where_they_have_an_association():
     up = np.array([[1.0, 0.0]])
     assert bias_amplification(mcas(up, up, up, up, up, up, resampling=None)).reason
-    found = mcas(**sets(6), resample_texts=True, resampling=FEW)
-    amplified = bias_amplification(found)
-    assert part(found.by, "TT", "")["low"] < 0 < part(found.by, "TT", "")["high"]
+    estimate = mcas(**sets(6), resample_texts=True, resampling=FEW)
+    amplified = bias_amplification(estimate)
+    assert part(estimate.by, "TT", "")["low"] < 0 < part(estimate.by, "TT", "")["high"]
     assert amplified.reason.startswith("the 95 % interval of TT")
     assert math.isnan(amplified.value)
     assert math.isnan(amplified.interval().low)
@@ -177,24 +183,24 @@ def test_amplification_divides_by_the_texts_where_they_have_an_association():
 
 
 def test_diffusion_bias_has_chance_and_interval_of_its_components():
-    found = diffusion_bias(mcas(**sets(7, 0.6), resampling=FEW))
-    assert found.chance.low >= 0
-    assert found.interval().low <= found.value <= found.interval().high
+    estimate = diffusion_bias(mcas(**sets(7, 0.6), resampling=FEW))
+    assert estimate.chance.low >= 0
+    assert estimate.interval().low <= estimate.value <= estimate.interval().high
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.3])
 def test_intervals_of_diffusion_bias_hold_value_and_truth(strength):
-    rng, inside, many = np.random.default_rng(5), 0, 120
-    texts = {name: own for name, own in sets(5, strength).items() if name.endswith("texts")}
+    rng, inside, n_repeats = np.random.default_rng(5), 0, 120
+    texts = {name: rows for name, rows in sets(5, strength).items() if name.endswith("texts")}
     large = sets(6, strength, images=100_000) | texts
     truth = diffusion_bias(mcas(**large, resampling=None)).value
-    for _ in range(many):
-        given = sets(int(rng.integers(1 << 30)), strength, images=30) | texts
-        found = diffusion_bias(mcas(**given, resampling=Bootstrap(200, 10)))
-        ends = found.interval()
-        assert ends.low <= found.value <= ends.high
+    for _ in range(n_repeats):
+        named_sets = sets(int(rng.integers(1 << 30)), strength, images=30) | texts
+        estimate = diffusion_bias(mcas(**named_sets, resampling=Bootstrap(200, 10)))
+        ends = estimate.interval()
+        assert ends.low <= estimate.value <= ends.high
         inside += ends.low <= truth <= ends.high
-    assert inside / many >= 0.92
+    assert inside / n_repeats >= 0.92
 
 
 @pytest.mark.parametrize(
@@ -209,24 +215,24 @@ def test_intervals_of_diffusion_bias_hold_value_and_truth(strength):
 def test_angles_of_the_source(scores, offset, theta, distance):
     a, b, c = [0], [1], [2]
     pairs = PairScores([scores])
-    found = xmcas([0], [0], a, a, b, b, c, c, offset=offset, similarity=pairs, resampling=None)
-    assert found.value == pytest.approx(theta, abs=1e-5)
-    assert part(found.by, "euclidean", "")["value"] == pytest.approx(distance, abs=1e-3)
+    estimate = xmcas([0], [0], a, a, b, b, c, c, offset=offset, similarity=pairs, resampling=None)
+    assert estimate.value == pytest.approx(theta, abs=1e-5)
+    assert part(estimate.by, "euclidean", "")["value"] == pytest.approx(distance, abs=1e-3)
 
 
 def test_several_further_groups():
     more = {"c": np.array(GOLDEN["c_images"]), "d": np.array(GOLDEN["b_images"])}
     texts = {"c": np.array(GOLDEN["c_texts"]), "d": np.array(GOLDEN["b_texts"])}
-    found = xmcas(*golden_sets().values(), more, texts, resampling=FEW)
-    n = [part(found.by, "similarity", name)["value"] for name in "cd"]
+    estimate = xmcas(*golden_sets().values(), more, texts, resampling=FEW)
+    n = [part(estimate.by, "similarity", name)["value"] for name in "cd"]
     assert n[0] == pytest.approx(GOLDEN["third_similarity"], abs=1e-12)
     composite = GOLDEN["mcas"]
-    distance = math.sqrt(sum((one - 0.25) ** 2 for one in n) + composite**2)
-    assert part(found.by, "euclidean", "")["value"] == pytest.approx(distance, abs=1e-12)
-    assert found.value == pytest.approx(math.atan2(sum(n) / 2, 1 - abs(composite)), abs=1e-12)
-    assert found.chance is None
-    single = [part(found.by, "theta", name)["value"] for name in "cd"]
-    assert single == pytest.approx([math.atan2(one, 1 - abs(composite)) for one in n])
+    distance = math.sqrt(sum((similarity - 0.25) ** 2 for similarity in n) + composite**2)
+    assert part(estimate.by, "euclidean", "")["value"] == pytest.approx(distance, abs=1e-12)
+    assert estimate.value == pytest.approx(math.atan2(sum(n) / 2, 1 - abs(composite)), abs=1e-12)
+    assert estimate.chance is None
+    single = [part(estimate.by, "theta", name)["value"] for name in "cd"]
+    assert single == pytest.approx([math.atan2(similarity, 1 - abs(composite)) for similarity in n])
 
 
 @pytest.mark.parametrize(
@@ -243,9 +249,9 @@ def test_bad_further_groups(images, texts, offset, where):
 
 
 def test_offset_is_the_mean_size_of_neutral_scores():
-    found = estimate_offset([0.01, -0.03, 0.02])
-    assert found.value == pytest.approx(0.02)
-    assert found.interval().low < 0.02 < found.interval().high
+    estimate = estimate_offset([0.01, -0.03, 0.02])
+    assert estimate.value == pytest.approx(0.02)
+    assert estimate.interval().low < 0.02 < estimate.interval().high
     assert math.isnan(estimate_offset([0.1]).interval().low)
     with pytest.raises(InputError, match="^mcas_values: "):
         estimate_offset([])

@@ -23,7 +23,7 @@ def rows(n=200, seed=0, **more):
 class Probe(Measure):
     """A measure that hands its draws to the test."""
 
-    seen: list[Draws]
+    measured: list[Draws]
     null: Null | None
     resamples: bool = True
 
@@ -31,14 +31,14 @@ class Probe(Measure):
         return tables.reshape(len(tables), -1)[:, :3]
 
     def estimate(self, counts, draws):
-        self.seen.append(draws)
+        self.measured.append(draws)
         return Estimate("probe", 0.0, {}, "", "")
 
 
 def probe(counts, resampling, null="rows", **more):
-    seen = []
-    measure(counts, [Probe(seen, null, **more)], resampling, 1)
-    return seen[0]
+    seen_sizes = []
+    measure(counts, [Probe(seen_sizes, null, **more)], resampling, 1)
+    return seen_sizes[0]
 
 
 def test_bootstrap_draws_replicates_and_permutations():
@@ -52,11 +52,11 @@ def test_bootstrap_draws_replicates_and_permutations():
 
 def test_measures_share_their_draws_and_do_not_disturb_each_other():
     counts = rows()
-    every = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "class")]
-    together = measure(counts, every, Bootstrap(50, 50), 3)
-    for one, found in zip(every, together, strict=True):
-        alone = measure(counts, [one], Bootstrap(50, 50), 3)[0]
-        assert (alone.chance, alone.p_value) == (found.chance, found.p_value)
+    measures = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "class")]
+    together = measure(counts, measures, Bootstrap(50, 50), 3)
+    for metric, estimate in zip(measures, together, strict=True):
+        alone = measure(counts, [metric], Bootstrap(50, 50), 3)[0]
+        assert (alone.chance, alone.p_value) == (estimate.chance, estimate.p_value)
 
 
 def test_permutations_grow_to_the_resolution_within_the_budget(
@@ -104,10 +104,10 @@ def test_small_groups_are_drawn_as_one(repeats):
     counts = count(truth, prediction, group, units=None if repeats == 1 else units)
     assert len(counts.compared.groups) == 4
     assert counts.compared.table.sum(axis=1).tolist() == counts.table.sum(axis=1).tolist()
-    gap, many = Accuracy(Aggregate.DIFFERENCE, "rows"), 3000
-    found = measure(counts, [gap], Permutation(many), 1)[0].chance
-    blocks = counts.sampler.permute(counts.strata("rows"), many, 2)
+    gap, n_permutations = Accuracy(Aggregate.DIFFERENCE, "rows"), 3000
+    chance = measure(counts, [gap], Permutation(n_permutations), 1)[0].chance
+    blocks = counts.sampler.permute(counts.strata("rows"), n_permutations, 2)
     alone = np.concatenate([gap(counts, tables)[:, 0] for tables in blocks])
-    error = 4 * alone.std() * (2 / many) ** 0.5
-    assert found.mean == pytest.approx(alone.mean(), abs=error)
-    assert found.high == pytest.approx(np.quantile(alone, 0.975), rel=0.1)
+    error = 4 * alone.std() * (2 / n_permutations) ** 0.5
+    assert chance.mean == pytest.approx(alone.mean(), abs=error)
+    assert chance.high == pytest.approx(np.quantile(alone, 0.975), rel=0.1)

@@ -56,41 +56,41 @@ def test_mean_reproduces_table_1_of_the_skewsize_paper():
 @pytest.mark.parametrize(("aggregate", "together"), [("max", 1), ("mean", 2)])
 def test_ends_of_odds_are_those_of_both_conditions(aggregate, together):
     y_true, y_pred, group = random_rows(0)
-    found = odds_of((y_true, y_pred, group), aggregate=aggregate).by.to_pylist()[0]
+    part = odds_of((y_true, y_pred, group), aggregate=aggregate).by.to_pylist()[0]
     combine = getattr(np, aggregate)
     ends = {}
     for side, level in ((0, 1 - 0.05 / 2), (1, 1 - 0.05 / together)):
-        each = []
+        gaps = []
         for rows in (y_true == 0, y_true != 0):
             counts = [(y_pred[rows & (group == g)] == 0) for g in np.unique(group)]
-            sums = np.array([[one.sum(), len(one)] for one in counts], float).T
-            each.append(simultaneous_gap(*sums, level)[side])
-        ends[side] = combine(each)
-    assert (found["low"], found["high"]) == pytest.approx((ends[0], ends[1]), abs=1e-12)
+            sums = np.array([[hits.sum(), len(hits)] for hits in counts], float).T
+            gaps.append(simultaneous_gap(*sums, level)[side])
+        ends[side] = combine(gaps)
+    assert (part["low"], part["high"]) == pytest.approx((ends[0], ends[1]), abs=1e-12)
 
 
 def test_attribute_that_determines_the_class_has_no_odds():
     y_true = np.repeat([0, 1], 40)
-    found = odds_of((y_true, np.roll(y_true, 3), y_true), resampling=FEW)
-    assert np.isnan(found.value)
-    assert found.p_value is None
-    assert found.chance is None
-    assert found.reason
-    assert set(column(found.by, "reason")) == {
+    estimate = odds_of((y_true, np.roll(y_true, 3), y_true), resampling=FEW)
+    assert np.isnan(estimate.value)
+    assert estimate.p_value is None
+    assert estimate.chance is None
+    assert estimate.reason
+    assert set(column(estimate.by, "reason")) == {
         "fewer than two groups have at least 30 rows of the class; "
         "fewer than two groups have at least 30 rows of other classes"
     }
 
 
 def test_odds_show_the_rates_of_the_condition_that_decides():
-    found = odds_of(rows_of(EXAMPLE), resampling=None)
-    parts = found.by.to_pylist()
+    estimate = odds_of(rows_of(EXAMPLE), resampling=None)
+    parts = estimate.by.to_pylist()
     assert [part["shows"] for part in parts] == [
         "true_positive_rate",
         "true_positive_rate",
         "false_positive_rate",
     ]
-    rates = [one["value"] for one in parts[2]["by_group"]]
+    rates = [group["value"] for group in parts[2]["by_group"]]
     assert max(rates) - min(rates) == pytest.approx(ODDS_MAX[2], abs=1e-12)
 
 

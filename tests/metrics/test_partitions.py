@@ -22,7 +22,7 @@ from equipoise.stats import Bootstrap, Permutation
 def test_counts_in_two_halves_are_those_of_all_subsets(values, data):
     size = data.draw(st.integers(0, len(values)))
     threshold = data.draw(st.integers(-300, 300))
-    expected = sum(sum(some) >= threshold for some in combinations(values, size))
+    expected = sum(sum(subset) >= threshold for subset in combinations(values, size))
     assert count_at_least(np.array(values), size, threshold) == expected
 
 
@@ -37,9 +37,9 @@ def test_large_pools_are_counted_exactly():
 def test_random_subsets_are_uniform(n, size):
     # Sums of powers of two name the subset.
     values = np.left_shift(1, np.arange(n, dtype=np.int64))
-    drawn = random_sums(values[:, None], size, 60_000, 3)[:, 0]
-    names, counts = np.unique(drawn, return_counts=True)
-    assert {*names.tolist()} == {sum(some) for some in combinations(values.tolist(), size)}
+    sums = random_sums(values[:, None], size, 60_000, 3)[:, 0]
+    names, counts = np.unique(sums, return_counts=True)
+    assert {*names.tolist()} == {sum(subset) for subset in combinations(values.tolist(), size)}
     assert len(names) == 1 or chisquare(counts).pvalue > 1e-4
 
 
@@ -49,15 +49,15 @@ def test_random_sums_are_exact_and_the_same_whatever_the_threads(
     values = np.random.default_rng(5).integers(-(2**40), 2**40, size=(100, 1))
     columns = np.concatenate([values, np.ones_like(values), -values], axis=1)
     monkeypatch.setattr(resampling, "_BLOCK", 100)
-    found = []
+    sums = []
     for threads in ("1", "3"):
         monkeypatch.setenv("EQUIPOISE_THREADS", threads)
-        found.append(random_sums(columns, 40, 550, 1))
-    assert (found[0] == found[1]).all()
-    assert (found[0][:, 1] == 40).all()
-    assert (found[0][:, 2] == -found[0][:, 0]).all()
-    assert (random_sums(columns, 40, 250, 1) == found[0][:250]).all()
-    assert not (random_sums(columns, 40, 250, 2) == found[0][:250]).all()
+        sums.append(random_sums(columns, 40, 550, 1))
+    assert (sums[0] == sums[1]).all()
+    assert (sums[0][:, 1] == 40).all()
+    assert (sums[0][:, 2] == -sums[0][:, 0]).all()
+    assert (random_sums(columns, 40, 250, 1) == sums[0][:250]).all()
+    assert not (random_sums(columns, 40, 250, 2) == sums[0][:250]).all()
 
 
 def columns(n, m, seed):
@@ -68,8 +68,8 @@ def columns(n, m, seed):
 def differences(pooled, n):
     return np.array(
         [
-            pooled[list(some)].mean() - np.delete(pooled, some).mean()
-            for some in combinations(range(len(pooled)), n)
+            pooled[list(subset)].mean() - np.delete(pooled, subset).mean()
+            for subset in combinations(range(len(pooled)), n)
         ]
     )
 
@@ -78,15 +78,18 @@ def differences(pooled, n):
 @pytest.mark.parametrize(("n", "m"), [(4, 4), (3, 5), (6, 2), (1, 1), (1, 5)])
 def test_p_values_are_those_of_all_partitions(n, m, harm, monkeypatch):
     first, second = columns(n, m, 10 * n + m)
-    every = differences(np.concatenate([first, second])[:, 0], n)
+    all_differences = differences(np.concatenate([first, second])[:, 0], n)
     observed = first.mean() - second.mean()
-    above, below = np.mean(every >= observed - 1e-12), np.mean(every <= observed + 1e-12)
+    above, below = (
+        np.mean(all_differences >= observed - 1e-12),
+        np.mean(all_differences <= observed + 1e-12),
+    )
     expected = {"higher": above, "lower": below, "either": min(1.0, 2 * min(above, below))}
     for limit, method in ((200_000, "exact"), (1, "exact, partitions counted in two halves")):
         monkeypatch.setattr(resampling, "MOST_PARTITIONS", limit)
-        found = exchange(first, second, Permutation(), 0, "t").p_value(harm)
-        assert found.value == pytest.approx(expected[harm], abs=1e-15)
-        assert found.method == method
+        p = exchange(first, second, Permutation(), 0, "t").p_value(harm)
+        assert p.value == pytest.approx(expected[harm], abs=1e-15)
+        assert p.method == method
 
 
 def test_equal_numbers_are_ties_whatever_their_rounding():
@@ -98,10 +101,10 @@ def test_equal_numbers_are_ties_whatever_their_rounding():
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (4, 4), (3, 4), (4, 2)])
 def test_enumerated_partitions_stand_in_lexicographic_order(n, m):
     values = np.sort(np.random.default_rng(n).normal(size=n + m))
-    found = exchange(values[:n, None], values[n:, None], Permutation(), 0, "x")
+    exchanged = exchange(values[:n, None], values[n:, None], Permutation(), 0, "x")
     expected = differences(values, n)
-    np.testing.assert_allclose(found.null[:, 0], expected, atol=1e-12)
-    chance = found.chance("twice", 2.0)
+    np.testing.assert_allclose(exchanged.null[:, 0], expected, atol=1e-12)
+    chance = exchanged.chance("twice", 2.0)
     assert (chance.low, chance.high) == pytest.approx(
         tuple(np.quantile(2.0 * expected, (0.025, 0.975), method="inverted_cdf"))
     )
@@ -110,53 +113,53 @@ def test_enumerated_partitions_stand_in_lexicographic_order(n, m):
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
 def test_numbers_of_any_size(size):
     first, second = columns(3, 4, 0)
-    found = exchange(first * size, second * size, Permutation(), 0, "t")
+    exchanged = exchange(first * size, second * size, Permutation(), 0, "t")
     plain = exchange(first, second, Permutation(), 0, "t")
-    np.testing.assert_allclose(found.null / size, plain.null, atol=1e-12)
+    np.testing.assert_allclose(exchanged.null / size, plain.null, atol=1e-12)
 
 
 def test_units_of_one_set_move_whole_and_those_of_both_exchange_within():
     first, second = columns(6, 6, 3)
     units = (list("aabbcc"), list("ddeeff"))
-    found = exchange(first, second, Permutation(400), 0, "t", units=units)
+    exchanged = exchange(first, second, Permutation(400), 0, "t", units=units)
     means = np.concatenate([first, second])[:, 0].reshape(6, 2).mean(axis=1)
-    assert {*found.null[:, 0].round(9)} == {*differences(means, 3).round(9)}
+    assert {*exchanged.null[:, 0].round(9)} == {*differences(means, 3).round(9)}
     pairs = (list("abcdef"), list("abcdef"))
-    found = exchange(first, second, Bootstrap(permutations=1000), 0, "t", units=pairs)
+    exchanged = exchange(first, second, Bootstrap(permutations=1000), 0, "t", units=pairs)
     signs = np.array([[1 if i >> j & 1 else -1 for j in range(6)] for i in range(64)])
     expected = (signs * (first - second)[:, 0]).mean(axis=1)
-    assert {*found.null[:, 0].round(9)} == {*expected.round(9)}
+    assert {*exchanged.null[:, 0].round(9)} == {*expected.round(9)}
 
 
 @pytest.mark.parametrize(("n", "m"), [(4_500, 9_000), (7_000, 5_000)])
 def test_partitions_of_large_sets_are_drawn_from_moments(n, m, monkeypatch):
     rng = np.random.default_rng(n)
     first, second = rng.normal(size=(n, 2)), 3.0 * rng.normal(size=(m, 2)) + 0.02
-    given = {"resampling": Permutation(2_000, resolution=1.0), "seed": 4, "name": "test"}
-    found = exchange(first, second, **given)
-    assert found.text == "2000 partitions drawn from the moments of the members"
-    assert found.observed == pytest.approx(first.mean(axis=0) - second.mean(axis=0), abs=1e-12)
+    options = {"resampling": Permutation(2_000, resolution=1.0), "seed": 4, "name": "test"}
+    reference = exchange(first, second, **options)
+    assert reference.text == "2000 partitions drawn from the moments of the members"
+    assert reference.observed == pytest.approx(first.mean(axis=0) - second.mean(axis=0), abs=1e-12)
     monkeypatch.setenv("EQUIPOISE_THREADS", "1")
-    again = exchange(first[::-1], second[::-1], **given)
-    assert again.drawn.tobytes() == found.drawn.tobytes()
+    again = exchange(first[::-1], second[::-1], **options)
+    assert again.draws.tobytes() == reference.draws.tobytes()
     # Sums of squares are drawn jointly with those of numbers.
     ratios = []
     for least in (4096, 1 << 40):
         monkeypatch.setattr(resampling, "_LARGE", least)
-        tested = exchange(first, second, **given, studentized=True)
-        ratios.append(tested.drawn / tested.errors)
+        tested = exchange(first, second, **options, studentized=True)
+        ratios.append(tested.draws / tested.errors)
     assert "random partitions" in tested.text
-    for drawn, exchanged in zip(*(one.T for one in ratios), strict=True):
-        assert ks_2samp(drawn, exchanged).pvalue > 0.01
+    for ratio, exchanged in zip(*(array.T for array in ratios), strict=True):
+        assert ks_2samp(ratio, exchanged).pvalue > 0.01
 
 
 def test_draws_from_moments_resolve_fine_p_values():
     first, second = columns(5_000, 5_000, 1)
-    found = exchange(first, second, Permutation(100, resolution=1e-4), 0, "test")
-    assert len(found.drawn) == 10_000
-    assert found.p_value("either").method == "permutation"
+    exchanged = exchange(first, second, Permutation(100, resolution=1e-4), 0, "test")
+    assert len(exchanged.draws) == 10_000
+    assert exchanged.p_value("either").method == "permutation"
     assert (
-        len(exchange(first, second, Permutation(100, resolution=1e-9), 0, "test").drawn) < 200_000
+        len(exchange(first, second, Permutation(100, resolution=1e-9), 0, "test").draws) < 200_000
     )
 
 

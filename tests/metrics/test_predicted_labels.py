@@ -31,8 +31,8 @@ def given(seed, n=80):
 @pytest.mark.parametrize("vocabulary", [None, VOCABULARY])
 def test_concentration_of_each_group(vocabulary):
     labels, groups = rows(1)
-    found = label_concentration(labels, groups, vocabulary=vocabulary, k=3, resampling=FEW)
-    parts = {one.metric: [group.value for group in one.by_group] for one in found.parts}
+    estimate = label_concentration(labels, groups, vocabulary=vocabulary, k=3, resampling=FEW)
+    parts = {part.metric: [group.value for group in part.by_group] for part in estimate.parts}
     for index, group in enumerate("fm"):
         counts = np.unique(labels[groups == group], return_counts=True)[1]
         if vocabulary:
@@ -41,19 +41,19 @@ def test_concentration_of_each_group(vocabulary):
         assert parts["label_skewness"][index] == pytest.approx(skew(counts))
         assert parts["label_kurtosis"][index] == pytest.approx(kurtosis(counts))
     # What replicates add to the shape of counts moves no spread away from its number.
-    for one in found.parts:
-        assert one.low <= one.value <= one.high
-        assert all(group.low <= group.value <= group.high for group in one.by_group)
+    for part in estimate.parts:
+        assert part.low <= part.value <= part.high
+        assert all(group.low <= group.value <= group.high for group in part.by_group)
     shares = parts["top_share"]
-    assert found.value == pytest.approx(abs(shares[0] - shares[1]))
+    assert estimate.value == pytest.approx(abs(shares[0] - shares[1]))
 
 
 def test_concentration_finds_a_group_described_by_one_label():
     labels, groups = rows(2)
     labels = labels.astype(object)
     labels[(groups == "f") & (np.random.default_rng(0).random(300) < 0.5)] = VOCABULARY[3]
-    found = label_concentration(labels, groups, k=1, resampling=FEW)
-    assert found.p_value < 0.01
+    estimate = label_concentration(labels, groups, k=1, resampling=FEW)
+    assert estimate.p_value < 0.01
     labels[:5] = None
     missing = label_concentration(labels, groups, resampling=None).excluded
     assert missing == {"missing label, group or unit": 5}
@@ -68,39 +68,44 @@ def test_p_values_are_valid():
     few = Permutation(99)
     draws = []
     for seed in range(120):
-        some = label_concentration(*rows(seed, 40), k=2, resampling=few, rng=seed)
+        concentration = label_concentration(*rows(seed, 40), k=2, resampling=few, rng=seed)
         chosen = predicted_label_weat(**given(seed), resampling=few, rng=seed)
-        draws.append([1.0 if one.p_value is None else one.p_value for one in (some, chosen)])
+        draws.append(
+            [
+                1.0 if estimate.p_value is None else estimate.p_value
+                for estimate in (concentration, chosen)
+            ]
+        )
     assert (np.mean(np.array(draws) <= 0.1, axis=0) <= 0.1 + 4 * (0.09 / 120) ** 0.5).all()
 
 
 def chosen(labels, groups):
-    """The more frequent half of each group's labels without those of both, spelled out."""
-    found = []
+    """The more frequent half of each group's labels, without common labels."""
+    effects = []
     for group in ("f", "m"):
         names, counts = np.unique(labels[groups == group], return_counts=True)
         edge = np.sort(counts)[::-1][math.ceil(len(names) / 2) - 1]
-        found.append({VOCABULARY.index(name) for name in names[counts >= edge]})
-    return sorted(found[0] - found[1]), sorted(found[1] - found[0])
+        effects.append({VOCABULARY.index(name) for name in names[counts >= edge]})
+    return sorted(effects[0] - effects[1]), sorted(effects[1] - effects[0])
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_predicted_labels_give_the_weat_of_the_chosen(seed):
-    own = given(seed)
-    found = predicted_label_weat(**own, resampling=FEW)
-    x, y = chosen(own["labels"], own["groups"])
+    arguments = given(seed)
+    estimate = predicted_label_weat(**arguments, resampling=FEW)
+    x, y = chosen(arguments["labels"], arguments["groups"])
     if not x or not y:
-        assert math.isnan(found.value)
+        assert math.isnan(estimate.value)
         return
-    vectors = own["embeddings"]
-    expected = weat(vectors[x], vectors[y], own["a"], own["b"], resampling=None).value
-    assert found.value == pytest.approx(expected, abs=1e-12)
-    assert [one.subject for one in found.parts] == [VOCABULARY[i] for i in (*x, *y)]
-    assert predicted_label_weat(**own, first="m", resampling=FEW).value == -found.value
-    turned = own | {"vocabulary": VOCABULARY[::-1], "embeddings": vectors[::-1]}
+    vectors = arguments["embeddings"]
+    expected = weat(vectors[x], vectors[y], arguments["a"], arguments["b"], resampling=None).value
+    assert estimate.value == pytest.approx(expected, abs=1e-12)
+    assert [part.subject for part in estimate.parts] == [VOCABULARY[i] for i in (*x, *y)]
+    assert predicted_label_weat(**arguments, first="m", resampling=FEW).value == -estimate.value
+    turned = arguments | {"vocabulary": VOCABULARY[::-1], "embeddings": vectors[::-1]}
     again = predicted_label_weat(**turned, resampling=FEW)
-    assert (found.value, found.p_value) == (again.value, again.p_value)
-    assert found.method.startswith("resampling spread: percentile bootstrap over images, 200")
+    assert (estimate.value, estimate.p_value) == (again.value, again.p_value)
+    assert estimate.method.startswith("resampling spread: percentile bootstrap over images, 200")
 
 
 @pytest.mark.parametrize(

@@ -9,55 +9,57 @@ from equipoise.stats import Bootstrap, Permutation
 FEW = Bootstrap(100, 100, resolution=0.05)
 
 
-def world(seed, subjects=20, images=160, *, shared=0.0, own=0.0, shift=0.0):
+def world(seed, subjects=20, images=160, *, shared=0.0, own_bias=0.0, shift=0.0):
     """Scores of every image for every subject, and groups; `shift` favours the second group."""
     rng = np.random.default_rng(seed)
     group = rng.permutation(np.arange(images) % 2)
     noise = np.sqrt(1 - shared) * rng.standard_normal((subjects, images))
-    liked = shift + own * rng.standard_normal((subjects, 1))
+    liked = shift + own_bias * rng.standard_normal((subjects, 1))
     return np.sqrt(shared) * rng.standard_normal(images) + noise + liked * group, group
 
 
-def groups_of(found):
-    return [part for part in found.parts if part.metric == "systematic_preference"]
+def groups_of(estimate):
+    return [part for part in estimate.parts if part.metric == "systematic_preference"]
 
 
 def test_it_is_the_mean_over_subjects_of_the_mean_over_their_queries():
     scores, group = world(0, 9)
     subjects = np.repeat(np.arange(6), [1, 1, 1, 1, 2, 3])
-    found = systematic_preference(scores, group, k=10, subjects=subjects, resampling=FEW)
+    estimate = systematic_preference(scores, group, k=10, subjects=subjects, resampling=FEW)
     top = group[np.argsort(-scores, axis=1)[:, :10]].mean(axis=1) - group.mean()
-    each = [top[subjects == subject].mean() for subject in range(6)]
-    first, second = groups_of(found)
-    assert second.value == pytest.approx(np.mean(each))
-    assert (first.value, found.value) == (-second.value, abs(second.value))
+    by_subject = [top[subjects == subject].mean() for subject in range(6)]
+    first, second = groups_of(estimate)
+    assert second.value == pytest.approx(np.mean(by_subject))
+    assert (first.value, estimate.value) == (-second.value, abs(second.value))
     # Of two groups all three are one fact.
-    assert first.p_value == second.p_value == found.p_value
-    strength = {part.subject: part for part in found.parts if part.metric == "preference_strength"}
-    assert strength[""].value == pytest.approx(np.mean(np.abs(each)))
-    assert strength["3"].by_group[1].value == pytest.approx(each[3])
+    assert first.p_value == second.p_value == estimate.p_value
+    strength = {
+        part.subject: part for part in estimate.parts if part.metric == "preference_strength"
+    }
+    assert strength[""].value == pytest.approx(np.mean(np.abs(by_subject)))
+    assert strength["3"].by_group[1].value == pytest.approx(by_subject[3])
 
 
 def test_too_few_subjects_or_groups_are_not_estimable():
     scores, group = world(0, 5)
-    for found in (
+    for estimate in (
         systematic_preference(scores, group, k=10, resampling=FEW),
         systematic_preference(scores[0], group, k=10, resampling=FEW),
         systematic_preference(np.tile(scores, (2, 1)), group * 0, k=10, resampling=FEW),
     ):
-        assert np.isnan(found.value)
-        assert found.reason
-        assert found.p_value is None
+        assert np.isnan(estimate.value)
+        assert estimate.reason
+        assert estimate.p_value is None
 
 
-@pytest.mark.parametrize("options", [{"shared": 0.3}, {"own": 0.6}])
+@pytest.mark.parametrize("options", [{"shared": 0.3}, {"own_bias": 0.6}])
 def test_neither_shared_images_nor_preferences_of_single_queries_are_systematic(options):
     p, low, high = [], [], []
     for seed in range(60):
-        found = systematic_preference(*world(seed, **options), k=16, resampling=FEW, rng=seed)
-        p.append(found.p_value)
-        low.append(groups_of(found)[1].low)
-        high.append(groups_of(found)[1].high)
+        estimate = systematic_preference(*world(seed, **options), k=16, resampling=FEW, rng=seed)
+        p.append(estimate.p_value)
+        low.append(groups_of(estimate)[1].low)
+        high.append(groups_of(estimate)[1].high)
     assert np.mean(np.array(p) <= 0.05) <= 0.12
     assert np.mean((np.array(low) <= 0) & (np.array(high) >= 0)) >= 0.92
 
@@ -71,11 +73,11 @@ def test_favourites_of_single_subjects_are_not_systematic(groups, liked):
         group = np.arange(120) % groups
         favourite = rng.integers(groups, size=(24, 1))
         scores = rng.standard_normal((24, 120)) + liked * (group == favourite)
-        found = systematic_preference(scores, group, k=12, resampling=FEW, rng=seed)
-        p.append([found.p_value, *(part.p_value for part in groups_of(found))])
-    whole, *each = (np.array(p) <= 0.05).mean(axis=0)
-    assert whole <= 0.12
-    assert np.mean(each) <= 0.08
+        estimate = systematic_preference(scores, group, k=12, resampling=FEW, rng=seed)
+        p.append([estimate.p_value, *(part.p_value for part in groups_of(estimate))])
+    overall, *by_group = (np.array(p) <= 0.05).mean(axis=0)
+    assert overall <= 0.12
+    assert np.mean(by_group) <= 0.08
 
 
 def test_a_group_that_all_subjects_avoid_is_found_beside_their_favourites():
@@ -83,16 +85,18 @@ def test_a_group_that_all_subjects_avoid_is_found_beside_their_favourites():
     group = np.arange(240) % 6
     scores = rng.standard_normal((24, 240)) - 1.5 * (group == 0)
     scores += group == rng.integers(1, 6, size=(24, 1))
-    found = systematic_preference(scores, group, k=24, resampling=Permutation(999))
-    p = [part.p_value for part in groups_of(found)]
+    estimate = systematic_preference(scores, group, k=24, resampling=Permutation(999))
+    p = [part.p_value for part in groups_of(estimate)]
     assert p[0] <= 0.01
     assert min(p[1:]) > 0.05
-    assert found.p_value <= 0.01
+    assert estimate.p_value <= 0.01
 
 
 def test_a_preference_on_the_whole_is_found():
     p = [
-        systematic_preference(*world(seed, own=0.3, shift=0.4), k=16, resampling=Permutation(99))
+        systematic_preference(
+            *world(seed, own_bias=0.3, shift=0.4), k=16, resampling=Permutation(99)
+        )
         for seed in range(5)
     ]
-    assert max(one.p_value for one in p) <= 0.05
+    assert max(row.p_value for row in p) <= 0.05

@@ -47,83 +47,89 @@ def one_vs_all(y_true, y_pred, label, prevalence):
 @pytest.mark.parametrize("seed", range(3))
 def test_agrees_with_scikit_learn_in_every_class_and_group(seed):
     y_true, y_pred, group = random_rows(seed)
-    found = rates(y_true, y_pred, group, resampling=None)
+    estimate = rates(y_true, y_pred, group, resampling=None)
     for label in range(3):
         expected = [
-            one_vs_all(y_true[group == one], y_pred[group == one], label, (y_true == label).mean())
-            for one in range(4)
+            one_vs_all(
+                y_true[group == code], y_pred[group == code], label, (y_true == label).mean()
+            )
+            for code in range(4)
         ]
         for name in RATES:
-            ours = part(found.by, name, str(label))
-            theirs = [one[name] for one in expected]
-            assert [one["value"] for one in ours["by_group"]] == pytest.approx(theirs, abs=1e-12)
+            ours = part(estimate.by, name, str(label))
+            theirs = [row[name] for row in expected]
+            assert [group["value"] for group in ours["by_group"]] == pytest.approx(
+                theirs, abs=1e-12
+            )
             assert ours["value"] == pytest.approx(max(theirs) - min(theirs), abs=1e-12)
-        odds = [(one["true_positive_rate"] + one["false_positive_rate"]) / 2 for one in expected]
-        ours = part(found.by, "average_odds", str(label))
-        assert [one["value"] for one in ours["by_group"]] == pytest.approx(odds, abs=1e-12)
+        odds = [(row["true_positive_rate"] + row["false_positive_rate"]) / 2 for row in expected]
+        ours = part(estimate.by, "average_odds", str(label))
+        assert [group["value"] for group in ours["by_group"]] == pytest.approx(odds, abs=1e-12)
         assert ours["value"] == pytest.approx(max(odds) - min(odds), abs=1e-12)
     for null in ("class", "rows"):
-        (one,) = measure(count(y_true, y_pred, group), [Rates(null)], None, 0)
-        largest = max(row["value"] for row in one.by.to_pylist())
-        assert one.value == pytest.approx(largest, abs=1e-12)
+        (estimate,) = measure(count(y_true, y_pred, group), [Rates(null)], None, 0)
+        largest = max(row["value"] for row in estimate.by.to_pylist())
+        assert estimate.value == pytest.approx(largest, abs=1e-12)
 
 
 def test_a_rate_without_positives_is_nan_with_a_note():
     y_true, y_pred = np.array([1, 0, 1, 0, 0, 0]), np.array([1, 0, 0, 1, 1, 0])
     group = Groups.of([*"aabbcc"], min_size=1)
-    found = part(rates(y_true, y_pred, group, resampling=None).by, "true_positive_rate", "1")
-    ours = found["by_group"][2]
+    tpr = part(rates(y_true, y_pred, group, resampling=None).by, "true_positive_rate", "1")
+    ours = tpr["by_group"][2]
     assert np.isnan([ours["value"], ours["low"], ours["high"]]).all()
     assert (ours["n"], ours["note"]) == (0, "no rows of the class")
-    assert found["value"] == 1.0
-    assert found["excluded"] == [{"reason": "groups without rows of the class", "count": 1}]
+    assert tpr["value"] == 1.0
+    assert tpr["excluded"] == [{"reason": "groups without rows of the class", "count": 1}]
 
 
 def test_value_is_the_largest_gap_with_its_interval():
-    found = rates(*rows_of(EXAMPLE))
-    assert found.value == pytest.approx(max(column(found.by, "value")), abs=1e-12)
-    interval = found.interval()
-    assert 0 < interval.low < found.value < interval.high
-    assert interval.high == pytest.approx(max(column(found.by, "high")), abs=1e-12)
+    estimate = rates(*rows_of(EXAMPLE))
+    assert estimate.value == pytest.approx(max(column(estimate.by, "value")), abs=1e-12)
+    interval = estimate.interval()
+    assert 0 < interval.low < estimate.value < interval.high
+    assert interval.high == pytest.approx(max(column(estimate.by, "high")), abs=1e-12)
 
 
 def test_within_class_null_is_blind_to_base_rates():
     # Both groups have the same rates given the truth, but other shares of the classes.
     counts = np.array([[[180, 60], [20, 7]], [[6, 18], [54, 162]]])
-    found = rates(*rows_of(counts)).by
-    assert part(found, "true_positive_rate", "0")["p_value"] > 0.2
-    assert part(found, "average_odds", "0")["p_value"] > 0.2
-    assert part(found, "selection_rate", "0")["p_value"] < 0.01
-    assert part(found, "precision", "0")["p_value"] > 0.2
-    assert part(found, "negative_predictive_value", "0")["p_value"] > 0.2
+    table = rates(*rows_of(counts)).by
+    assert part(table, "true_positive_rate", "0")["p_value"] > 0.2
+    assert part(table, "average_odds", "0")["p_value"] > 0.2
+    assert part(table, "selection_rate", "0")["p_value"] < 0.01
+    assert part(table, "precision", "0")["p_value"] > 0.2
+    assert part(table, "negative_predictive_value", "0")["p_value"] > 0.2
 
 
 def test_cells_under_the_minimum_size_take_no_part_in_gaps():
     # Group 2 has 5 rows of class 0, all right: its other rates have rows enough.
     counts = np.array([[[30, 24, 5], [30, 36, 0]], [[20, 20, 30], [80, 80, 70]]])
     y_true, y_pred, group = rows_of(counts)
-    found = rates(y_true, y_pred, Groups.of(group, min_size=30), resampling=FEW).by
-    kept = group < 2
-    two = rates(y_true[kept], y_pred[kept], group[kept], resampling=FEW).by
+    table = rates(y_true, y_pred, Groups.of(group, min_size=30), resampling=FEW).by
+    large = group < 2
+    two = rates(y_true[large], y_pred[large], group[large], resampling=FEW).by
     for metric in ("true_positive_rate", "average_odds"):
-        ours, theirs = part(found, metric, "0"), part(two, metric, "0")
+        ours, theirs = part(table, metric, "0"), part(two, metric, "0")
         for name in ("value", "n"):
             assert ours[name] == theirs[name]
         assert ours["high"] == pytest.approx(theirs["high"], abs=1e-12)
         assert ours["by_group"][2]["note"] == "fewer than 30 rows"
         assert ours["excluded"][0]["count"] == 1
-    assert part(found, "true_positive_rate", "0")["by_group"][2]["value"] == 1.0
-    assert part(found, "false_positive_rate", "0")["value"] == pytest.approx(0.1)
+    assert part(table, "true_positive_rate", "0")["by_group"][2]["value"] == 1.0
+    assert part(table, "false_positive_rate", "0")["value"] == pytest.approx(0.1)
 
 
 def test_average_odds_interval_agrees_with_the_bootstrap():
     counts = 4 * EXAMPLE
     closed = part(rates(*rows_of(counts)).by, "average_odds", "0")
     flat = counts.ravel() / counts.sum()
-    drawn = np.random.default_rng(0).multinomial(counts.sum(), flat, 2000)
-    drawn = drawn.reshape(-1, *counts.shape)
-    own, rest = drawn[:, 0], drawn[:, 1:].sum(axis=1)
-    odds = (own[:, 0] / own.sum(axis=1) + rest[:, 0] / rest.sum(axis=1)) / 2
+    replicates = np.random.default_rng(0).multinomial(counts.sum(), flat, 2000)
+    replicates = replicates.reshape(-1, *counts.shape)
+    group_counts, rest_counts = replicates[:, 0], replicates[:, 1:].sum(axis=1)
+    odds = (
+        group_counts[:, 0] / group_counts.sum(axis=1) + rest_counts[:, 0] / rest_counts.sum(axis=1)
+    ) / 2
     for ours, theirs in zip(closed["by_group"], odds.T, strict=True):
         expected = np.quantile(theirs, [0.025, 0.975])
         assert [ours["low"], ours["high"]] == pytest.approx(expected, abs=0.01)
@@ -134,26 +140,26 @@ def test_average_odds_interval_agrees_with_the_bootstrap():
 
 
 def comparison(table, metric, group, versus):
-    (found,) = [
-        one
-        for one in table.to_pylist()
-        if (one["metric"], one["subject"], one["group"], one["versus"])
+    (row,) = [
+        candidate
+        for candidate in table.to_pylist()
+        if (candidate["metric"], candidate["subject"], candidate["group"], candidate["versus"])
         == (metric, "0", group, versus)
     ]
-    return found
+    return row
 
 
 def test_comparisons_with_a_reference_group_are_newcombe_intervals():
     table = rate_comparisons(*rows_of(EXAMPLE), reference="2")
-    found = comparison(table, "true_positive_rate", "1", "reference")
-    assert (found["versus_group"], found["n"]) == ("2", 60)
-    assert found["difference"] == pytest.approx(14 / 60 - 59 / 68, abs=1e-12)
-    assert found["ratio"] == pytest.approx((14 / 60) / (59 / 68), abs=1e-12)
-    apart = scored(14, 60).minus(scored(59, 68))
-    assert [found["low"], found["high"]] == pytest.approx(
-        [float(apart.low), float(apart.high)], abs=1e-12
+    row = comparison(table, "true_positive_rate", "1", "reference")
+    assert (row["versus_group"], row["n"]) == ("2", 60)
+    assert row["difference"] == pytest.approx(14 / 60 - 59 / 68, abs=1e-12)
+    assert row["ratio"] == pytest.approx((14 / 60) / (59 / 68), abs=1e-12)
+    difference = scored(14, 60).minus(scored(59, 68))
+    assert [row["low"], row["high"]] == pytest.approx(
+        [float(difference.low), float(difference.high)], abs=1e-12
     )
-    assert found["ratio_low"] < found["ratio"] < found["ratio_high"] < 1
+    assert row["ratio_low"] < row["ratio"] < row["ratio_high"] < 1
 
 
 def test_best_and_worst_follow_the_harm_of_the_rate():
@@ -169,16 +175,16 @@ def test_best_and_worst_follow_the_harm_of_the_rate():
 def test_best_is_chosen_by_the_data_and_pays_for_all_pairs():
     table = rate_comparisons(*rows_of(EXAMPLE), reference="2")
     chosen = comparison(table, "true_positive_rate", "1", "best")
-    given = comparison(table, "true_positive_rate", "1", "reference")
-    assert chosen["difference"] == given["difference"]
-    assert chosen["low"] < given["low"] < given["high"] < chosen["high"]
+    reference_row = comparison(table, "true_positive_rate", "1", "reference")
+    assert chosen["difference"] == reference_row["difference"]
+    assert chosen["low"] < reference_row["low"] < reference_row["high"] < chosen["high"]
 
 
 def test_comparison_with_all_rows_has_no_interval_of_its_own():
-    found = comparison(rate_comparisons(*rows_of(EXAMPLE)), "true_positive_rate", "1", "overall")
-    assert found["difference"] == pytest.approx(14 / 60 - 122 / 185, abs=1e-12)
-    assert found["ratio"] == pytest.approx((14 / 60) / (122 / 185), abs=1e-12)
-    assert np.isnan([found[name] for name in ("low", "high", "ratio_low", "ratio_high")]).all()
+    row = comparison(rate_comparisons(*rows_of(EXAMPLE)), "true_positive_rate", "1", "overall")
+    assert row["difference"] == pytest.approx(14 / 60 - 122 / 185, abs=1e-12)
+    assert row["ratio"] == pytest.approx((14 / 60) / (122 / 185), abs=1e-12)
+    assert np.isnan([row[name] for name in ("low", "high", "ratio_low", "ratio_high")]).all()
     alone = rate_comparisons([0, 1] * 40, [0, 1] * 40, ["a"] * 80)
     assert {*alone["versus"].to_pylist()} == {"overall"}
 
@@ -186,9 +192,9 @@ def test_comparison_with_all_rows_has_no_interval_of_its_own():
 def test_ratio_to_a_rate_of_zero_is_nan():
     counts = np.array([[[0, 5], [10, 5]], [[0, 0], [8, 8]]])
     table = rate_comparisons(*rows_of(counts), reference="0")
-    found = comparison(table, "true_positive_rate", "1", "reference")
-    assert found["difference"] == 0.5
-    assert np.isnan([found["ratio"], found["ratio_low"], found["ratio_high"]]).all()
+    row = comparison(table, "true_positive_rate", "1", "reference")
+    assert row["difference"] == 0.5
+    assert np.isnan([row["ratio"], row["ratio_low"], row["ratio_high"]]).all()
     odds = comparison(table, "average_odds", "1", "reference")
     assert (odds["difference"], np.isnan(odds["ratio"])) == (0.25, True)
     precision = comparison(table, "precision", "1", "reference")
@@ -202,10 +208,10 @@ def test_ratio_to_a_rate_of_zero_is_nan():
     b=st.tuples(st.integers(0, 30), st.integers(1, 30)),
 )
 def test_ratio_interval_contains_the_ratio_and_mirrors(a, b):
-    one, other = (
+    first_values, second_values = (
         scored(np.array([hits]), np.array([hits + misses + 1]), 0.95) for hits, misses in (a, b)
     )
-    forth, back = one.over(other), other.over(one)
+    forth, back = first_values.over(second_values), second_values.over(first_values)
     assert np.isnan(forth.value[0]) == (b[0] == 0)
     assert 0 <= forth.low[0] < forth.high[0]
     assert np.isinf(forth.high[0]) == (b[0] == 0)
@@ -223,15 +229,17 @@ def test_precision_at_equal_prevalence_has_a_valid_test_and_interval(recall, run
     truth = np.concatenate([np.arange(300) < 60, np.arange(300) < 180])
     chance = np.where(truth, np.array(recall)[group], 0.2)
     odds = 0.6 / 0.4
-    true = np.ptp([one / (one + odds * 0.2) for one in recall])
+    true = np.ptp([rate / (rate + odds * 0.2) for rate in recall])
     small, covered = 0, 0
     for run in range(runs):
-        said = rng.random(600) < chance
-        found = part(
-            rates(truth, said, group, resampling=Bootstrap(1, 99), rng=run).by, "precision", "True"
+        predicted = rng.random(600) < chance
+        precision = part(
+            rates(truth, predicted, group, resampling=Bootstrap(1, 99), rng=run).by,
+            "precision",
+            "True",
         )
-        small += found["p_value"] <= 0.05
-        covered += found["low"] <= true <= found["high"]
+        small += precision["p_value"] <= 0.05
+        covered += precision["low"] <= true <= precision["high"]
     assert covered >= 0.93 * runs
     if not true:
         assert small <= 0.08 * runs

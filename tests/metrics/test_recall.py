@@ -31,7 +31,7 @@ def test_a_tie_counts_with_its_probability(items, k):
     scores, relevant = (np.array(column)[:, None] for column in zip(*items, strict=True))
     if not relevant.any() or k > len(items):
         return
-    orders = [sorted(order, key=lambda one: -one[0])[:k] for order in permutations(items)]
+    orders = [sorted(order, key=lambda pair: -pair[0])[:k] for order in permutations(items)]
     expected = np.mean([any(right for _, right in best) for best in orders])
     assert recall_hits(scores, relevant, k=k)[0] == pytest.approx(expected)
 

@@ -42,8 +42,8 @@ QUICK = Bootstrap(permutations=99, resolution=1.0)
 
 def concept_results(scores, labels, groups, choices=None, **options):
     choices = choices or Choices()
-    found = concept_metrics(scores, labels, groups, [choices.metric], choices, **options)
-    return found[choices.metric]
+    results = concept_metrics(scores, labels, groups, [choices.metric], choices, **options)
+    return results[choices.metric]
 
 
 def ranked(scores, labels, metric, ratio=None):
@@ -52,8 +52,12 @@ def ranked(scores, labels, metric, ratio=None):
     return float(metric_of(metric, table[None], ratio)[0])
 
 
-def parts(found, metric):
-    return [one for one in found.by.to_pylist() if one["metric"] == metric]
+def parts(estimate, metric, aggregate=None):
+    return [
+        row
+        for row in estimate.by.to_pylist()
+        if row["metric"] == metric and aggregate in (None, row["aggregate"])
+    ]
 
 
 @pytest.mark.parametrize("case", GOLDEN)
@@ -69,13 +73,13 @@ def test_goldens(case):
 
 
 rows = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=40).filter(
-    lambda found: len({label for _, label in found}) == 2
+    lambda pairs: len({label for _, label in pairs}) == 2
 )
 
 
 def test_value_and_parts():
     scores, labels, group = world(1, concepts=3)
-    found = concept_disparity(scores, labels, group, resampling=QUICK, concepts=["x", "y", "z"])
+    estimate = concept_disparity(scores, labels, group, resampling=QUICK, concepts=["x", "y", "z"])
     values = np.array(
         [
             [
@@ -85,15 +89,19 @@ def test_value_and_parts():
             for c in range(3)
         ]
     )
-    assert found.value == pytest.approx(abs(values[:, 0].mean() - values[:, 1].mean()), abs=1e-12)
-    for index, one in enumerate(parts(found, "average_precision")):
-        assert one["subject"] == "xyz"[index]
-        assert [g["value"] for g in one["by_group"]] == pytest.approx(values[index], abs=1e-12)
-        assert one["value"] == pytest.approx(abs(np.diff(values[index])[0]), abs=1e-12)
-        assert one["low"] <= one["value"] <= one["high"]
-        assert one["chance"] > 0
-    assert found.n == {"a": int((group == "a").sum()), "b": int((group == "b").sum())}
-    assert found.null.startswith("bootstrap replicates centred at no difference (asymptotic)")
+    assert estimate.value == pytest.approx(
+        abs(values[:, 0].mean() - values[:, 1].mean()), abs=1e-12
+    )
+    for index, row in enumerate(parts(estimate, "average_precision")):
+        assert row["subject"] == "xyz"[index]
+        assert [g["value"] for g in row["by_group"]] == pytest.approx(values[index], abs=1e-12)
+        assert row["value"] == pytest.approx(abs(np.diff(values[index])[0]), abs=1e-12)
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["chance"] > 0
+    assert estimate.n == {"a": int((group == "a").sum()), "b": int((group == "b").sum())}
+    assert estimate.null_drawn.startswith(
+        "bootstrap replicates centred at no difference (asymptotic)"
+    )
 
 
 def test_groups_with_too_few_positives_leave_the_concept_and_are_counted():
@@ -101,47 +109,49 @@ def test_groups_with_too_few_positives_leave_the_concept_and_are_counted():
     labels[group == "b", 1] = False
     labels[np.flatnonzero((group == "b") & ~labels[:, 1])[:7], 1] = True
     for prevalence in ("weighted", "hall", "observed"):
-        found = concept_disparity(
+        estimate = concept_disparity(
             scores,
             labels,
             group,
             prevalence=prevalence,
             resampling=QUICK,
         )
-        one = parts(found, "average_precision")[1]
-        assert np.isnan(one["value"])
-        assert one["reason"] == "fewer than two groups take part"
-        assert {"reason": "7 positives, fewer than 50", "count": 1} in one["excluded"]
-        assert one["by_group"][1]["note"] == "7 positives, fewer than 50"
-        assert found.excluded == {"concepts without two groups": 1}
-        assert found.value > 0
+        row = parts(estimate, "average_precision")[1]
+        assert np.isnan(row["value"])
+        assert row["reason"] == "fewer than two groups take part"
+        assert {"reason": "7 positives, fewer than 50", "count": 1} in row["excluded"]
+        assert row["by_group"][1]["note"] == "7 positives, fewer than 50"
+        assert estimate.excluded == {"concepts without two groups": 1}
+        assert estimate.value > 0
 
 
 def test_each_group_is_held_against_all_others_where_three_take_part():
     scores, labels, group = world(5, concepts=3, prevalence=(0.4, 0.3))
     group = np.where(np.arange(len(group)) % 3, group, "c")
     labels[group == "c", 2] = False
-    found = concept_disparity(scores, labels, group, metric="auroc", resampling=QUICK)
-    leaves = parts(found, "auroc_against_rest")
-    assert [one["subject"] for one in leaves] == ["", "", "", *"000111222"]
-    apart = {}
+    estimate = concept_disparity(scores, labels, group, metric="auroc", resampling=QUICK)
+    leaves = parts(estimate, "auroc", "against_rest")
+    assert [row["subject"] for row in leaves] == ["", "", "", *"000111222"]
+    by_concept = {}
     for concept in "012":
-        own = next(row for row in parts(found, "auroc") if row["subject"] == concept)["by_group"]
-        for leaf in (one for one in leaves if one["subject"] == concept):
-            name, others = (one["group"] for one in leaf["by_group"])
-            rest = [one for one in own if one["group"] != name]
-            weights = [labels[group == one["group"], int(concept)].sum() for one in rest]
-            value = next(one["value"] for one in own if one["group"] == name)
+        groups = next(
+            row for row in parts(estimate, "auroc", "difference") if row["subject"] == concept
+        )["by_group"]
+        for leaf in (row for row in leaves if row["subject"] == concept):
+            name, rest_side = (side["group"] for side in leaf["by_group"])
+            rest_groups = [side for side in groups if side["group"] != name]
+            weights = [labels[group == side["group"], int(concept)].sum() for side in rest_groups]
+            value = next(side["value"] for side in groups if side["group"] == name)
             if concept == "2":
                 assert np.isnan(leaf["value"])
                 continue
-            expected = value - np.average([one["value"] for one in rest], weights=weights)
+            expected = value - np.average([side["value"] for side in rest_groups], weights=weights)
             assert leaf["value"] == pytest.approx(expected)
             assert leaf["low"] < leaf["value"] < leaf["high"]
-            assert (leaf["n"], others) == (len(group), "all other groups")
-            apart.setdefault(name, []).append(leaf["value"])
+            assert (leaf["n"], rest_side) == (len(group), "all other groups")
+            by_concept.setdefault(name, []).append(leaf["value"])
     for leaf in leaves[:3]:
-        assert leaf["value"] == pytest.approx(np.mean(apart[leaf["by_group"][0]["group"]]))
+        assert leaf["value"] == pytest.approx(np.mean(by_concept[leaf["by_group"][0]["group"]]))
 
 
 def test_groups_against_all_others_have_their_level_and_coverage():
@@ -150,13 +160,13 @@ def test_groups_against_all_others_have_their_level_and_coverage():
         scores, labels, group = world(seed, n=600, concepts=1, prevalence=(0.5, 0.5))
         group = np.where(np.random.default_rng(seed).random(600) < 0.1, "c", group)
         scores += np.random.default_rng(seed).normal(size=600)[:, None]
-        found = concept_disparity(
+        estimate = concept_disparity(
             scores, labels, group, metric="auroc", min_positives=10,
             resampling=Bootstrap(permutations=199, resolution=1.0),
         )  # fmt: skip
-        leaves = [one for one in parts(found, "auroc_against_rest") if one["subject"]]
-        p += [one["p_value"] for one in leaves]
-        inside += [one["low"] <= 0.0 <= one["high"] for one in leaves]
+        leaves = [row for row in parts(estimate, "auroc", "against_rest") if row["subject"]]
+        p += [row["p_value"] for row in leaves]
+        inside += [row["low"] <= 0.0 <= row["high"] for row in leaves]
     # 180 numbers, three of each world: two standard errors of 60.
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 60)
     assert np.mean(inside) >= 0.95 - 2 * np.sqrt(0.05 * 0.95 / 60)
@@ -166,17 +176,17 @@ def test_a_group_leaves_alone_or_with_its_concept():
     scores, labels, _ = world(5, n=1500, concepts=2)
     group = np.array(["p", "q", "r"])[np.arange(1500) % 3]
     labels[group == "r", 0] = False
-    for incomplete, known in (("group", 2), ("concept", 0)):
+    for incomplete, n_known in (("group", 2), ("concept", 0)):
         choices = Choices("f1", min_positives=20, incomplete=incomplete)
-        found = concept_results(scores, labels, group, choices, resampling=None)
-        assert (~np.isnan(found.observed[0])).sum() == known
-        assert found.reasons[0][2] == "0 positives, fewer than 20"
-        assert set(found.thresholds[1:]) <= set(scores.ravel())
+        results = concept_results(scores, labels, group, choices, resampling=None)
+        assert (~np.isnan(results.observed[0])).sum() == n_known
+        assert results.reasons[0][2] == "0 positives, fewer than 20"
+        assert set(results.thresholds[1:]) <= set(scores.ravel())
 
 
 def test_doubled_images_widen_the_interval_only_with_units():
     scores, labels, group = world(7, n=500, concepts=3)
-    twice = [np.concatenate([one, one]) for one in (scores, labels, group)]
+    twice = [np.concatenate([array, array]) for array in (scores, labels, group)]
     units = np.tile(np.arange(500), 2)
     choices = {"min_positives": 10, "resampling": Bootstrap(permutations=49, resolution=1.0)}
     once = concept_disparity(scores, labels, group, **choices)
@@ -184,9 +194,9 @@ def test_doubled_images_widen_the_interval_only_with_units():
     ignored = concept_disparity(*twice, **choices)
     assert clustered.value == pytest.approx(once.value, abs=1e-12)
 
-    def width(found):
-        one = parts(found, "concept_difference")[1]
-        return float(one["high"] - one["low"])
+    def width(estimate):
+        row = parts(estimate, "concept_difference")[1]
+        return float(row["high"] - row["low"])
 
     assert clustered.unit == "unit"
     assert width(clustered) == pytest.approx(width(once), rel=0.25)
@@ -200,36 +210,41 @@ def test_a_planted_disparity_stays_under_every_metric(metric):
     scores, labels, group = world(8, n=4000, shift=shift, prevalence=(0.25, 0.25))
     if metric == "false_positive_rate":
         scores[:, 0] += 1.0 * ((group == "b") & ~labels[:, 0])
-    found = concept_disparity(scores, labels, group, metric=metric, resampling=QUICK)
-    first, *others = parts(found, metric)
+    estimate = concept_disparity(scores, labels, group, metric=metric, resampling=QUICK)
+    first, *later_rows = parts(estimate, metric)
     assert first["p_value"] == 0.01
     assert first["value"] > first["chance_high"]
-    assert first["value"] > max(one["value"] for one in others)
-    assert max(one["p_value"] for one in others) > 0.05
+    assert first["value"] > max(row["value"] for row in later_rows)
+    assert max(row["p_value"] for row in later_rows) > 0.05
 
 
 def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch):
     monkeypatch.setattr("equipoise.metrics.scores.disparity.MAX_SHUFFLED_ROWS", 1000)
     scores, labels, group = world(10, shift={0: 1.5})
-    found = concept_results(scores, labels, group)
+    results = concept_results(scores, labels, group)
     assert (
-        found.null_differences(0)[1] == "bootstrap replicates centred at no difference (asymptotic)"
+        results.null_differences(0)[1]
+        == "bootstrap replicates centred at no difference (asymptotic)"
     )
     summary = concept_disparity(scores, labels, group)
-    ps = [one["p_value"] for one in parts(summary, "average_precision")]
+    ps = [row["p_value"] for row in parts(summary, "average_precision")]
     assert ps[0] == 1 / 251
     assert min(ps[1:]) > 0.01
 
 
 def test_unusual_input_is_counted():
     scores, labels, group = world(12)
-    some = group.astype(object)
-    some[:5] = None
-    assert concept_disparity(scores, labels, some, resampling=None).excluded == {"missing group": 5}
+    partial_groups = group.astype(object)
+    partial_groups[:5] = None
+    assert concept_disparity(scores, labels, partial_groups, resampling=None).excluded == {
+        "missing group": 5
+    }
     labels[10:14] = False
-    found = concept_disparity(scores, labels, some, unlabelled="leave out", resampling=None)
+    estimate = concept_disparity(
+        scores, labels, partial_groups, unlabelled="leave out", resampling=None
+    )
     bare = (~labels.any(axis=1))[5:].sum()
-    assert found.excluded == {"missing group": 5, "no label": bare}
+    assert estimate.excluded == {"missing group": 5, "no label": bare}
     small = Groups.of(np.where(np.arange(len(group)) < 3, "tiny", group), min_size=30)
     with_tiny = concept_disparity(scores, labels, small, resampling=None)
     assert with_tiny.excluded["groups under 30 rows"] == 1
@@ -241,17 +256,19 @@ def test_unusual_input_is_counted():
 def test_hits_rank_all_classes_of_the_model():
     rng = np.random.default_rng(4)
     scores, labels, groups = rng.random((300, 5)), rng.random((300, 5)) < 0.3, ["a", "b"] * 150
-    beside = rng.random((300, 40)) + 0.2
-    found = concept_hit_rate(scores, labels, groups, k=3, others=beside.T, resampling=None)
+    further_scores = rng.random((300, 40)) + 0.2
+    estimate = concept_hit_rate(
+        scores, labels, groups, k=3, others=further_scores.T, resampling=None
+    )
     # Independent: sort every class of every image.
-    every = np.concatenate([scores, beside], axis=1)
-    true = np.concatenate([labels, np.zeros_like(beside, dtype=bool)], axis=1)
-    top = np.argsort(-every, axis=1, kind="stable")[:, :3]
-    shown = labels.any(axis=1)
-    hits = np.take_along_axis(true, top, axis=1).any(axis=1)[shown]
-    assert found.value == pytest.approx(hits.mean())
+    all_scores = np.concatenate([scores, further_scores], axis=1)
+    true = np.concatenate([labels, np.zeros_like(further_scores, dtype=bool)], axis=1)
+    top = np.argsort(-all_scores, axis=1, kind="stable")[:, :3]
+    labelled = labels.any(axis=1)
+    hits = np.take_along_axis(true, top, axis=1).any(axis=1)[labelled]
+    assert estimate.value == pytest.approx(hits.mean())
     alone = concept_hit_rate(scores, labels, groups, k=3, resampling=None)
-    assert alone.value > found.value + 0.3
+    assert alone.value > estimate.value + 0.3
 
 
 @pytest.mark.parametrize("k", [0, 3, 4])
@@ -265,9 +282,9 @@ def test_hit_rate_of_scores():
     scores = np.array([[3.0, 2, 1], [1, 2, 3], [1, 2, 3], [0, 0, 0]])
     labels = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]])
     groups = Groups.of([*"aabb"], min_size=1)
-    found = concept_hit_rate(scores, labels, groups, k=2, resampling=None)
-    assert found.value == pytest.approx(2 / 3)
-    assert sum(found.excluded.values()) == 1
+    estimate = concept_hit_rate(scores, labels, groups, k=2, resampling=None)
+    assert estimate.value == pytest.approx(2 / 3)
+    assert sum(estimate.excluded.values()) == 1
 
 
 DATA = world(0, n=40, concepts=2)
@@ -291,31 +308,33 @@ DATA = world(0, n=40, concepts=2)
     ],
 )
 def test_bad_input(change, argument):
-    given = dict(zip(("scores", "labels", "groups"), DATA, strict=True)) | change
+    arguments = dict(zip(("scores", "labels", "groups"), DATA, strict=True)) | change
     with pytest.raises(InputError, match=f"^{argument}"):
-        concept_disparity(**given)
+        concept_disparity(**arguments)
 
 
 def packed(scores, labels, measured=None):
     bits = np.zeros(len(scores), np.uint8) if measured is None else measured
-    every = np.arange(len(scores), dtype=np.int32)
-    return pack(np.asarray(scores, float), np.asarray(labels, bool), bits, every)
+    rows = np.arange(len(scores), dtype=np.int32)
+    return pack(np.asarray(scores, float), np.asarray(labels, bool), bits, rows)
 
 
 def weighted(scores, labels, times, ratio, measured):
-    every = np.arange(len(scores), dtype=np.int32)
+    rows = np.arange(len(scores), dtype=np.int32)
     totals = times.sum(axis=0, dtype=np.int32)
-    found = packed(scores, labels, measured)
-    return weighted_sums(found, every, measured, (times, totals), ratio)
+    cells = packed(scores, labels, measured)
+    return weighted_sums(cells, rows, measured, (times, totals), ratio)
 
 
 @given(rows, st.sampled_from([None, 1.0, 2.5]), st.integers(0, 10**6))
-def test_agrees_with_scikit_learn_under_ties_and_for_repeated_rows(found, ratio, seed):
-    scores, labels = (np.array(one) for one in zip(*found, strict=True))
+def test_agrees_with_scikit_learn_under_ties_and_for_repeated_rows(pairs, ratio, seed):
+    scores, labels = (np.array(column) for column in zip(*pairs, strict=True))
     scores = scores.astype(float)
     threshold = best_f1_threshold(scores, labels)
-    every = {t: sk.f1_score(labels, scores >= t) for t in np.unique(scores)}
-    assert threshold == max(t for t, one in every.items() if one > max(every.values()) - 1e-12)
+    f1_scores = {t: sk.f1_score(labels, scores >= t) for t in np.unique(scores)}
+    assert threshold == max(
+        t for t, score in f1_scores.items() if score > max(f1_scores.values()) - 1e-12
+    )
     times = np.random.default_rng(seed).poisson(1.0, (len(labels), 4)).astype(np.uint8)
     times[:, 0] = 1
     predicted = scores >= threshold
@@ -362,17 +381,17 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals):
     test = rng.random(700) < 0.8
     measured = (2 * test + (test & (scores >= 0.5))).astype(np.uint8)
     positives, negatives = 100, 300
-    many = (positives, negatives, 80, 240)
-    sums = fixed_prevalence(packed(scores, labels, measured), labels, many, (0, "c", "g"), 600)
+    sizes = (positives, negatives, 80, 240)
+    sums = fixed_prevalence(packed(scores, labels, measured), labels, sizes, (0, "c", "g"), 600)
     assert (sums[2] == positives).all()
     assert (sums[3] == negatives).all()
     assert (sums[4] + sums[5] == 80).all()
     assert (sums[6] + sums[7] == 240).all()
     # Predicted rows among those that are measured, right or wrong.
-    for found, which, many in ((sums[4], labels, 80), (sums[6], ~labels, 240)):
+    for count, which, sizes in ((sums[4], labels, 80), (sums[6], ~labels, 240)):
         share = (scores[test & which] >= 0.5).mean()
-        assert stats.ks_2samp(found, rng.binomial(many, share, 600)).pvalue > 1e-3
-    drawn = [
+        assert stats.ks_2samp(count, rng.binomial(sizes, share, 600)).pvalue > 1e-3
+    samples = [
         np.concatenate(
             [rng.choice(np.flatnonzero(labels), 100), rng.choice(np.flatnonzero(~labels), 300)]
         )
@@ -383,7 +402,7 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals):
         ("auroc", sk.roc_auc_score),
     ):
         ours = metric_of_sums(metric, sums, None)
-        theirs = [plain(labels[some], scores[some]) for some in drawn]
+        theirs = [plain(labels[sample], scores[sample]) for sample in samples]
         assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
         assert ours.std() == pytest.approx(np.std(theirs), rel=0.15)
 
@@ -392,33 +411,40 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals):
 def test_all_metrics_in_one_pass_are_those_of_several(prevalence):
     scores, labels, group = world(20, n=900, concepts=3)
     choices = Choices(prevalence=prevalence, min_positives=20, replicates=60)
-    given = scores.round(1), labels, group
-    for metric, found in concept_metrics(*given, METRICS, choices, resampling=QUICK).items():
-        alone = concept_results(*given, replace(choices, metric=metric), resampling=QUICK)
-        assert found.choices == alone.choices
+    arguments = scores.round(1), labels, group
+    for metric, results in concept_metrics(*arguments, METRICS, choices, resampling=QUICK).items():
+        alone = concept_results(*arguments, replace(choices, metric=metric), resampling=QUICK)
+        assert results.choices == alone.choices
         for field in ("observed", "boot", "thresholds"):
-            assert getattr(found, field).tobytes() == getattr(alone, field).tobytes()
-        assert repr(found.null) == repr(alone.null)
+            assert getattr(results, field).tobytes() == getattr(alone, field).tobytes()
+        assert repr(results.null) == repr(alone.null)
 
 
 def test_memory_maps_and_half_precision(tmp_path):
     scores, labels, group = world(22, n=800, concepts=11)
     scores = scores.astype(np.float16)
-    some = group.astype(object)
-    some[7] = None
+    partial_groups = group.astype(object)
+    partial_groups[7] = None
     names = [f"c{index}" for index in range(11)]
     choices = Choices(min_positives=10, replicates=20)
-    whole = concept_results(scores, labels, some, choices, concepts=names, resampling=QUICK)
+    all_results = concept_results(
+        scores, labels, partial_groups, choices, concepts=names, resampling=QUICK
+    )
     np.save(tmp_path / "scores.npy", scores)
     mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
-    for one in (
-        concept_results(mapped, labels, some, choices, concepts=names, resampling=QUICK),
+    for column in (
+        concept_results(mapped, labels, partial_groups, choices, concepts=names, resampling=QUICK),
         concept_results(
-            np.asfortranarray(scores), labels, some, choices, concepts=names, resampling=QUICK
+            np.asfortranarray(scores),
+            labels,
+            partial_groups,
+            choices,
+            concepts=names,
+            resampling=QUICK,
         ),
     ):
-        assert one.names == whole.names
-        assert one.boot.tobytes() == whole.boot.tobytes()
+        assert column.names == all_results.names
+        assert column.boot.tobytes() == all_results.boot.tobytes()
 
 
 def test_bad_metrics():
@@ -447,11 +473,13 @@ def measured(prevalence, *, noise=0.0, seed=1):
     )
 
 
-def by(table, **wanted):
-    (found,) = [
-        row for row in table.to_pylist() if all(row[key] == one for key, one in wanted.items())
+def by(table, **expected):
+    (matching_row,) = [
+        candidate
+        for candidate in table.to_pylist()
+        if all(candidate[key] == value for key, value in expected.items())
     ]
-    return found
+    return matching_row
 
 
 VERSIONS = {name: measured(name) for name in ("observed", "weighted", "hall")}
@@ -491,16 +519,16 @@ def test_groups_are_matched_by_name_and_missing_ones_said():
     # What was group a is now b: the difference of a and b has the other sign.
     assert row["effect"] == "switches"
     assert row["value"] == pytest.approx(-row["baseline_value"], abs=1e-12)
-    others = {"base": shifted(3, 0.9), "other": shifted(3, 0.9, ("x", "y"))}
-    assert by(design_choices(others, "base"), concept="c")["effect"] == "not estimable"
+    other_models = {"base": shifted(3, 0.9), "other": shifted(3, 0.9, ("x", "y"))}
+    assert by(design_choices(other_models, "base"), concept="c")["effect"] == "not estimable"
 
 
 def planted(min_positives=5, *, rows=slice(None), concept=False):
     """The first two of three concepts have a real disparity; group b shows the second 28 times."""
     scores, labels, group = world(8, n=2000, concepts=3, prevalence=(0.3, 0.3), shift={0: 1, 1: 1})
-    shown = np.flatnonzero((group == "b") & labels[:, 1])
-    labels[shown[28:], 1] = False
-    scores[shown[28:], 1] -= 1.2
+    positive_rows = np.flatnonzero((group == "b") & labels[:, 1])
+    labels[positive_rows[28:], 1] = False
+    scores[positive_rows[28:], 1] -= 1.2
     choices = Choices(
         prevalence="observed",
         min_positives=min_positives,
@@ -514,11 +542,11 @@ def planted(min_positives=5, *, rows=slice(None), concept=False):
 
 def test_a_version_that_cannot_be_estimated_agrees_with_nothing():
     versions = {"base": planted(), "same": planted(), "strict": planted(30)}
-    found = {row["concept"]: row for row in robust_conclusions(versions, "base").to_pylist()}
+    by_concept = {row["concept"]: row for row in robust_conclusions(versions, "base").to_pylist()}
     counts = ("versions", "not_estimable", "agreeing", "share", "robust")
-    assert [found["c"][name] for name in counts] == [3, 0, 3, 1.0, True]
-    assert found["rare"]["conclusion"] == "a"
-    assert [found["rare"][name] for name in counts] == [2, 1, 2, 1.0, False]
+    assert [by_concept["c"][name] for name in counts] == [3, 0, 3, 1.0, True]
+    assert by_concept["rare"]["conclusion"] == "a"
+    assert [by_concept["rare"][name] for name in counts] == [2, 1, 2, 1.0, False]
     # The baseline alone is no agreement either.
     alone = robust_conclusions({"base": planted(), "strict": planted(30)}, "base")
     row = by(alone, concept="rare")
@@ -533,8 +561,8 @@ def test_order_of_models_and_where_it_switches():
     }
     table = model_order(models, "base")
     base, other = (by(table, version=name, concept="c") for name in models["first"])
-    assert [one["larger"] for one in (base, other)] == ["first", "second"]
-    assert [one["switches"] for one in (base, other)] == [False, True]
+    assert [row["larger"] for row in (base, other)] == ["first", "second"]
+    assert [row["switches"] for row in (base, other)] == [False, True]
     assert other["baseline_larger"] == "first"
     assert base["low"] <= base["difference"] <= base["high"]
     assert other["difference"] == -base["difference"]

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from equipoise.core import InputError
@@ -38,19 +38,19 @@ FEW = Bootstrap(300, 300)
 
 
 def shares(estimate, metric="corrected_share"):
-    return {one.subject: one.value for one in estimate.parts if one.metric == metric}
+    return {part.subject: part.value for part in estimate.parts if part.metric == metric}
 
 
 def test_two_classes_by_hand():
-    found = corrected_shares(SOME, TWO, resampling=None)
+    estimate = corrected_shares(SOME, TWO, resampling=None)
     # What is said less what the other class would give, over the difference of the rates.
-    assert shares(found) == pytest.approx({"a": 4 / 7, "b": 3 / 7})
-    assert shares(found, "raw_share") == pytest.approx({"a": 0.6, "b": 0.4})
-    assert found.value == pytest.approx(1 / 7)
-    assert found.metric == "share_mad"
-    assert found.n == {"images": 100}
-    assert found.params["labelled_images"] == 200
-    assert math.isnan(found.interval().low)
+    assert shares(estimate) == pytest.approx({"a": 4 / 7, "b": 3 / 7})
+    assert shares(estimate, "raw_share") == pytest.approx({"a": 0.6, "b": 0.4})
+    assert estimate.value == pytest.approx(1 / 7)
+    assert estimate.metric == "share_mad"
+    assert estimate.n == {"images": 100}
+    assert estimate.params["labelled_images"] == 200
+    assert math.isnan(estimate.interval().low)
 
 
 def test_three_classes_and_an_outcome_that_is_none_by_hand():
@@ -58,8 +58,8 @@ def test_three_classes_and_an_outcome_that_is_none_by_hand():
     true = np.array([0.5, 0.3, 0.2])
     outcomes = ("x", "y", "z", "unknown")
     labels = np.repeat(outcomes, np.rint(1000 * true @ rates / 100).astype(int))
-    found = corrected_shares(labels, Confusion(outcomes[:3], outcomes, rates), resampling=None)
-    assert shares(found) == pytest.approx({"x": 0.5, "y": 0.3, "z": 0.2}, abs=1e-6)
+    estimate = corrected_shares(labels, Confusion(outcomes[:3], outcomes, rates), resampling=None)
+    assert shares(estimate) == pytest.approx({"x": 0.5, "y": 0.3, "z": 0.2}, abs=1e-6)
 
 
 def test_shares_outside_of_zero_to_one_are_those_of_the_border():
@@ -75,25 +75,25 @@ def test_a_class_that_is_set_aside_is_no_part_of_the_shares():
         "no person": {"no person": 100},
     }
     labels = said(**{"man": 33, "woman": 17, "no person": 50})
-    found = corrected_shares(labels, known(counts), aside=["no person"], resampling=FEW)
+    estimate = corrected_shares(labels, known(counts), aside=["no person"], resampling=FEW)
     # Of 50 images with a person (0.66 - 0.1) / 0.8.
-    assert shares(found) == pytest.approx({"man": 0.7, "woman": 0.3})
-    assert found.chance.mean < found.value
+    assert shares(estimate) == pytest.approx({"man": 0.7, "woman": 0.3})
+    assert estimate.chance.mean < estimate.value
 
 
 def test_without_labelled_images_the_classifier_is_taken_at_its_word():
-    found = corrected_shares(said(a=30, b=10, other=5), None, classes=["a", "b"], resampling=FEW)
-    assert shares(found) == pytest.approx({"a": 0.75, "b": 0.25})
-    assert found.excluded == {"said other: no class": 5}
-    assert found.params["corrected"] is False
-    assert "not corrected" in found.method
+    estimate = corrected_shares(said(a=30, b=10, other=5), None, classes=["a", "b"], resampling=FEW)
+    assert shares(estimate) == pytest.approx({"a": 0.75, "b": 0.25})
+    assert estimate.excluded == {"said other: no class": 5}
+    assert estimate.params["corrected"] is False
+    assert "not corrected" in estimate.method
 
 
 def test_what_the_labelled_images_were_never_called_is_left_out_and_counted():
     labels = [*said(a=60, b=40, giraffe=7), None, None, None]
-    found = corrected_shares(labels, TWO, resampling=None)
-    assert shares(found)["a"] == pytest.approx(4 / 7)
-    assert found.excluded == {"nothing was said": 3, "said giraffe: of no labelled image": 7}
+    estimate = corrected_shares(labels, TWO, resampling=None)
+    assert shares(estimate)["a"] == pytest.approx(4 / 7)
+    assert estimate.excluded == {"nothing was said": 3, "said giraffe: of no labelled image": 7}
 
 
 @pytest.mark.parametrize(
@@ -108,22 +108,22 @@ def test_what_the_labelled_images_were_never_called_is_left_out_and_counted():
     ],
 )
 def test_what_cannot_be_estimated_says_why(confusion, reason):
-    found = corrected_shares(SOME, known(confusion), resampling=FEW)
-    assert not found.estimable
-    assert found.reason.startswith(reason)
-    assert all(math.isnan(one) for one in shares(found).values())
-    assert all(p.reason.startswith(reason) for p in found.parts if p.metric == "corrected_share")
-    gap = share_gap(found)
+    estimate = corrected_shares(SOME, known(confusion), resampling=FEW)
+    assert not estimate.estimable
+    assert estimate.reason.startswith(reason)
+    assert all(math.isnan(share) for share in shares(estimate).values())
+    assert all(p.reason.startswith(reason) for p in estimate.parts if p.metric == "corrected_share")
+    gap = share_gap(estimate)
     assert math.isnan(gap.value)
-    assert gap.reason == found.reason
+    assert gap.reason == estimate.reason
 
 
 def test_intervals_grow_with_fewer_labelled_images_and_with_units():
     few = known({"a": {"a": 18, "b": 2}, "b": {"a": 4, "b": 16}})
     units = [f"seed {place // 10}" for place in range(100)]
     widths = [
-        one.interval().high - one.interval().low
-        for one in (
+        refused.interval().high - refused.interval().low
+        for refused in (
             share_gap(corrected_shares(SOME, TWO, resampling=FEW)),
             share_gap(corrected_shares(SOME, few, resampling=FEW)),
             share_gap(corrected_shares(SOME, TWO, units=units, resampling=FEW)),
@@ -137,40 +137,42 @@ def test_intervals_grow_with_fewer_labelled_images_and_with_units():
 
 
 def test_images_that_come_twice_in_a_unit_count_once():
-    found = corrected_shares(
+    estimate = corrected_shares(
         np.tile(SOME, 2), TWO, units=np.tile(np.arange(100), 2), resampling=FEW
     )
-    raw, _ = (one for one in found.parts if one.metric == "raw_share")
+    raw, _ = (part for part in estimate.parts if part.metric == "raw_share")
     low, high = wilson(60, 100)
     assert (raw.low, raw.high) == pytest.approx((float(low), float(high)), abs=0.002)
 
 
 def test_the_gap_to_shares_from_outside_by_hand():
-    found = corrected_shares(SOME, TWO, resampling=FEW)
-    gap = share_gap(found, {"a": 20, "b": 80})
+    estimate = corrected_shares(SOME, TWO, resampling=FEW)
+    gap = share_gap(estimate, {"a": 20, "b": 80})
     assert gap.value == pytest.approx(4 / 7 - 0.2)
     by_class = shares(gap, "share_difference")
     assert by_class == pytest.approx({"a": 4 / 7 - 0.2, "b": 3 / 7 - 0.8})
     assert gap.p_value < 0.01
     ends = gap.interval()
     assert 0 < ends.low < gap.value < ends.high
-    assert all(one.p_value < 0.02 for one in gap.parts)
-    same = share_gap(found, {"a": 4, "b": 3})
+    assert all(part.p_value < 0.02 for part in gap.parts)
+    same = share_gap(estimate, {"a": 4, "b": 3})
     assert same.p_value > 0.3
     assert same.interval().low == 0.0
 
 
 def test_the_mean_over_sets_of_images():
-    given = {
+    estimates = {
         name: corrected_shares(said(a=a, b=100 - a), TWO, resampling=FEW, name=name)
         for name, a in (("x", 80), ("y", 30))
     }
-    found = mean_share_mad(given)
-    assert found.value == pytest.approx(sum(one.value for one in given.values()) / 2)
-    assert found.p_value < 0.01
-    assert found.interval().low < found.value < found.interval().high
-    lost = corrected_shares(said(a=0, b=0), TWO, resampling=FEW)
-    assert mean_share_mad({**given, "z": lost}).excluded == {"not estimable": 1}
+    estimate = mean_share_mad(estimates)
+    assert estimate.value == pytest.approx(
+        sum(estimate.value for estimate in estimates.values()) / 2
+    )
+    assert estimate.p_value < 0.01
+    assert estimate.interval().low < estimate.value < estimate.interval().high
+    not_estimable = corrected_shares(said(a=0, b=0), TWO, resampling=FEW)
+    assert mean_share_mad({**estimates, "z": not_estimable}).excluded == {"not estimable": 1}
 
 
 def test_the_mean_of_small_sets_holds_the_truth():
@@ -179,9 +181,9 @@ def test_the_mean_of_small_sets_holds_the_truth():
         str(place): corrected_shares(said(a=4), None, classes=["a", "b", "c"], name=str(place))
         for place in range(28)
     }
-    found = mean_share_mad(sets)
-    assert (found.value, found.corrected) == pytest.approx((4 / 3, 4 / 3))
-    ends = found.interval()
+    estimate = mean_share_mad(sets)
+    assert (estimate.value, estimate.corrected) == pytest.approx((4 / 3, 4 / 3))
+    ends = estimate.interval()
     assert 1.2 < ends.low < 2 * (0.98 - 1 / 3) < ends.high == pytest.approx(4 / 3)
 
 
@@ -195,10 +197,10 @@ def test_intervals_of_inequality_hold_the_truth(share, images, sets):
         shares = np.stack([first, 1 - first], axis=1)
         shares[::2] = shares[::2, ::-1]
         n = np.full(sets, float(images))
-        found = Inequality(shares, n, np.eye(2), None, lambda: np.random.default_rng(0))
-        low, high = found(0.95)
+        inequality = Inequality(shares, n, np.eye(2), None, lambda: np.random.default_rng(0))
+        low, high = inequality(0.95)
         hits.append(low - 1e-9 <= truth <= high + 1e-9)
-        assert low - 0.02 <= found.estimate <= high + 1e-9
+        assert low - 0.02 <= inequality.estimate <= high + 1e-9
     # Three standard errors of 80 samples below 95 %.
     assert np.mean(hits) >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 80)
 
@@ -206,10 +208,10 @@ def test_intervals_of_inequality_hold_the_truth(share, images, sets):
 def test_labelled_images_are_counted():
     true = np.array(["a"] * 100 + ["b"] * 100 + ["a", ""], dtype=object)
     labels = np.array(["a"] * 90 + ["b"] * 10 + ["a"] * 20 + ["b"] * 80 + [None, "a"], dtype=object)
-    found, left_out = Confusion.of_labels(true, labels, outcomes=["b", "never"])
+    confusion, left_out = Confusion.of_labels(true, labels, outcomes=["b", "never"])
     assert left_out == 2
-    assert (found.classes, found.outcomes) == (("a", "b"), ("b", "never", "a"))
-    assert found.counts.tolist() == [[10, 0, 90], [80, 0, 20]]
+    assert (confusion.classes, confusion.outcomes) == (("a", "b"), ("b", "never", "a"))
+    assert confusion.counts.tolist() == [[10, 0, 90], [80, 0, 20]]
 
 
 @given(
@@ -217,21 +219,22 @@ def test_labelled_images_are_counted():
     st.lists(st.floats(0.0, 0.4), min_size=3, max_size=3),
     st.lists(st.integers(0, 60), min_size=3, max_size=3).filter(any),
 )
+@example([1.0, 1.0, 0.0625], [0.0, 0.25, 0.375], [1, 2, 4])
 @settings(max_examples=25, deadline=None)
-def test_no_other_shares_are_likelier_than_those_found(right, wrong, said):
+def test_no_other_shares_are_likelier_than_those_found(right, wrong, predicted):
     rates = np.diag(right) + np.roll(np.diag(wrong), 1, axis=1) + 0.05
     rates /= rates.sum(axis=1, keepdims=True)
-    share = np.array(said, dtype=float)[None] / sum(said)
-    found = likeliest(share, rates[None])[0]
-    assert found.sum() == pytest.approx(1.0)
-    assert (found >= 0).all()
+    share = np.array(predicted, dtype=float)[None] / sum(predicted)
+    estimated = likeliest(share, rates[None])[0]
+    assert estimated.sum() == pytest.approx(1.0)
+    assert (estimated >= 0).all()
 
     def loss(shares):
         return float(-(share[0] * np.log(np.maximum(shares @ rates, 1e-12))).sum())
 
-    others = np.random.default_rng(0).dirichlet(np.full(3, 0.5), size=400)
-    near = 0.98 * found + 0.02 * others
-    assert loss(found) <= min(map(loss, (*others, *near))) + 1e-9
+    other_shares = np.random.default_rng(0).dirichlet(np.full(3, 0.5), size=400)
+    near = 0.98 * estimated + 0.02 * other_shares
+    assert loss(estimated) <= min(map(loss, (*other_shares, *near))) + 1e-9
 
 
 EVEN = ["a", "b"]
@@ -268,10 +271,10 @@ def test_refused_estimates():
     nameless = dict.fromkeys("xy", corrected_shares(EVEN, TWO, resampling=FEW))
     few = known({"a": {"a": 18, "b": 2}, "b": {"a": 4, "b": 16}})
     labelled = {
-        name: corrected_shares(EVEN, one, resampling=FEW, name=name)
-        for name, one in (("x", TWO), ("y", few))
+        name: corrected_shares(EVEN, confusion, resampling=FEW, name=name)
+        for name, confusion in (("x", TWO), ("y", few))
     }
-    refused = [(mean_share_mad, one) for one in (seeds, none, nameless, labelled)]
+    refused = [(mean_share_mad, arguments) for arguments in (seeds, none, nameless, labelled)]
     for function, passed in [(share_gap, other), *refused]:
         with pytest.raises(InputError, match="^(shares|estimates): "):
             function(passed)

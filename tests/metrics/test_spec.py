@@ -22,7 +22,7 @@ OPTIONAL = {
     "fold",
     "mirror",
     "within_class",
-    "rest",
+    "rest_metric",
     "symbol",
     "clause",
     "group_label",

@@ -13,21 +13,21 @@ from prediction_rows import weights_of
 
 ROWS = 5_000
 RNG = np.random.default_rng(5)
-TRUTH, LABEL, GROUP = (RNG.integers(0, most, ROWS) for most in (9, 11, 4))
+TRUTH, LABEL, GROUP = (RNG.integers(0, bound, ROWS) for bound in (9, 11, 4))
 
 
 FORMS = {
     "from 0": (TRUTH, LABEL, GROUP),
     "negative, with holes": (3 * TRUTH - 7, 2 * LABEL - 9, 5 * GROUP - 100),
     "narrow": (TRUTH.astype(np.int8), LABEL.astype(np.uint16), GROUP.astype(np.int32)),
-    "of the other byte order": tuple(one.astype(">i8") for one in (TRUTH, LABEL, GROUP)),
-    "read only": tuple(np.broadcast_to(one, one.shape) for one in (TRUTH, LABEL, GROUP)),
-    "every second": tuple(np.repeat(one, 2)[::2] for one in (TRUTH, LABEL, GROUP)),
+    "of the other byte order": tuple(column.astype(">i8") for column in (TRUTH, LABEL, GROUP)),
+    "read only": tuple(np.broadcast_to(column, column.shape) for column in (TRUTH, LABEL, GROUP)),
+    "every second": tuple(np.repeat(column, 2)[::2] for column in (TRUTH, LABEL, GROUP)),
     "booleans": (TRUTH > 4, LABEL > 4, GROUP > 1),
     "text, some missing": tuple(
-        np.array(["", "b", "a"], dtype=object)[one % 3] for one in (TRUTH, LABEL, GROUP)
+        np.array(["", "b", "a"], dtype=object)[column % 3] for column in (TRUTH, LABEL, GROUP)
     ),
-    "text beside numbers": (TRUTH, np.array([str(one) for one in LABEL]), GROUP),
+    "text beside numbers": (TRUTH, np.array([str(label) for label in LABEL]), GROUP),
     "one outside the sample": (TRUTH, np.where(np.arange(ROWS) == 1, 40, LABEL), GROUP - 1),
     "far from 0": (TRUTH + 10**12, LABEL - 10**12, GROUP),
 }
@@ -36,7 +36,7 @@ FORMS = {
 def bytes_of(counts):
     arrays = (counts.table, counts.truth, counts.prediction, counts.groups.counts)
     names = (counts.classes, counts.groups.levels, dict(counts.excluded))
-    return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
+    return (*names, *((array.dtype, array.shape, array.tobytes()) for array in arrays))
 
 
 def test_a_table_that_is_too_small_is_counted_by_sorting(monkeypatch):
@@ -55,13 +55,13 @@ def test_counts_are_those_of_a_data_frame(form, sorting, monkeypatch):
         monkeypatch.setattr(cells, "_MORE", 1)
         monkeypatch.setattr(cells, "_SAMPLE", 100)
         monkeypatch.setattr(spread, "_FEW", 1_000)
-    truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])
+    truth, label, group = ([str(value) for value in column.tolist()] for column in FORMS[form])
     frame = pd.DataFrame({"truth": truth, "label": label, "group": group})
-    whole = frame[(frame != "").all(axis=1)]
+    complete = frame[(frame != "").all(axis=1)]
     counts = count(*FORMS[form])
-    expected = whole.groupby(["truth", "label", "group"]).size().to_dict()
+    expected = complete.groupby(["truth", "label", "group"]).size().to_dict()
     assert weights_of(counts, counts.table) == expected
-    assert sum(counts.excluded.values()) == ROWS - len(whole)
+    assert sum(counts.excluded.values()) == ROWS - len(complete)
 
 
 TEXT = ["x", "", None, "y", "x"]

@@ -33,16 +33,16 @@ def test_table_a2_gives_trend_and_gender_difference():
             cells.append((group, region, [means[word][row] for word in words]))
     groups, regions, scores = zip(*cells, strict=True)
     similarities = ImageSimilarities(scores, words, groups, regions)
-    found = trend(similarities, *WORDS, resampling=None)
-    order = [[one.subject for one in found.parts].index(region) for region in A2["regions"]]
+    estimate = trend(similarities, *WORDS, resampling=None)
+    order = [[part.subject for part in estimate.parts].index(region) for region in A2["regions"]]
     by_word = np.array(scores).reshape(2, len(order), 2, -1)
     trends = by_word[:, :, 0].sum(axis=2) - by_word[:, :, 1].sum(axis=2)
     for index, expected in enumerate(trends):
-        values = [found.parts[place].by_group[index].value for place in order]
+        values = [estimate.parts[place].by_group[index].value for place in order]
         assert values == pytest.approx(expected, abs=1e-12)
-    assert found.value == pytest.approx(trends.mean(), abs=1e-12)
-    apart = gender_difference(similarities, *WORDS, resampling=None)
-    values = [apart.parts[place].value for place in order]
+    assert estimate.value == pytest.approx(trends.mean(), abs=1e-12)
+    difference = gender_difference(similarities, *WORDS, resampling=None)
+    values = [difference.parts[place].value for place in order]
     assert values == pytest.approx(abs(np.subtract(*by_word.sum(axis=(2, 3)))), abs=1e-12)
 
 
@@ -59,28 +59,31 @@ def test_planted_shifts_are_found_and_the_null_is_valid():
 
 
 def test_units_are_resampled_and_missing_images_counted():
-    one = images(4)
-    scores, groups = np.asarray(one.scores).copy(), np.asarray(one.groups, dtype=object)
+    similarities = images(4)
+    scores, groups = (
+        np.asarray(similarities.scores).copy(),
+        np.asarray(similarities.groups, dtype=object),
+    )
     scores[0, 0], groups[1] = np.nan, None
     units = [str(i // 12) for i in range(240)]
-    found, alone = (
-        trend(ImageSimilarities(scores, one.words, groups, None, own), *LISTS)
-        for own in (units, None)
+    estimate, alone = (
+        trend(ImageSimilarities(scores, similarities.words, groups, None, unit_names), *LISTS)
+        for unit_names in (units, None)
     )
-    assert found.excluded == {"no finite similarity": 1, "missing group, region or unit": 1}
-    assert (found.unit, alone.unit) == ("unit", "image")
-    assert sum(found.n.values()) == 238
-    assert found.value == alone.value
-    assert found.interval() != alone.interval()
+    assert estimate.excluded == {"no finite similarity": 1, "missing group, region or unit": 1}
+    assert (estimate.unit, alone.unit) == ("unit", "image")
+    assert sum(estimate.n.values()) == 238
+    assert estimate.value == alone.value
+    assert estimate.interval() != alone.interval()
 
 
 def test_a_region_with_one_group_has_no_difference():
-    one = ImageSimilarities([[1.0], [2.0], [4.0]], ["w"], [*"fmf"], ["A", "A", "B"])
-    found = gender_difference(one, ["w"], [], resampling=None)
-    assert found.value == 1.0
-    assert math.isnan(found.parts[1].value)
-    assert found.parts[1].reason
-    assert found.parts[1].by_group[1].note == "no images"
+    similarities = ImageSimilarities([[1.0], [2.0], [4.0]], ["w"], [*"fmf"], ["A", "A", "B"])
+    estimate = gender_difference(similarities, ["w"], [], resampling=None)
+    assert estimate.value == 1.0
+    assert math.isnan(estimate.parts[1].value)
+    assert estimate.parts[1].reason
+    assert estimate.parts[1].by_group[1].note == "no images"
 
 
 ONE = ImageSimilarities([[1.0]], ["w"], ["a"])

@@ -28,48 +28,50 @@ def cloud(seed, n, d=6, kind="float64"):
 @pytest.mark.parametrize("size", [1.0, 1e-300, 1e300, 5e-324])
 def test_exact_means_are_exact_at_any_size_and_in_any_order(size):
     rows, tiny = cloud(0, 50, 7) * size, Fraction(5e-324)
-    found = plain_members(rows).mean
-    for column, mean in zip(rows.T, found, strict=True):
+    set_mean = plain_members(rows).mean
+    for column, mean in zip(rows.T, set_mean, strict=True):
         exact = sum(map(Fraction, column.tolist()), Fraction(0)) / 50
         assert abs(Fraction(float(mean)) - exact) <= Fraction(np.abs(rows).max()) / 2**48 + tiny
-    assert (plain_members(rows[::-1]).mean == found).all()
+    assert (plain_members(rows[::-1]).mean == set_mean).all()
     assert (plain_members(np.zeros((3, 2))).mean == 0).all()
 
 
 def test_a_vector_is_the_same_whatever_stands_beside_it():
-    rows, others = cloud(2, 6, 70), {"a": cloud(3, 2, 70)}
-    plain = embed({"x": rows}, others)["x"].vectors
+    rows, attributes = cloud(2, 6, 70), {"a": cloud(3, 2, 70)}
+    plain = embed({"x": rows}, attributes)["x"].vectors
     mixed = np.insert(rows, [0, 3, 3, 6], 0.0, axis=0)
     mixed[4, 0], mixed[9] = np.inf, 1e-200
-    found = embed({"x": mixed}, others)["x"]
-    assert (found.vectors == plain).all()
-    assert found.rows.tolist() == [1, 2, 3, 6, 7, 8]
-    assert dict(found.dropped) == {"not a number or infinite": 1, "zero vector": 3}
+    members = embed({"x": mixed}, attributes)["x"]
+    assert (members.vectors == plain).all()
+    assert members.rows.tolist() == [1, 2, 3, 6, 7, 8]
+    assert dict(members.dropped) == {"not a number or infinite": 1, "zero vector": 3}
     scaled = rows * np.ldexp(1.0, [0, 400, -400, 1, -1, 0])[:, None]
-    assert (embed({"x": scaled}, others)["x"].vectors == plain).all()
+    assert (embed({"x": scaled}, attributes)["x"].vectors == plain).all()
     assert plain == pytest.approx(rows / np.linalg.norm(rows, axis=1)[:, None], abs=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 def test_numbers_of_pieces_are_those_of_the_whole(kind, monkeypatch):
-    rows, others = cloud(1, 40, 9, kind), cloud(2, 5, 9)
+    rows, attribute_rows = cloud(1, 40, 9, kind), cloud(2, 5, 9)
     rows[3], rows[17, 2], rows[30] = 0, np.nan, np.inf
-    whole = embed({"x": rows}, {"a": others})["x"]
-    vectors = whole.vectors
+    members = embed({"x": rows}, {"a": attribute_rows})["x"]
+    vectors = members.vectors
     monkeypatch.setattr(vector_sets, "_KEPT", 0)
     monkeypatch.setattr(vector_sets, "_AT_ONCE", 100)
-    found = embed({"x": rows}, {"a": others})["x"]
-    assert len([*found.blocks()]) == 4
-    assert found.dropped == whole.dropped
-    for one, other in (
-        (found.vectors, vectors),
-        (found.take(np.array([7, 0, 7])), vectors[[7, 0, 7]]),
-        (found.mean, plain_members(vectors).mean),
-        (found.dots(others[0]), whole.dots(others[0])),
-        (found.similarities(others), plain_members(vectors).similarities(others)),
+    chosen = embed({"x": rows}, {"a": attribute_rows})["x"]
+    assert len([*chosen.blocks()]) == 4
+    assert chosen.dropped == members.dropped
+    for first_value, other in (
+        (chosen.vectors, vectors),
+        (chosen.take(np.array([7, 0, 7])), vectors[[7, 0, 7]]),
+        (chosen.mean, plain_members(vectors).mean),
+        (chosen.dots(attribute_rows[0]), members.dots(attribute_rows[0])),
+        (chosen.similarities(attribute_rows), plain_members(vectors).similarities(attribute_rows)),
     ):
-        np.testing.assert_array_equal(one, other)
-    assert found.similarities(others) == pytest.approx(vectors @ others.T, abs=1e-13)
+        np.testing.assert_array_equal(first_value, other)
+    assert chosen.similarities(attribute_rows) == pytest.approx(
+        vectors @ attribute_rows.T, abs=1e-13
+    )
 
 
 @pytest.mark.parametrize("pieces", [False, True])
@@ -91,8 +93,8 @@ def test_a_large_set_of_halves_is_not_held_as_float64():
     embed({"x": rows[:100]}, {"a": rows[:100]})  # Kernels are compiled.
     tracemalloc.start()
     try:
-        found = embed({"x": rows}, {"a": rows[:100]})["x"]
-        assert found.dots(found.mean).shape == (40_000,)
+        members = embed({"x": rows}, {"a": rows[:100]})["x"]
+        assert members.dots(members.mean).shape == (40_000,)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -102,25 +104,25 @@ def test_a_large_set_of_halves_is_not_held_as_float64():
 @pytest.mark.parametrize("kind", ["float16", "float64", ">f4"])
 def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind):
     table, places = cloud(6, 60, 7, kind), np.random.default_rng(7).permutation(60)[:40]
-    targets, some = cloud(8, 3, 7), Bootstrap(50, 50)
-    found = []
+    targets, resampling = cloud(8, 3, 7), Bootstrap(50, 50)
+    texts = []
     for a, b in (
         (table[places[:20]], table[places[20:]]),
         (ChosenRows(table, places[:20]), ChosenRows(table, places[20:])),
     ):
-        score = association_score(targets, a, b, resampling=some)
-        numbers = [(x.value, x.p_value) for x in (score, iss_cross([a, b], resampling=some))]
-        found.append((numbers, score.interval()))
-    assert found[0] == found[1]
+        score = association_score(targets, a, b, resampling=resampling)
+        numbers = [(x.value, x.p_value) for x in (score, iss_cross([a, b], resampling=resampling))]
+        texts.append((numbers, score.interval()))
+    assert texts[0] == texts[1]
 
 
 def test_members_stand_for_their_array():
     targets, a, b = (cloud(seed, 7 + seed) for seed in range(3))
     a[2] = 0.0
     members = unit_members(a)
-    found = association_score(targets, members, b, resampling=Bootstrap(50, 50))
+    estimate = association_score(targets, members, b, resampling=Bootstrap(50, 50))
     plain = association_score(targets, a, b, resampling=Bootstrap(50, 50))
-    assert (found.value, found.p_value, found.excluded, found.interval()) == (
+    assert (estimate.value, estimate.p_value, estimate.excluded, estimate.interval()) == (
         plain.value, plain.p_value, plain.excluded, plain.interval(),
     )  # fmt: skip
     assert embed({"x": members}, {"y": b})["x"] is members
@@ -133,32 +135,35 @@ def test_intervals_leave_out_each_member_of_each_set(pieces, monkeypatch):
     if pieces:
         monkeypatch.setattr(vector_sets, "_KEPT", 0)
         monkeypatch.setattr(vector_sets, "_AT_ONCE", 15)
-    given = {name: cloud(seed, 5 + seed) for seed, name in enumerate("tab")}
+    named_sets = {name: cloud(seed, 5 + seed) for seed, name in enumerate("tab")}
 
     def score(resampling=None, **sets):
         return association_score(sets["t"], sets["a"], sets["b"], resampling=resampling)
 
     without = [
-        [score(**{**given, name: np.delete(rows, one, axis=0)}).value for one in range(len(rows))]
-        for name, rows in given.items()
+        [
+            score(**{**named_sets, name: np.delete(rows, index, axis=0)}).value
+            for index in range(len(rows))
+        ]
+        for name, rows in named_sets.items()
     ]
-    found = score(Bootstrap(10, 10), **given)
-    expected = jackknife_t(found.value, without)
-    interval = found.interval()
+    estimate = score(Bootstrap(10, 10), **named_sets)
+    expected = jackknife_t(estimate.value, without)
+    interval = estimate.interval()
     assert [interval.low, interval.high] == pytest.approx([*map(float, expected)], abs=1e-12)
 
 
 def test_units_are_left_out_of_all_their_sets():
     rows, persons = cloud(1, 24), np.repeat(np.arange(8), 3)
     score = partial(association_score, cloud(2, 1), rows[::2], rows[1::2])
-    whole = score(units={"a": persons[::2], "b": persons[1::2]})
+    by_person = score(units={"a": persons[::2], "b": persons[1::2]})
     without = [
         association_score(
-            cloud(2, 1), *(rows[side::2][persons[side::2] != one] for side in (0, 1))
+            cloud(2, 1), *(rows[side::2][persons[side::2] != index] for side in (0, 1))
         ).value
-        for one in range(8)
+        for index in range(8)
     ]
-    interval, (low, high) = whole.interval(), jackknife_t(whole.value, [without])
+    interval, (low, high) = by_person.interval(), jackknife_t(by_person.value, [without])
     assert [interval.low, interval.high] == pytest.approx([float(low), float(high)], rel=1e-9)
 
 
@@ -166,7 +171,7 @@ def test_draws_have_the_variances_of_the_jackknife():
     left_out = [cloud(3, 40, 3), cloud(4, 9, 3)]
     left_out[0][:, 2] = left_out[0][:, 0]
     left_out[1][:, 2] = left_out[1][:, 0]
-    drawn = Jackknife(lambda: (np.arange(3.0), left_out)).draws(20_000, 5)
-    parts = [np.cov(one.T) * (len(one) - 1) ** 3 / len(one) ** 2 for one in left_out]
-    assert np.cov(drawn.T) == pytest.approx(sum(parts), rel=0.05, abs=0.3)
-    assert drawn[:, 2] - 2.0 == pytest.approx(drawn[:, 0])
+    replicates = Jackknife(lambda: (np.arange(3.0), left_out)).draws(20_000, 5)
+    parts = [np.cov(rows.T) * (len(rows) - 1) ** 3 / len(rows) ** 2 for rows in left_out]
+    assert np.cov(replicates.T) == pytest.approx(sum(parts), rel=0.05, abs=0.3)
+    assert replicates[:, 2] - 2.0 == pytest.approx(replicates[:, 0])

@@ -50,11 +50,13 @@ def test_weights_that_are_no_numbers_of_the_right_shape_are_refused(weights):
         accuracy(*rows(), weights=weights)
 
 
-def number(metric, weights, kept=slice(None)):
+def number(metric, weights, selected=slice(None)):
     truth, predicted, groups = rows()
-    few = Groups.of(groups[kept], min_size=1)
-    found = metric(truth[kept], predicted[kept], few, weights=weights[kept], resampling=None)
-    return getattr(found, "value", None)
+    few = Groups.of(groups[selected], min_size=1)
+    estimate = metric(
+        truth[selected], predicted[selected], few, weights=weights[selected], resampling=None
+    )
+    return getattr(estimate, "value", None)
 
 
 @pytest.mark.parametrize("metric", [accuracy, equalized_odds])
@@ -67,8 +69,8 @@ def test_shares_do_not_depend_on_the_scale_of_weights(metric, scale):
 
 @pytest.mark.parametrize("metric", [worst_group_accuracy, rates])
 def test_a_row_without_weight_is_left_out(metric):
-    kept = np.arange(N) % 5 > 0
-    weights = np.where(kept[:, None], 0.5, 0.0) * np.ones((N, 2))
-    assert number(metric, weights) == number(metric, weights, kept)
+    selected = np.arange(N) % 5 > 0
+    weights = np.where(selected[:, None], 0.5, 0.0) * np.ones((N, 2))
+    assert number(metric, weights) == number(metric, weights, selected)
     counted = count(*rows(), weights=weights)
     assert counted.excluded["no weight"] == N // 5

@@ -63,7 +63,7 @@ def test_worlds_are_drawn_from_moments(worlds):
         scores, groups = world(seed)
         found = Moments.of(lambda part, scores=scores: scores[part, None], IMAGES, 1)
         sizes = np.sort(np.unique(groups, return_counts=True)[1])
-        alone.append(found.few(sizes) == 0)
+        alone.append(found.n_small(sizes) == 0)
     assert np.mean(alone) > 0.5
 
 

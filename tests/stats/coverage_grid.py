@@ -37,7 +37,7 @@ class Case:
     """Coverage in one situation: `what` it is, and how often the truth lay below and above."""
 
     kind: str
-    what: str
+    case: str
     size: str
     below: float
     above: float
@@ -71,8 +71,8 @@ def newcombe_cases():
     """Exact coverage of Newcombe's interval: the sum over all pairs of counts."""
     for n1, n2 in ((10, 10), (10, 40), (20, 20), (30, 30), (30, 300), (60, 60), (150, 150)):
         a, b = np.arange(n1 + 1)[:, None], np.arange(n2 + 1)[None]
-        apart = scored(a, n1, LEVEL).minus(scored(b, n2, LEVEL))
-        low, high = apart.low, apart.high
+        difference = scored(a, n1, LEVEL).minus(scored(b, n2, LEVEL))
+        low, high = difference.low, difference.high
         for p1 in _rates(n1)[::6]:
             for p2 in _rates(n2)[::4]:
                 mass = stats.binom.pmf(a, n1, p1) * stats.binom.pmf(b, n2, p2)
@@ -116,56 +116,59 @@ def extreme_cases(samples):
                         p = base + step * steps(k)
                         if p.max() > 1.0 or (sizes * np.minimum(p, 1.0 - p)).min() < 1.0:
                             continue
-                        what = f"{k} groups, p = {base}, {pattern}, step {step}"
-                        yield from _extremes(p, sizes, what, shape, samples)
+                        case = f"{k} groups, p = {base}, {pattern}, step {step}"
+                        yield from _extremes(p, sizes, case, shape, samples)
                         if pattern == "all equal":
                             break
 
 
-def _extremes(p, sizes, what, size, samples):
-    rng = stream(SEED, "extremes", what, size)
+def _extremes(p, sizes, case, size, samples):
+    rng = stream(SEED, "extremes", case, size)
     counts = rng.binomial(sizes.astype(int), p, size=(samples, len(p)))
     for kind, (interval, statistic) in EXTREMES.items():
         low, high = interval(counts, sizes, LEVEL)
         truth = float(statistic(p, sizes / sizes.sum()))
-        yield _case(kind, what, size, truth, low, high)
+        yield _case(kind, case, size, truth, low, high)
 
 
 def clustered_cases(samples):
-    """Simulated coverage of extremes over groups whose rows repeat by unit."""
+    """Simulated coverage of extremes over groups with rows repeated by unit."""
     for k in (2, 3, 12):
         for units, size in ((12, 10), (30, 8), (100, 4)):
-            for alike in (0.05, 0.3, 0.8):
+            for correlation in (0.05, 0.3, 0.8):
                 for base in (0.5, 0.8, 0.95):
                     for pattern in ("all equal", "one lower", "evenly spread"):
                         p = base + 0.13 * PATTERNS[pattern](k)
-                        what = f"{k} groups, p = {base}, {pattern}, correlation {alike}"
-                        yield from _clustered(p, units, size, alike, what, samples)
+                        case = f"{k} groups, p = {base}, {pattern}, correlation {correlation}"
+                        yield from _clustered(p, units, size, correlation, case, samples)
 
 
-def _clustered(p, units, size, alike, what, samples):
-    rng = stream(SEED, "clustered", what, units, size)
-    alpha, beta = p * (1.0 - alike) / alike, (1.0 - p) * (1.0 - alike) / alike
-    own = rng.beta(alpha, beta, size=(samples, units, len(p)))
-    hits = rng.binomial(size, own)
+def _clustered(p, units, size, correlation, case, samples):
+    rng = stream(SEED, "clustered", case, units, size)
+    alpha, beta = (
+        p * (1.0 - correlation) / correlation,
+        (1.0 - p) * (1.0 - correlation) / correlation,
+    )
+    unit_rates = rng.beta(alpha, beta, size=(samples, units, len(p)))
+    hits = rng.binomial(size, unit_rates)
     successes, n = hits.sum(axis=1), np.full(len(p), float(units * size))
     sums = (hits**2).sum(axis=1), successes * size, n * size
     design = design_effects(successes, n, *sums)
     for kind, (interval, statistic) in EXTREMES.items():
-        found = (
+        bounds = (
             interval(successes, np.broadcast_to(n, design.shape), LEVEL, design=design)
             if interval is simultaneous_shortfall
             else interval(successes / design, n / design, LEVEL)
         )
         truth = float(statistic(p, n / n.sum()))
-        yield _case(kind, what, f"{units} units of {size}", truth, *found)
+        yield _case(kind, case, f"{units} units of {size}", truth, *bounds)
 
 
-def _case(kind, what, size, truth, low, high):
+def _case(kind, case, size, truth, low, high):
     slack = 1e-9
     return Case(
         kind,
-        what,
+        case,
         size,
         float((truth < low - slack).mean()),
         float((truth > high + slack).mean()),
@@ -178,7 +181,7 @@ STRENGTHS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9)
 
 
 def population(rows, columns, v, skew, pattern):
-    """Return a table of probabilities with Cramér's V = v; None where the margins forbid it.
+    """Return probabilities with Cramér's V = v; None if the margins forbid it.
 
     Margins are even, or fall as 1, 1/2, 1/3, ... ("groups", "labels" or "both"). Either each
     group has a label of its own that it is given more often ("all"), or the smallest group
@@ -186,16 +189,16 @@ def population(rows, columns, v, skew, pattern):
     """
     r, c = _margin(rows, skew in ("groups", "both")), _margin(columns, skew in ("labels", "both"))
     if pattern == "all":
-        far = np.eye(columns)[np.arange(rows) % columns]
+        perfect = np.eye(columns)[np.arange(rows) % columns]
     else:
-        rest = np.r_[c[:-1], 0.0] / c[:-1].sum()
-        far = np.vstack([np.tile(rest, (rows - 1, 1)), np.eye(columns)[-1]])
+        other_columns = np.r_[c[:-1], 0.0] / c[:-1].sum()
+        perfect = np.vstack([np.tile(other_columns, (rows - 1, 1)), np.eye(columns)[-1]])
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2.0
-        reached = true_v(r[:, None] * ((1.0 - middle) * c + middle * far)) < v
+        reached = true_v(r[:, None] * ((1.0 - middle) * c + middle * perfect)) < v
         low, high = (middle, high) if reached else (low, middle)
-    table = r[:, None] * ((1.0 - high) * c + high * far)
+    table = r[:, None] * ((1.0 - high) * c + high * perfect)
     return table if abs(true_v(table) - v) < 1e-6 else None
 
 
@@ -212,7 +215,7 @@ def _margin(k, skewed):
 
 
 def association_cases(samples, expected=(1.0, np.inf), shapes=SHAPES, strengths=STRENGTHS):
-    """Simulated coverage of V where the smallest expected count lies in a range."""
+    """Simulated coverage of V for a range of the smallest expected count."""
     for rows, columns in shapes:
         for skew in ("none", "groups", "labels", "both"):
             for pattern in ("all", "one"):
@@ -224,17 +227,17 @@ def association_cases(samples, expected=(1.0, np.inf), shapes=SHAPES, strengths=
                         smallest = n * p.sum(axis=1).min() * p.sum(axis=0).min()
                         if not expected[0] <= smallest < expected[1]:
                             continue
-                        what = f"V = {v}, skewed: {skew}, differ: {pattern}"
-                        yield _association(p, n, v, what, samples)
+                        case = f"V = {v}, skewed: {skew}, differ: {pattern}"
+                        yield _association(p, n, v, case, samples)
 
 
-def _association(p, n, v, what, samples):
+def _association(p, n, v, case, samples):
     rows, columns = p.shape
-    rng = stream(SEED, "association", f"{rows}x{columns}", n, what)
+    rng = stream(SEED, "association", f"{rows}x{columns}", n, case)
     tables = rng.multinomial(n, p.ravel() / p.sum(), size=samples).reshape(-1, rows, columns)
     low, high = Association.of(tables).interval(level=LEVEL)
-    known = ~np.isnan(low)
-    return _case(f"{rows} × {columns}", what, f"n = {n}", v, low[known], high[known])
+    defined = ~np.isnan(low)
+    return _case(f"{rows} × {columns}", case, f"n = {n}", v, low[defined], high[defined])
 
 
 CORRECTED = ((3, 2), (3, 6), (12, 2), (12, 6))
@@ -254,12 +257,13 @@ def corrected_section(samples):
     ]
     for v in (0.1, 0.2, 0.4):
         cases = list(association_cases(samples, shapes=CORRECTED, strengths=(v,)))
-        for kind, found in by_kind(cases).items():
-            held, above, width = (
-                [getattr(case, field) for case in found] for field in ("coverage", "above", "width")
+        for kind, kind_cases in by_kind(cases).items():
+            coverage, above, width = (
+                [getattr(case, field) for case in kind_cases]
+                for field in ("coverage", "above", "width")
             )
             lines.append(
-                f"| {kind} | {v} | {np.mean(held):.1%} | {min(held):.1%} "
+                f"| {kind} | {v} | {np.mean(coverage):.1%} | {min(coverage):.1%} "
                 f"| {np.mean(above):.1%} | {max(above):.1%} | {np.mean(width):.3f} |"
             )
     return [*lines, ""]
@@ -282,33 +286,35 @@ def mean_cases(samples, classes=CLASSES):
             for n in (60, 300, 3000):
                 for skew, pattern in (("none", "all"), ("both", "one")):
                     for name, effects in EFFECTS.items():
-                        drawn = _classes(k, shape, n, skew, pattern, effects(k), samples)
-                        if drawn is not None:
-                            what = f"{k} classes, V {name}, skewed: {skew}, differ: {pattern}"
-                            yield _mean(f"{shape[0]} × {shape[1]}", what, n, effects(k), drawn)
+                        association = _classes(k, shape, n, skew, pattern, effects(k), samples)
+                        if association is not None:
+                            case = f"{k} classes, V {name}, skewed: {skew}, differ: {pattern}"
+                            yield _mean(
+                                f"{shape[0]} × {shape[1]}", case, n, effects(k), association
+                            )
 
 
 def _classes(k, shape, n, skew, pattern, v, samples):
-    """Draw summaries of k tables, shape (k, samples); None where cells are too few."""
-    found = []
+    """Draw summaries of k tables, shape (k, samples); None with too few cells."""
+    parts = []
     for strength, times in zip(*np.unique(v, return_counts=True), strict=True):
         p = population(*shape, float(strength), skew, pattern if strength else "all")
         if p is None or n * p.sum(axis=1).min() * p.sum(axis=0).min() < 1.0:
             return None
         rng = stream(SEED, "mean", k, *shape, n, skew, f"{strength:g}")
-        drawn = rng.multinomial(n, p.ravel() / p.sum(), size=(times, samples))
-        found.append(Association.of(drawn.reshape(times, samples, *shape)))
-    return Association.concatenate(found)
+        tables = rng.multinomial(n, p.ravel() / p.sum(), size=(times, samples))
+        parts.append(Association.of(tables.reshape(times, samples, *shape)))
+    return Association.concatenate(parts)
 
 
-def _mean(shape, what, n, v, drawn):
+def _mean(shape, case, n, v, association):
     names = [field.name for field in fields(Association)]
     ends = [
-        MeanEffect(Association(*(getattr(drawn, name)[:, index] for name in names)))(LEVEL)
-        for index in range(drawn.n.shape[1])
+        MeanEffect(Association(*(getattr(association, name)[:, index] for name in names)))(LEVEL)
+        for index in range(association.n.shape[1])
     ]
     low, high = np.array(ends).T
-    return _case(shape, what, f"n = {n}", float(v.mean()), low, high)
+    return _case(shape, case, f"n = {n}", float(v.mean()), low, high)
 
 
 SHARES = (0.5, 0.8, 0.95, 0.98, 1.0)
@@ -329,12 +335,14 @@ def _inequality(classes, sets, images, favour, share, samples):
     true = np.full((sets, classes), (1.0 - share) / (classes - 1))
     first = np.arange(sets) % classes if favour == "all" else np.zeros(sets, dtype=int)
     true[np.arange(sets), first] = share
-    said = rng.multinomial(images, true, size=(samples, sets)) / images
+    outcome_shares = rng.multinomial(images, true, size=(samples, sets)) / images
     n, back = np.full(sets, float(images)), np.eye(classes)
-    ends = [Inequality(one, n, back, None, partial(stream, SEED))(LEVEL) for one in said]
+    ends = [
+        Inequality(shares, n, back, None, partial(stream, SEED))(LEVEL) for shares in outcome_shares
+    ]
     truth = float(np.abs(true - 1.0 / classes).sum(axis=1).mean())
-    what = f"{classes} classes, share {share:.2f}, favoured: {favour}"
-    return _case(f"{sets} × {images}", what, "", truth, *np.transpose(ends))
+    case = f"{classes} classes, share {share:.2f}, favoured: {favour}"
+    return _case(f"{sets} × {images}", case, "", truth, *np.transpose(ends))
 
 
 def known_width(case):
@@ -378,15 +386,15 @@ def _texts(lean):
 
 TOWARDS, AWAY, CONCEPT, OTHER = map(_texts, (1.0, -1.0, 0.6, -0.3))
 TEXTS_FIXED = {
-    "weat": lambda a, b, **how: metrics.weat(a, b, TOWARDS, AWAY, **how),
-    "association_score": lambda a, b, **how: metrics.association_score(
-        CONCEPT, a, b, fixed=("targets",), **how
+    "weat": lambda a, b, **options: metrics.weat(a, b, TOWARDS, AWAY, **options),
+    "association_score": lambda a, b, **options: metrics.association_score(
+        CONCEPT, a, b, fixed=("targets",), **options
     ),
-    "differential_association": lambda a, b, **how: metrics.differential_association(
-        CONCEPT, OTHER, a, b, fixed=("c1", "c2"), **how
+    "differential_association": lambda a, b, **options: metrics.differential_association(
+        CONCEPT, OTHER, a, b, fixed=("c1", "c2"), **options
     ),
-    "total_absolute_association": lambda a, b, **how: metrics.total_absolute_association(
-        {"one": CONCEPT, "other": OTHER}, a, b, fixed=("one", "other"), **how
+    "total_absolute_association": lambda a, b, **options: metrics.total_absolute_association(
+        {"one": CONCEPT, "other": OTHER}, a, b, fixed=("one", "other"), **options
     ),
 }
 
@@ -394,22 +402,22 @@ TEXTS_FIXED = {
 def embedding_cases(samples, sizes=(8, 25, 50)):
     """Simulated coverage of associations of two sets of images with given texts."""
     for kind, metric in TEXTS_FIXED.items():
-        for apart in (0.0, 0.5, 1.5):
-            truth = metric(*_images(f"{apart:g}", 20_000, apart), resampling=None).value
+        for gap in (0.0, 0.5, 1.5):
+            truth = metric(*_images(f"{gap:g}", 20_000, gap), resampling=None).value
             for n in sizes:
                 ends = []
                 for sample in range(samples):
-                    drawn = _images(f"{apart:g}, {sample}", n, apart)
-                    how = {"resampling": Bootstrap(400, 1, resolution=1.0), "rng": sample}
-                    interval = metric(*drawn, **how).interval(LEVEL)
+                    images = _images(f"{gap:g}, {sample}", n, gap)
+                    options = {"resampling": Bootstrap(400, 1, resolution=1.0), "rng": sample}
+                    interval = metric(*images, **options).interval(LEVEL)
                     ends.append((interval.low, interval.high))
-                yield _case(kind, f"{apart} apart", f"n = {n}", truth, *np.transpose(ends))
+                yield _case(kind, f"{gap} apart", f"n = {n}", truth, *np.transpose(ends))
 
 
-def _images(name, n, apart):
+def _images(name, n, gap):
     images = 0.3 * stream(SEED, "images", name, n).standard_normal((2, n, 16))
     images[..., 0] += 1.0
-    images[..., 1] += 0.15 * apart * np.array([[1.0], [-1.0]])
+    images[..., 1] += 0.15 * gap * np.array([[1.0], [-1.0]])
     return images
 
 
@@ -424,12 +432,12 @@ def embedding_section(samples):
         "| metric | images of each set | coverage | least | width |",
         "|---|---|---|---|---|",
         *(
-            f"| {kind} | {size} | {np.mean([one.coverage for one in some]):.1%} "
-            f"| {min(one.coverage for one in some):.1%} "
-            f"| {np.mean([one.width for one in some]):.3f} |"
+            f"| {kind} | {size} | {np.mean([case.coverage for case in size_cases]):.1%} "
+            f"| {min(case.coverage for case in size_cases):.1%} "
+            f"| {np.mean([case.width for case in size_cases]):.3f} |"
             for kind, cases in by_kind(list(embedding_cases(samples))).items()
             for size in ("n = 8", "n = 25", "n = 50")
-            for some in [[one for one in cases if one.size == size]]
+            for size_cases in [[case for case in cases if case.size == size]]
         ),
         "",
     ]
@@ -446,7 +454,7 @@ class Tail:
 
 def tail_cases(repeats):
     """Set known null distributions against their tail as 1000 draws tell it."""
-    known = {
+    families = {
         "normal": (np.random.Generator.standard_normal, stats.norm.sf),
         **{
             f"largest gap of {k} groups": (partial(_ranges, k), partial(_range_sf, k))
@@ -458,7 +466,7 @@ def tail_cases(repeats):
             for df in (1, 13)
         },
     }
-    for null, (draw, survival) in known.items():
+    for null, (draw, survival) in families.items():
         rng = stream(SEED, "tail", null)
         ratios = {
             t: float(np.mean([survival(_critical(draw(rng, 1000), t)) for _ in range(repeats)])) / t
@@ -468,7 +476,7 @@ def tail_cases(repeats):
 
 
 def _critical(draws, t):
-    """Return the smallest value whose approximate tail p-value is at most t."""
+    """Return the smallest value with an approximate tail p-value of at most t."""
     low, high = float(np.median(draws)), float(draws.mean() + 40.0 * draws.std())
     for _ in range(30):
         middle = (low + high) / 2.0
@@ -540,13 +548,13 @@ def means_table(cases):
     ]
     for k in CLASSES:
         for name in EFFECTS:
-            found = [c for c in cases if c.what.startswith(f"{k} classes, V {name}, skewed")]
-            below, above, held, width = (
-                float(np.mean([getattr(c, field) for c in found]))
+            family_cases = [c for c in cases if c.what.startswith(f"{k} classes, V {name}, skewed")]
+            below, above, coverage, width = (
+                float(np.mean([getattr(c, field) for c in family_cases]))
                 for field in ("below", "above", "coverage", "width")
             )
-            least = min(pooled(found).values())
-            shares = f"{below:.1%} | {above:.1%} | {held:.1%} | {least:.1%}"
+            least = min(pooled(family_cases).values())
+            shares = f"{below:.1%} | {above:.1%} | {coverage:.1%} | {least:.1%}"
             lines.append(f"| {k} | {name} | {shares} | {width:.3f} |")
     return lines
 
@@ -554,7 +562,7 @@ def means_table(cases):
 def pooled(cases):
     """Return the coverage by kind, over sizes and margins."""
     kinds = by_kind(cases).items()
-    return {kind: float(np.mean([c.coverage for c in found])) for kind, found in kinds}
+    return {kind: float(np.mean([c.coverage for c in kind_cases])) for kind, kind_cases in kinds}
 
 
 def page(samples=1000):

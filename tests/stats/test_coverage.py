@@ -30,43 +30,43 @@ def _least(cases, samples=None):
 
 @pytest.mark.parametrize("cases", [wilson_cases, newcombe_cases])
 def test_proportions_and_differences(cases):
-    found = list(cases())
-    assert np.mean([case.coverage for case in found]) >= 0.94
-    assert _least(found) >= 0.90
+    all_cases = list(cases())
+    assert np.mean([case.coverage for case in all_cases]) >= 0.94
+    assert _least(all_cases) >= 0.90
 
 
 def test_extremes_over_groups():
-    for found in by_kind(list(extreme_cases(1000))).values():
-        assert np.mean([case.coverage for case in found]) >= 0.94
-        assert _least(found, 1000) >= 0.94
+    for kind_cases in by_kind(list(extreme_cases(1000))).values():
+        assert np.mean([case.coverage for case in kind_cases]) >= 0.94
+        assert _least(kind_cases, 1000) >= 0.94
 
 
 def test_extremes_over_groups_of_units():
-    for found in by_kind(list(clustered_cases(300))).values():
-        assert np.mean([case.coverage for case in found]) >= 0.95
-        assert _least(found, 300) >= 0.92
+    for kind_cases in by_kind(list(clustered_cases(300))).values():
+        assert np.mean([case.coverage for case in kind_cases]) >= 0.95
+        assert _least(kind_cases, 300) >= 0.92
 
 
 def test_effect_sizes():
-    found = list(association_cases(400))
-    assert len(found) > 400
-    assert np.mean([case.coverage for case in found]) >= 0.94
-    assert _least(found, 400) >= 0.92
+    all_cases = list(association_cases(400))
+    assert len(all_cases) > 400
+    assert np.mean([case.coverage for case in all_cases]) >= 0.94
+    assert _least(all_cases, 400) >= 0.92
 
 
 def test_the_bias_corrected_v():
-    found = list(association_cases(200, shapes=CORRECTED, strengths=(0.1, 0.2, 0.4)))
-    assert _least(found, 200) >= 0.92
+    all_cases = list(association_cases(200, shapes=CORRECTED, strengths=(0.1, 0.2, 0.4)))
+    assert _least(all_cases, 200) >= 0.92
     # "Below threshold" is wrong where the high end lies below a V that reaches the threshold.
     luck = 3 * np.sqrt(0.05 * 0.95 / 200)
-    assert max(case.above for case in found) <= 0.05 + luck
+    assert max(case.above for case in all_cases) <= 0.05 + luck
 
 
 @pytest.mark.parametrize("classes", [2, 12, 200])
 def test_mean_effect_size(classes):
-    found = list(mean_cases(30, (classes,)))
+    all_cases = list(mean_cases(30, (classes,)))
     for name in EFFECTS:
-        of_pattern = [case for case in found if f"V {name}," in case.what]
+        of_pattern = [case for case in all_cases if f"V {name}," in case.what]
         luck = 3 * np.sqrt(0.08 * 0.92 / (30 * len(of_pattern) / 4))
         assert min(pooled(of_pattern).values()) + luck >= 0.92
         # What "below threshold" rests on: the high end alone.
@@ -74,15 +74,15 @@ def test_mean_effect_size(classes):
 
 
 def test_inequality_of_shares():
-    found = list(inequality_cases(60))
-    assert np.mean([case.coverage for case in found]) >= 0.95
-    assert _least(found, 60) >= 0.93
+    all_cases = list(inequality_cases(60))
+    assert np.mean([case.coverage for case in all_cases]) >= 0.95
+    assert _least(all_cases, 60) >= 0.93
 
 
 def test_associations_of_embeddings():
-    found = list(embedding_cases(100, (8, 50)))
-    assert np.mean([case.coverage for case in found]) >= 0.935
-    assert _least(found, 100) >= 0.92
+    all_cases = list(embedding_cases(100, (8, 50)))
+    assert np.mean([case.coverage for case in all_cases]) >= 0.935
+    assert _least(all_cases, 100) >= 0.92
 
 
 def test_tails_are_not_far_too_small():

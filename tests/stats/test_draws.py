@@ -30,7 +30,7 @@ def whole(blocks):
 
 
 def items(table, *, unit_size=1):
-    """The rows of a table as items, of which as many as `unit_size` in a cell are one unit."""
+    """The rows of a table as items, `unit_size` rows of a cell per unit."""
     cells = table.astype(int)
     outcome = np.repeat(np.arange(len(cells)), cells.sum(axis=1))
     group = np.concatenate([np.repeat(np.arange(cells.shape[1]), row) for row in cells])
@@ -63,34 +63,34 @@ def frequencies(tables):
     return Counter(map(tuple, tables.reshape(len(tables), -1).astype(int).tolist()))
 
 
-def assert_distribution(found, tables, weights):
+def assert_distribution(drawn_tables, tables, weights):
     """Chi-square of the drawn tables against their probabilities; rare ones pooled."""
-    seen = frequencies(found)
+    frequency = frequencies(drawn_tables)
     names = list(map(tuple, tables.reshape(len(tables), -1).astype(int).tolist()))
-    assert seen.keys() <= set(names)
-    counts = np.array([seen[name] for name in names])
-    expected = weights * len(found)
+    assert frequency.keys() <= set(names)
+    counts = np.array([frequency[name] for name in names])
+    expected = weights * len(drawn_tables)
     common = expected >= 5
-    both = [np.append(x[common], x[~common].sum()) for x in (counts, expected)]
-    kept = both[1] > 0
-    assert chisquare(both[0][kept], both[1][kept]).pvalue > 0.001
+    pooled = [np.append(x[common], x[~common].sum()) for x in (counts, expected)]
+    possible = pooled[1] > 0
+    assert chisquare(pooled[0][possible], pooled[1][possible]).pvalue > 0.001
 
 
 def rearranged(table, strata):
     """Every table that exchanging two groups within strata can give, with its probability."""
     outcome = np.repeat(np.arange(len(table)), table.sum(axis=1).astype(int))
-    found = Counter()
+    frequency = Counter()
     for chosen in combinations(range(len(outcome)), int(table[:, 0].sum())):
         first = np.bincount(outcome[[*chosen]], minlength=len(table))
         if (np.bincount(strata, first) == np.bincount(strata, table[:, 0])).all():
-            found[tuple(first.tolist())] += 1
-    first, weights = np.array([*found]), np.array([*found.values()])
+            frequency[tuple(first.tolist())] += 1
+    first, weights = np.array([*frequency]), np.array([*frequency.values()])
     return np.stack([first, table.sum(axis=1) - first], axis=2), weights / weights.sum()
 
 
 # From a variance of 20 on counts are rounded normal numbers; of unlike columns some are.
 @pytest.mark.parametrize(
-    ("good", "bad", "drawn"),
+    ("good", "bad", "n_drawn"),
     [
         ([25], [4000], [3000]),
         ([250], [100_000], [11_000]),
@@ -99,16 +99,16 @@ def rearranged(table, strata):
     ],
 )
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
-def test_counts_follow_the_hypergeometric_distribution(good, bad, drawn, kind):
+def test_counts_follow_the_hypergeometric_distribution(good, bad, n_drawn, kind):
     shape = (400_000, 1)
-    given = [np.tile(np.array(one, kind), shape) for one in (good, bad, drawn)]
-    found = draws.hypergeometric(*given, np.random.default_rng(0))
-    exact = hypergeom(np.add(good, bad), good, drawn)
+    arguments = [np.tile(np.array(column, kind), shape) for column in (good, bad, n_drawn)]
+    counts = draws.hypergeometric(*arguments, np.random.default_rng(0))
+    exact = hypergeom(np.add(good, bad), good, n_drawn)
     for tail in (0.2, 0.01, 0.001):
         low, high = exact.ppf(tail), exact.isf(tail)
-        pairs = (exact.cdf(low), found <= low), (exact.sf(high - 1), found >= high)
+        pairs = (exact.cdf(low), counts <= low), (exact.sf(high - 1), counts >= high)
         for share, beyond in pairs:
-            error = np.sqrt(share * (1 - share) / len(found))
+            error = np.sqrt(share * (1 - share) / len(counts))
             np.testing.assert_array_less(np.abs(beyond.mean(axis=0) - share), 4 * error)
 
 
@@ -117,8 +117,8 @@ def test_counts_follow_the_hypergeometric_distribution(good, bad, drawn, kind):
 def test_permutations_have_the_exact_distribution(way, strata, monkeypatch):
     choose(way, monkeypatch)
     sampler = items(SMALL) if way == "items" else TableSampler(SMALL)
-    found = whole(sampler.permute(strata, 20_000, 3))
-    assert_distribution(found, *rearranged(SMALL, strata))
+    tables = whole(sampler.permute(strata, 20_000, 3))
+    assert_distribution(tables, *rearranged(SMALL, strata))
 
 
 # Cells are drawn as such, or where a row costs less than 12 of those, row by row.
@@ -126,13 +126,13 @@ def test_permutations_have_the_exact_distribution(way, strata, monkeypatch):
 def test_bootstrap_of_independent_rows_is_multinomial(row, monkeypatch):
     monkeypatch.setattr(draws, "_ROW", row)
     monkeypatch.setattr(draws, "_CALLS", 0.0)
-    found = whole(TableSampler(TABLE).bootstrap(8000, 1))
+    tables = whole(TableSampler(TABLE).bootstrap(8000, 1))
     n, p = TABLE.sum(), TABLE / TABLE.sum()
-    assert (found.sum(axis=(1, 2)) == n).all()
-    assert (found[:, TABLE == 0] == 0).all()
-    assert (np.abs(found.mean(axis=0) - TABLE) <= 4 * np.sqrt(n * p * (1 - p) / 8000)).all()
-    assert found.var(axis=0) == pytest.approx(n * p * (1 - p), rel=0.12)
-    assert np.cov(found[:, 0, 0], found[:, 1, 1])[0, 1] == pytest.approx(
+    assert (tables.sum(axis=(1, 2)) == n).all()
+    assert (tables[:, TABLE == 0] == 0).all()
+    assert (np.abs(tables.mean(axis=0) - TABLE) <= 4 * np.sqrt(n * p * (1 - p) / 8000)).all()
+    assert tables.var(axis=0) == pytest.approx(n * p * (1 - p), rel=0.12)
+    assert np.cov(tables[:, 0, 0], tables[:, 1, 1])[0, 1] == pytest.approx(
         -n * p[0, 0] * p[1, 1], abs=0.25
     )
 
@@ -143,16 +143,19 @@ def test_tables_of_many_rows_are_the_same_in_any_number_of_threads(total, monkey
     table = rng.multinomial(int(total), rng.dirichlet(np.ones(600))).reshape(60, 10)
     table = table.astype(np.float64)
     strata = np.arange(60) // 4
-    found = []
+    all_draws = []
     for threads in ("1", "3"):
         monkeypatch.setenv("EQUIPOISE_THREADS", threads)
         sampler = TableSampler(table)
         for blocks in (sampler.permute(strata, 2000, 5), sampler.bootstrap(2000, 5)):
-            found.append(whole(blocks.each(lambda _, tables: np.copy(tables))))
+            all_draws.append(whole(blocks.each(lambda _, tables: np.copy(tables))))
             assert len(blocks.sizes) > 1
-            assert (found[-1] == whole(blocks)).all()
-    permuted, resampled, *others = found
-    assert all((one == other).all() for one, other in zip(found[:2], others, strict=True))
+            assert (all_draws[-1] == whole(blocks)).all()
+    permuted, resampled, *repeats = all_draws
+    assert all(
+        (first_draw == second_draw).all()
+        for first_draw, second_draw in zip(all_draws[:2], repeats, strict=True)
+    )
     assert (permuted >= 0).all()
     assert (permuted.sum(axis=2) == table.sum(axis=1)).all()
     by_stratum = permuted.reshape(2000, 15, 4, 10).sum(axis=2)
@@ -167,9 +170,9 @@ def test_split_weights_belong_to_the_stratum_of_the_largest():
         np.array([0.4, 0.6, 0.3, 0.7, 0.9, 0.1, 0.5, 0.5]), np.array([0, 1, 0, 1]),
         np.arange(4), unit_keys([*"abcd"]), (2, 2),
     )  # fmt: skip
-    found = whole(sampler.permute(np.array([0, 1]), 200, 1))
-    assert len(np.unique(found, axis=0)) == 4
-    mostly_one = found[:, 1].sum(axis=1)
+    tables = whole(sampler.permute(np.array([0, 1]), 200, 1))
+    assert len(np.unique(tables, axis=0)) == 4
+    mostly_one = tables[:, 1].sum(axis=1)
     assert mostly_one == pytest.approx(np.full(200, 1.9))
 
 
@@ -182,11 +185,11 @@ def test_units_alike_in_their_strata_exchange_among_themselves():
     stratum = np.concatenate([np.tile([0, 1], 20), np.zeros(20, int)])
     group = np.concatenate([np.repeat(np.arange(20) % 2, 2), 2 + np.arange(20) % 2])
     exchange = Exchange.of(group, unit, stratum)
-    found = exchange.shuffle(group, np.random.default_rng(1))
-    assert set(found[:40].tolist()) == {0, 1}
-    assert set(found[40:].tolist()) == {2, 3}
-    assert (found[:40:2] == found[1:40:2]).all()
-    assert (found != group).any()
+    exchanged = exchange.shuffle(group, np.random.default_rng(1))
+    assert set(exchanged[:40].tolist()) == {0, 1}
+    assert set(exchanged[40:].tolist()) == {2, 3}
+    assert (exchanged[:40:2] == exchanged[1:40:2]).all()
+    assert (exchanged != group).any()
 
 
 @pytest.mark.parametrize(
@@ -248,30 +251,32 @@ def words(text):
 @pytest.mark.parametrize(("counter", "key", "output"), KNOWN)
 def test_philox_gives_the_published_answers(counter, key, output):
     low, high, first, more = words(counter)
-    found = np.empty((1, 2), dtype=np.uint64)
+    words_out = np.empty((1, 2), dtype=np.uint64)
     unit = np.array([high << 32 | low], dtype=np.uint64)
     index = np.uint64(more << 32 | first).astype(np.int64)
-    philox_numbers(unit, np.array(words(key), dtype=np.uint64), index, found)
-    one, other, *_ = words(output)
-    assert int(found[0, 0]) == (one >> 5) << 26 | other >> 6
+    philox_numbers(unit, np.array(words(key), dtype=np.uint64), index, words_out)
+    first_word, second_word, *_ = words(output)
+    assert int(words_out[0, 0]) == (first_word >> 5) << 26 | second_word >> 6
 
 
 def test_a_seed_means_the_same_numbers_in_every_version():
     assert stream(7, "bootstrap", 0).integers(1 << 32, size=3).tolist() == STREAM
-    found = unit_uniforms(7, "bootstrap", unit_keys(["a", "b"]), range(2))
-    assert found.ravel().tolist() == UNIFORMS
+    uniforms = unit_uniforms(7, "bootstrap", unit_keys(["a", "b"]), range(2))
+    assert uniforms.ravel().tolist() == UNIFORMS
 
 
 def test_the_number_of_a_unit_depends_on_nothing_else():
-    every = unit_uniforms(1, "x", KEYS, range(40))
-    some = unit_uniforms(1, "x", KEYS[[7, 3]], range(20, 25))
-    assert some.tolist() == every[20:25][:, [7, 3]].tolist()
-    assert unit_uniforms(1, "x", KEYS, range(2**33, 2**33 + 1)).tolist() != every[:1].tolist()
+    all_uniforms = unit_uniforms(1, "x", KEYS, range(40))
+    part = unit_uniforms(1, "x", KEYS[[7, 3]], range(20, 25))
+    assert part.tolist() == all_uniforms[20:25][:, [7, 3]].tolist()
+    assert (
+        unit_uniforms(1, "x", KEYS, range(2**33, 2**33 + 1)).tolist() != all_uniforms[:1].tolist()
+    )
 
 
 def orders(seed, lines, n):
     labels = np.tile(np.arange(n, dtype=np.uint32), (lines, 1))
-    shuffle(keys(seed, "test", many=lines), labels)
+    shuffle(keys(seed, "test", n_streams=lines), labels)
     return labels
 
 
@@ -289,16 +294,18 @@ def subsets(key, n, size, draws):
 
 
 def test_all_orders_are_alike():
-    found, counts = np.unique(orders(1, 48_000, 4), axis=0, return_counts=True)
-    assert sorted(map(tuple, found.tolist())) == sorted(permutations(range(4)))
+    observed, counts = np.unique(orders(1, 48_000, 4), axis=0, return_counts=True)
+    assert sorted(map(tuple, observed.tolist())) == sorted(permutations(range(4)))
     assert chisquare(counts).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("n", "size"), [(6, 3), (7, 2), (9, 1), (9, 8)])
 def test_all_subsets_are_alike(n, size):
-    found, counts = np.unique(subsets(3, n, size, 60_000), axis=0, return_counts=True)
-    expected = {tuple(int(i in some) for i in range(n)) for some in combinations(range(n), size)}
-    assert {*map(tuple, found.tolist())} == expected
+    observed, counts = np.unique(subsets(3, n, size, 60_000), axis=0, return_counts=True)
+    expected = {
+        tuple(int(i in subset) for i in range(n)) for subset in combinations(range(n), size)
+    }
+    assert {*map(tuple, observed.tolist())} == expected
     assert chisquare(counts).pvalue > 1e-3
 
 
@@ -308,30 +315,40 @@ def test_words_are_those_of_splitmix64():
     words = np.empty((1, 1), dtype=np.uint64)
     first = 6457827717110365317
     draw_subsets(np.uint64(1234567), 64, 32, words)
-    apart = (int(words[0, 0]) ^ first).bit_count()
-    assert apart == abs(first.bit_count() - 32)
+    n_bits = (int(words[0, 0]) ^ first).bit_count()
+    assert n_bits == abs(first.bit_count() - 32)
 
 
-def exchanged(sizes, wanted, values, lines):
+def exchanged(sizes, n_members, values, lines):
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    found = np.empty((lines, values.shape[1]), dtype=np.int64)
+    sums = np.empty((lines, values.shape[1]), dtype=np.int64)
     order = np.random.default_rng(5).permutation(len(values)).astype(np.int64)
     place = np.argsort(np.repeat(np.arange(len(sizes)), sizes)[order], kind="stable")
-    add_exchanged(keys(3, "e", many=lines), order[place], starts, np.array(wanted), values, found)
-    return found
+    add_exchanged(
+        keys(3, "e", n_streams=lines), order[place], starts, np.array(n_members), values, sums
+    )
+    return sums
 
 
 def test_exchanged_members_are_any_of_their_pool_alike():
     """Pools that give none, some, most and all of their members."""
-    sizes, wanted = [3, 4, 4, 2], [0, 1, 3, 2]
+    sizes, n_members = [3, 4, 4, 2], [0, 1, 3, 2]
     bits = (1 << np.arange(13))[:, None]
-    found = exchanged(sizes, wanted, np.column_stack([np.ones_like(bits), bits]), 12_000)
-    assert {*found[:, 0]} == {6}
+    sums = exchanged(sizes, n_members, np.column_stack([np.ones_like(bits), bits]), 12_000)
+    assert {*sums[:, 0]} == {6}
     subsets = [
-        sum(1 << member for member in (3 + one, *(7 + m for m in range(4) if m != left), 11, 12))
-        for one in range(4)
-        for left in range(4)
+        sum(
+            1 << member
+            for member in (
+                3 + first_member,
+                *(7 + m for m in range(4) if m != second_member),
+                11,
+                12,
+            )
+        )
+        for first_member in range(4)
+        for second_member in range(4)
     ]
-    counts = [int((found[:, 1] == subset).sum()) for subset in subsets]
+    counts = [int((sums[:, 1] == subset).sum()) for subset in subsets]
     assert sum(counts) == 12_000
     assert chisquare(counts).pvalue > 0.01

@@ -32,8 +32,8 @@ from equipoise.stats.intervals import (
 
 
 def newcombe(s1, n1, s2, n2):
-    apart = scored(s1, n1).minus(scored(s2, n2))
-    return apart.low, apart.high
+    difference = scored(s1, n1).minus(scored(s2, n2))
+    return difference.low, difference.high
 
 
 def association_interval(table, statistic="cramers_v", level=0.95):
@@ -41,7 +41,7 @@ def association_interval(table, statistic="cramers_v", level=0.95):
 
 
 counts = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-several = st.lists(counts, min_size=2, max_size=6)
+group_counts = st.lists(counts, min_size=2, max_size=6)
 
 
 # Newcombe 1998, Statistics in Medicine 17, 857-872, table I, method 3.
@@ -99,13 +99,13 @@ def _pairwise_gap(s, n):
     return ends[0][0], ends[1][1]
 
 
-@given(several)
+@given(group_counts)
 def test_gap_is_made_of_pairs(cases):
     s, n = map(list, zip(*cases, strict=True))
     np.testing.assert_allclose(simultaneous_gap(s, n), _pairwise_gap(s, n), atol=1e-9)
 
 
-@given(several)
+@given(group_counts)
 def test_extremes_hold_what_was_observed(cases):
     s, n = np.array(cases, dtype=float).T
     p, overall = s / n, s.sum() / n.sum()
@@ -134,8 +134,8 @@ def test_one_group_alone():
 
 def test_minimum_of_many_ends_where_the_exact_limits_do():
     # Of two groups the limit of one alone is the wider.
-    for many, above in ((3, 1 - 0.95 ** (1 / 3)), (2, 0.025)):
-        s, n = [45, 48, 49][:many], [50] * many
+    for n_groups, above in ((3, 1 - 0.95 ** (1 / 3)), (2, 0.025)):
+        s, n = [45, 48, 49][:n_groups], [50] * n_groups
         exact = min(stats.beta.isf(above, a + 1, b - a) for a, b in zip(s, n, strict=True))
         assert simultaneous_minimum(s, n)[1] == pytest.approx(exact)
         assert simultaneous_minimum(s, n)[0] == wilson(45, 50)[0]
@@ -169,9 +169,9 @@ def test_mean_t_is_scipys():
 
 def test_fisher_z():
     x, y = np.random.default_rng(0).normal(size=(2, 30))
-    found = stats.pearsonr(x, y)
-    expected = found.confidence_interval(0.95)
-    assert fisher_z(found.statistic, 30) == pytest.approx(tuple(expected))
+    correlation = stats.pearsonr(x, y)
+    expected = correlation.confidence_interval(0.95)
+    assert fisher_z(correlation.statistic, 30) == pytest.approx(tuple(expected))
     # Bonett & Wright 2000: z ± 1.96 sqrt((1 + r²/2)/(n - 3)).
     half = 1.959964 * math.sqrt((1 + 0.25 / 2) / 17)
     ends = math.tanh(math.atanh(0.5) - half), math.tanh(math.atanh(0.5) + half)
@@ -207,8 +207,8 @@ tables = st.tuples(st.integers(2, 5), st.integers(2, 5)).flatmap(
 
 
 def _moments(p, n, samples=40_000):
-    drawn = np.random.default_rng(1).multinomial(n, p.ravel(), size=samples)
-    chi2 = Association.of(drawn.reshape(-1, *p.shape)).chi2
+    tables = np.random.default_rng(1).multinomial(n, p.ravel(), size=samples)
+    chi2 = Association.of(tables.reshape(-1, *p.shape)).chi2
     return float(chi2.mean()), float(chi2.var())
 
 
@@ -236,8 +236,8 @@ def test_the_noncentrality_is_estimated_without_bias_in_sparse_tables(strength):
     p = np.outer(rows / rows.sum(), (1 - strength) * columns)
     p[np.arange(4), np.arange(4)] += strength * rows / rows.sum()
     n, samples = 100, 20_000
-    drawn = np.random.default_rng(5).multinomial(n, p.ravel(), size=samples)
-    summary = Association.of(drawn.reshape(-1, 4, 5))
+    tables = np.random.default_rng(5).multinomial(n, p.ravel(), size=samples)
+    summary = Association.of(tables.reshape(-1, 4, 5))
     truth = max(n * (p**2 / np.outer(p.sum(axis=1), p.sum(axis=0))).sum() - n, 0.0)
     error = summary.unbiased.std() / np.sqrt(samples)
     # A hundredth for what is left beyond terms of order 1/n.
@@ -303,10 +303,12 @@ def test_published_sample_sizes():
 
 @given(rates, st.floats(0.02, 0.4), powers, tests, st.sampled_from([0.25, 1.0, 3.0]))
 @settings(max_examples=60)
-def test_sample_size_and_minimum_difference_are_inverse(baseline, difference, power, many, ratio):
+def test_sample_size_and_minimum_difference_are_inverse(
+    baseline, difference, power, n_tests, ratio
+):
     if difference >= baseline:
         return
-    options = {"power": power, "tests": many}
+    options = {"power": power, "tests": n_tests}
     n = sample_size_for_difference(baseline, -difference, ratio=ratio, **options)
     assert minimum_difference(n, ratio * n, baseline, **options) <= difference + 1e-9
     if n > 1:
@@ -316,10 +318,10 @@ def test_sample_size_and_minimum_difference_are_inverse(baseline, difference, po
 
 @given(st.integers(20, 900), st.integers(1, 60), st.integers(1, 9), powers, tests)
 @settings(max_examples=60)
-def test_minimum_effect_size_has_the_power(n, df, divisor, power, many):
-    least = minimum_effect_size(n, df, divisor, power=power, tests=many)
+def test_minimum_effect_size_has_the_power(n, df, divisor, power, n_tests):
+    least = minimum_effect_size(n, df, divisor, power=power, tests=n_tests)
     if not np.isnan(least):
-        assert power_of_association(n, least, df, divisor, tests=many) == pytest.approx(power)
+        assert power_of_association(n, least, df, divisor, tests=n_tests) == pytest.approx(power)
 
 
 def test_sizes_that_cannot_show_anything():

@@ -33,7 +33,7 @@ def of_regions(rng, gap):
 
 
 def of_targets(rng, gap):
-    targets = {str(one): rng.standard_normal((20, 30)) for one in range(8)}
+    targets = {str(number): rng.standard_normal((20, 30)) for number in range(8)}
     a, b = rng.standard_normal((2, 40, 30))
     return total_absolute_association(targets, a, b, resampling=FEW, rng=1)
 
@@ -49,8 +49,8 @@ def of_targets(rng, gap):
 )
 def test_intervals_of_means_hold_the_truth(estimate, gaps):
     for gap in gaps:
-        found = [estimate(np.random.default_rng(seed), gap) for seed in range(SAMPLES)]
-        ends = [one.interval() for one in found]
+        estimates = [estimate(np.random.default_rng(seed), gap) for seed in range(SAMPLES)]
+        ends = [estimate.interval() for estimate in estimates]
         assert sum(end.low <= gap <= end.high for end in ends) >= SAMPLES - 2
-        for one, end in zip(found, ends, strict=True):
-            assert end.low <= one.corrected <= end.high
+        for mean_norm, end in zip(estimates, ends, strict=True):
+            assert end.low <= mean_norm.corrected <= end.high

@@ -26,13 +26,15 @@ def exchanged(numbers, sizes, draws, seed=0):
 
 def test_moments_are_those_of_numpy():
     numbers = values()
-    found = moments(numbers)
-    apart = numbers - numbers.mean(axis=0)
-    scaled = apart / numbers.std(axis=0)
-    np.testing.assert_allclose(found.mean, numbers.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(found.scatter, apart.T @ apart, rtol=1e-9, atol=1e-6)
-    np.testing.assert_allclose(found.skewness, (scaled**3).mean(axis=0), rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(found.kurtosis, (scaled**4).mean(axis=0) - 3, rtol=1e-8, atol=1e-8)
+    row_moments = moments(numbers)
+    deviations = numbers - numbers.mean(axis=0)
+    scaled = deviations / numbers.std(axis=0)
+    np.testing.assert_allclose(row_moments.mean, numbers.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(row_moments.scatter, deviations.T @ deviations, rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(row_moments.skewness, (scaled**3).mean(axis=0), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        row_moments.kurtosis, (scaled**4).mean(axis=0) - 3, rtol=1e-8, atol=1e-8
+    )
 
 
 def test_exchanged_sums_have_the_covariance_of_a_permutation_and_keep_the_total():
@@ -51,13 +53,13 @@ def test_exchanged_sums_have_the_covariance_of_a_permutation_and_keep_the_total(
 def test_tails_of_permuted_sums_are_those_of_the_moments(column):
     """A sum of 6,000 permuted rows passes normal quantiles as often as they say."""
     numbers, size, draws = values()[:, [column]], int(SIZES[0]), 20_000
-    found = moments(numbers)
-    assert found.normal(size, N)
+    row_moments = moments(numbers)
+    assert row_moments.normal(size, N)
     rng, sums = np.random.default_rng(1), np.empty(draws)
     for draw in range(draws):
         sums[draw] = numbers[rng.choice(N, size, replace=False, shuffle=False), 0].sum()
-    variance = found.scatter[0, 0] / (N - 1) * size * (1 - size / N)
-    scores = (sums - size * found.mean[0]) / np.sqrt(variance)
+    variance = row_moments.scatter[0, 0] / (N - 1) * size * (1 - size / N)
+    scores = (sums - size * row_moments.mean[0]) / np.sqrt(variance)
     for tail in (0.05, 0.01, 0.001, 0.0001):
         for extreme in (scores > norm.isf(tail), scores < -norm.isf(tail)):
             error = np.sqrt(tail / draws)
@@ -87,43 +89,47 @@ def test_poisson_sums_have_the_covariance_of_weighted_rows():
 def test_threads_and_names_of_groups_do_not_matter(monkeypatch):
     numbers = values()
     monkeypatch.setenv("EQUIPOISE_THREADS", "1")
-    one = exchanged(numbers, SIZES, 256)
+    group_sums = exchanged(numbers, SIZES, 256)
     monkeypatch.setenv("EQUIPOISE_THREADS", "3")
-    assert exchanged(numbers, SIZES, 300)[:256].tobytes() == one.tobytes()
-    assert exchanged(numbers, SIZES[::-1], 256)[:, ::-1].tobytes() == one.tobytes()
-    assert exchanged(numbers, SIZES, 256, seed=1).tobytes() != one.tobytes()
+    assert exchanged(numbers, SIZES, 300)[:256].tobytes() == group_sums.tobytes()
+    assert exchanged(numbers, SIZES[::-1], 256)[:, ::-1].tobytes() == group_sums.tobytes()
+    assert exchanged(numbers, SIZES, 256, seed=1).tobytes() != group_sums.tobytes()
 
 
 @pytest.mark.parametrize("sizes", [[3, 4], [4, 3], [2, 0, 5]])
 def test_every_subset_of_few_rows_is_drawn_as_often(sizes):
     numbers = 2.0 ** np.arange(7)[:, None]
-    found = moments(numbers)
-    assert found.few(np.sort(sizes)) == len(sizes) - 1
-    many = np.array(sizes)
-    drawn = found.exchanged_sums(lambda s: s, many, 35_000, 0, "test", numbers.__getitem__)
-    sums = np.concatenate(drawn)
+    row_moments = moments(numbers)
+    assert row_moments.n_small(np.sort(sizes)) == len(sizes) - 1
+    group_sizes = np.array(sizes)
+    sums_by_group = row_moments.exchanged_sums(
+        lambda s: s, group_sizes, 35_000, 0, "test", numbers.__getitem__
+    )
+    sums = np.concatenate(sums_by_group)
     # Each sum of powers of 2 tells its subset.
     values, counts = np.unique(np.round(sums[:, 0, 0], 6), return_counts=True)
-    expected = sorted(sum(some) for some in combinations(numbers[:, 0].tolist(), sizes[0]))
+    expected = sorted(sum(subset) for subset in combinations(numbers[:, 0].tolist(), sizes[0]))
     assert values.tolist() == expected
     mean = 35_000 / len(values)
     freedom = len(values) - 1
     assert ((counts - mean) ** 2 / mean).sum() < freedom + 4 * np.sqrt(2 * freedom)
     np.testing.assert_allclose(sums.sum(axis=1), np.full((35_000, 1), numbers.sum()))
-    assert (sums[:, many == 0] == 0).all()
+    assert (sums[:, group_sizes == 0] == 0).all()
 
 
 def test_groups_that_are_too_small_draw_rows_and_leave_the_others_theirs():
     numbers, sizes, draws = values(), np.array([30_000, 7, 9_993]), 20_000
     numbers[0, 0] = 40.0
-    found = moments(numbers)
-    assert found.few(np.sort(sizes), 1) == 1
-    drawn = found.exchanged_sums(lambda s: s, sizes, draws, 0, "test", numbers.__getitem__, 1)
-    sums = np.concatenate(drawn)
+    row_moments = moments(numbers)
+    assert row_moments.n_small(np.sort(sizes), 1) == 1
+    sums_by_group = row_moments.exchanged_sums(
+        lambda s: s, sizes, draws, 0, "test", numbers.__getitem__, 1
+    )
+    sums = np.concatenate(sums_by_group)
     np.testing.assert_allclose(sums.sum(axis=1), np.tile(numbers.sum(axis=0), (draws, 1)))
     rng = np.random.default_rng(2)
     rows = [rng.choice(N, 7, replace=False) for _ in range(draws)]
-    small = np.stack([numbers[some].sum(axis=0) for some in rows])
+    small = np.stack([numbers[subset].sum(axis=0) for subset in rows])
     for column in range(3):
         assert ks_2samp(sums[:, 1, column], small[:, column]).pvalue > 1e-3
     shares = np.diag(sizes) - np.outer(sizes, sizes) / N
@@ -135,9 +141,9 @@ def test_groups_that_are_too_small_draw_rows_and_leave_the_others_theirs():
 
 def test_numbers_in_standard_errors_alone_need_not_be_normal():
     numbers = values()[:, :1]
-    both = moments(np.hstack([numbers, numbers**40]))
-    assert both.normal(6_000, N, first=1)
-    assert not both.normal(6_000, N)
+    with_powers = moments(np.hstack([numbers, numbers**40]))
+    assert with_powers.normal(6_000, N, first=1)
+    assert not with_powers.normal(6_000, N)
 
 
 def test_roots_of_many_numbers_are_those_of_their_covariance():

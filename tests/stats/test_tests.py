@@ -28,35 +28,39 @@ draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
 
 
 def test_band_of_many_draws():
-    found = band(np.r_[np.arange(1.0, 1001.0), np.nan], method="1000 permutations")
-    assert (found.mean, found.low, found.high) == (500.5, 25.0, 975.0)
-    assert found.method == "1000 permutations"
+    chance = band(np.r_[np.arange(1.0, 1001.0), np.nan], method="1000 permutations")
+    assert (chance.mean, chance.low, chance.high) == (500.5, 25.0, 975.0)
+    assert chance.method == "1000 permutations"
     assert np.isnan([band([np.nan]).mean, band([]).low, band([]).high]).all()
 
 
 def test_band_of_enumerated_draws():
-    found = band([3.0, 1.0, 2.0], weights=[0.02, 0.9, 0.08])
-    assert (found.mean, found.low, found.high) == (pytest.approx(1.12), 1.0, 2.0)
+    chance = band([3.0, 1.0, 2.0], weights=[0.02, 0.9, 0.08])
+    assert (chance.mean, chance.low, chance.high) == (pytest.approx(1.12), 1.0, 2.0)
     assert band([3.0, 1.0], weights=[0.03, 0.97]).high == 3.0
     assert band([-np.inf, 1.0, 1.0, 1.0]).mean == -np.inf
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=300))
 def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half):
-    every = band([*half, *(-one for one in half)], method="all")
-    found = mirrored_band(half, method="all")
-    assert (found.low, found.high, found.method) == (every.low, every.high, "all")
-    assert found.mean == 0.0
-    assert every.mean == pytest.approx(0.0, abs=1e-12)
+    whole_band = band([*half, *(-number for number in half)], method="all")
+    mirrored = mirrored_band(half, method="all")
+    assert (mirrored.low, mirrored.high, mirrored.method) == (
+        whole_band.low,
+        whole_band.high,
+        "all",
+    )
+    assert mirrored.mean == 0.0
+    assert whole_band.mean == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("harm", ["higher", "lower", "either"])
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.integers(-21, 21))
 def test_a_p_value_among_mirror_images_needs_half_of_the_draws(harm, half, observed):
-    every = np.array([*half, *(-one for one in half)]) * 0.1
+    draws = np.array([*half, *(-number for number in half)]) * 0.1
     # A tie is one whatever its rounding, on either side.
     near = observed * (0.1 + 1e-16)
-    expected = p_value(every, near, harm, weights=1.0, scale=2.0)
+    expected = p_value(draws, near, harm, weights=1.0, scale=2.0)
     assert mirrored_p_value(np.array(half) * 0.1, near, harm, scale=2.0) == expected
 
 
@@ -101,28 +105,28 @@ def test_the_tail_is_used_only_where_draws_are_too_few():
     assert p_value(null, 6.0, resolution=1e-5, weights=np.ones(999)).method == "exact"
     lower = p_value(null, -6.0, "lower", resolution=1e-5)
     assert lower == p_value(-null, 6.0, resolution=1e-5)
-    both = p_value(null, -6.0, "either", resolution=1e-5)
-    assert both.value == 2 * lower.value
+    two_sided = p_value(null, -6.0, "either", resolution=1e-5)
+    assert two_sided.value == 2 * lower.value
 
 
 def test_the_tail_of_a_gamma_is_found():
     null = np.random.default_rng(8).chisquare(13, 20_000)
     for p in (1e-3, 1e-4, 1e-5):
-        found = tail(null, float(stats.chi2.isf(p, 13))).value
-        assert 0.5 < found / p < 2.5
+        tail_p = tail(null, float(stats.chi2.isf(p, 13))).value
+        assert 0.5 < tail_p / p < 2.5
 
 
 @pytest.mark.parametrize("total", [2, 13, 3_000, 200_000])
 def test_hypergeometric_tails_are_those_of_scipy(total):
     rng = np.random.default_rng(total)
-    drawn, marked = rng.integers(0, total + 1, (2, 400)).astype(float)
-    least, most = np.maximum(0.0, drawn + marked - total), np.minimum(drawn, marked)
+    n_drawn, marked = rng.integers(0, total + 1, (2, 400)).astype(float)
+    least, largest = np.maximum(0.0, n_drawn + marked - total), np.minimum(n_drawn, marked)
     # Near the mode, in both tails, and at both ends.
-    near = np.round(drawn * marked / total + rng.normal(0.0, 0.1, 400) * (most - least))
-    near[:20], near[20:40] = least[:20], most[20:40]
-    successes = np.clip(near, least, most)
-    lower, upper = tails(successes, drawn, marked, np.full(400, float(total)))
-    exact = stats.hypergeom(total, marked, drawn)
+    near = np.round(n_drawn * marked / total + rng.normal(0.0, 0.1, 400) * (largest - least))
+    near[:20], near[20:40] = least[:20], largest[20:40]
+    successes = np.clip(near, least, largest)
+    lower, upper = tails(successes, n_drawn, marked, np.full(400, float(total)))
+    exact = stats.hypergeom(total, marked, n_drawn)
     np.testing.assert_allclose(lower, exact.cdf(successes), rtol=1e-9, atol=1e-290)
     np.testing.assert_allclose(upper, exact.sf(successes - 1.0), rtol=1e-9, atol=1e-290)
 
@@ -136,23 +140,23 @@ def test_the_studentized_range_is_that_of_scipy(groups, level):
 
 def test_it_equals_scipy_where_all_signs_are_enumerated():
     array = np.random.default_rng(3).normal(0.4, 1.0, 10)
-    found = permutation_test(
+    reference = permutation_test(
         (array,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
         vectorized=True, n_resamples=np.inf,
     )  # fmt: skip
-    assert sign_flips(array).value == pytest.approx(found.pvalue, abs=1e-12)
+    assert sign_flips(array).value == pytest.approx(reference.pvalue, abs=1e-12)
     assert sign_flips(array).method == "exact"
 
 
 def test_drawn_flips_agree_with_all_of_them_and_repeat():
     array = np.random.default_rng(4).normal(0.3, 1.0, 17)
-    drawn = sign_flips(array, permutations=200_000, seed=1)
+    p = sign_flips(array, permutations=200_000, seed=1)
     signs = 1.0 - 2.0 * ((np.arange(1 << 17)[:, None] >> np.arange(17)) & 1)
     exact = min(
         1.0, 2 * min((signs @ array >= array.sum()).mean(), (signs @ array <= array.sum()).mean())
     )
-    assert drawn.value == pytest.approx(exact, abs=0.004)
-    assert drawn == sign_flips(array, permutations=200_000, seed=1)
+    assert p.value == pytest.approx(exact, abs=0.004)
+    assert p == sign_flips(array, permutations=200_000, seed=1)
 
 
 def test_what_cannot_be_tested():
@@ -258,6 +262,13 @@ def test_verdicts(changes, verdict):
 
 @pytest.mark.parametrize("name", ["threshold", "alpha"])
 def test_bad_input(name):
-    known = {"value": 0.3, "excess": 0.2, "reach": 0.4, "q": 0.01, "threshold": 0.1, "alpha": 0.05}
+    arguments = {
+        "value": 0.3,
+        "excess": 0.2,
+        "reach": 0.4,
+        "q": 0.01,
+        "threshold": 0.1,
+        "alpha": 0.05,
+    }
     with pytest.raises(InputError, match=f"{name}=-0.1"):
-        judge(**known | {name: -0.1})
+        judge(**arguments | {name: -0.1})

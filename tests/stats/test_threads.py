@@ -17,10 +17,10 @@ from equipoise.stats.threads import _libraries, each, threads
 
 @compiled("float64(float64[::1])")
 def largest(values):
-    found = -np.inf
+    largest = -np.inf
     for value in values:
-        found = max(found, value)
-    return found
+        largest = max(largest, value)
+    return largest
 
 
 @compiled()
@@ -30,10 +30,10 @@ def _half(value):
 
 @compiled("float64(float64[::1])")
 def halves(values):
-    found = 0.0
+    total = 0.0
     for value in values:
-        found += _half(value)
-    return found
+        total += _half(value)
+    return total
 
 
 def test_a_kernel_calls_others_of_its_file():
@@ -70,10 +70,10 @@ def test_results_come_in_the_order_of_the_items(count, monkeypatch):
     assert threads() == int(count)
 
 
-@pytest.mark.parametrize("given", ["0", "two", "-1", "1.5"])
-def test_a_count_of_threads_that_is_none(given, monkeypatch):
-    monkeypatch.setenv("EQUIPOISE_THREADS", given)
-    with pytest.raises(InputError, match=f"^EQUIPOISE_THREADS is {given!r}; "):
+@pytest.mark.parametrize("setting", ["0", "two", "-1", "1.5"])
+def test_a_count_of_threads_that_is_none(setting, monkeypatch):
+    monkeypatch.setenv("EQUIPOISE_THREADS", setting)
+    with pytest.raises(InputError, match=f"^EQUIPOISE_THREADS is {setting!r}; "):
         threads()
 
 
@@ -107,7 +107,7 @@ def test_the_first_failure_is_raised_when_nothing_runs_any_more():
 
 def blas_threads():
     # Libraries that other tests load later are not known to it.
-    return {one["num_threads"] for one in _libraries().info()}
+    return {library["num_threads"] for library in _libraries().info()}
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -125,14 +125,14 @@ def test_products_have_one_thread_each_while_work_is_spread(workers, monkeypatch
 def test_who_leaves_last_gives_the_threads_of_products_back():
     first, second = threading.Event(), threading.Event()
 
-    def wait_for(one):
-        each(lambda _: one.wait(10), range(2))
+    def wait_for(event):
+        each(lambda _: event.wait(10), range(2))
 
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        outer = [threading.Thread(target=wait_for, args=(one,)) for one in (first, second)]
-        for one in outer:
-            one.start()
+        outer = [threading.Thread(target=wait_for, args=(event,)) for event in (first, second)]
+        for thread in outer:
+            thread.start()
         first.set()
         outer[0].join(10)
         second.set()

@@ -45,7 +45,7 @@ def against_rest(
         summary = spec.of_class and not finding.subject
         groups = [one for one in finding.by_group if not one.note and not math.isnan(one.value)]
         tested = finding.family is not Family.DESCRIPTIVE and draft.fold is None
-        gap = spec.rest and finding.aggregate is Aggregate.DIFFERENCE
+        gap = spec.rest_metric and finding.aggregate is Aggregate.DIFFERENCE
         if tested and gap and len(groups) > 2 and not summary:
             within = finding.parameters.get("null") == "class"
             every.setdefault((finding.metric, finding.compared_to, within), []).append(
@@ -134,7 +134,7 @@ def _leaf(
     by_group = (group, GroupValue(OTHERS, (), rest_n, rest, rest_low, rest_high))
     value, parent = group.value - rest, spec_of_finding(finding)
     leaf = replace(
-        finding, metric=parent.rest, aggregate=Aggregate.AGAINST_REST, compared_to="",
+        finding, metric=parent.rest_metric, aggregate=Aggregate.AGAINST_REST, compared_to="",
         family=Family.LEAF, group=group.group, value=value, ci_low=low,
         ci_high=high, chance=mean, chance_low=mean - band, chance_high=mean + band,
         excess=value - mean, p_value=p, n=group.n + rest_n, by_group=by_group,

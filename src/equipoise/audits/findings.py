@@ -397,7 +397,7 @@ def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: Testing
         threshold=threshold,
         alpha=testing.alpha,
     )
-    if verdict is Verdict.DISPARITY and spec.most == "detected":
+    if verdict is Verdict.DISPARITY and spec.gravest == "detected":
         verdict, why = Verdict.DETECTED, "chance doesn't explain it, as of any trained model"
     if any(draft.doubt):
         why = f"whatever class unresolved texts name: {why}"

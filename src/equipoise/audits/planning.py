@@ -107,7 +107,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     ...     }
     ... )
     >>> audits.plan(config).tests
-    17
+    12
     """
     dry, audit = DryRun(config, base), audit_of(config.audit)
     data = audit.load(config, dry)

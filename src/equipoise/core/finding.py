@@ -282,11 +282,11 @@ class Numbered(Protocol):
         """What did not enter, with counts."""
 
 
-def as_row(one: Numbered) -> dict[str, Any]:
+def as_row(number: Numbered) -> dict[str, Any]:
     """Return a finding or part as a row; `asdict` takes ten times as long."""
-    row: dict[str, Any] = dict(vars(one))
-    row["by_group"] = [vars(group) for group in one.by_group]
-    row["excluded"] = [vars(reason) for reason in one.excluded]
+    row: dict[str, Any] = dict(vars(number))
+    row["by_group"] = [vars(group) for group in number.by_group]
+    row["excluded"] = [vars(reason) for reason in number.excluded]
     if "parameters" in row:
         row["parameters"] = json.dumps(row["parameters"], sort_keys=True)
     return row
@@ -316,8 +316,8 @@ def findings_from_table(table: pa.Table) -> tuple[Finding, ...]:
 
 def with_records(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of findings or parts with its groups and exclusions as records."""
-    groups = [GroupValue(**one | {"levels": tuple(one["levels"])}) for one in row["by_group"]]
-    excluded = [Excluded(**one) for one in row["excluded"]]
+    groups = [GroupValue(**group | {"levels": tuple(group["levels"])}) for group in row["by_group"]]
+    excluded = [Excluded(**reason) for reason in row["excluded"]]
     return {
         **row,
         "aggregate": Aggregate(row["aggregate"]),

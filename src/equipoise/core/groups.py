@@ -71,7 +71,9 @@ class Groups:
         if not columns:
             raise InputError("groups: an empty mapping; expected at least one attribute")
         names = tuple(str(name) for name in columns)
-        encodings = (encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items())
+        encodings = (
+            encode(labels, subject=f"groups[{name!r}]") for name, labels in columns.items()
+        )
         encoded = [in_bands(*encoding) for encoding in encodings]
         sizes = {len(codes) for codes, _ in encoded}
         if len(sizes) > 1:

@@ -47,13 +47,13 @@ def shape_of(labels: Labels) -> tuple[int, ...]:
     )
 
 
-def check_unmasked(values: Labels, *, what: str) -> None:
+def check_unmasked(values: Labels, *, subject: str) -> None:
     """Refuse a masked array.
 
     Parameters
     ----------
     values : any
-    what : str
+    subject : str
         Name of the argument, for errors.
 
     Raises
@@ -63,7 +63,7 @@ def check_unmasked(values: Labels, *, what: str) -> None:
     """
     if np.ma.isMaskedArray(values):
         raise InputError(
-            f"{what}: the array is masked, and what is masked would count; expected an array "
+            f"{subject}: the array is masked, and what is masked would count; expected an array "
             "without a mask. Leave the masked rows out of every array"
         )
 
@@ -115,7 +115,7 @@ def _coded_text(column: pa.ChunkedArray) -> Encoded:
     return Encoded(lookup[codes], tuple(named))
 
 
-def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, Strings]:
+def encode(labels: Labels, *, subject: str = "labels") -> tuple[Integers32, Strings]:
     """Turn labels into codes and their sorted names.
 
     Parameters
@@ -123,7 +123,7 @@ def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, Strings
     labels : array-like, shape (n,)
         Strings, integers, booleans or whole floats; 1 and 1.0 are the same label. None, NaN,
         pandas' NA and "" are missing. Or labels that are `Encoded` already.
-    what : str
+    subject : str
         Name of the argument, for errors.
 
     Returns
@@ -141,17 +141,17 @@ def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, Strings
     encoded = coded(labels)
     if encoded is not None:
         return _sorted(encoded, str)
-    array = label_array(labels, what=what)
+    array = label_array(labels, subject=subject)
     if array.ndim != 1:
-        raise InputError(f"{what}: shape {array.shape}; expected one label per row, shape (n,)")
+        raise InputError(f"{subject}: shape {array.shape}; expected one label per row, shape (n,)")
     if array.dtype.kind not in "iubf":
-        return _encode_objects(array, what)
+        return _encode_objects(array, subject)
     if array.dtype.kind == "f":
         array = array.astype(np.float64) + 0.0  # without the sign of 0
         fraction = ~np.isnan(array) & (array != np.floor(array))
         bad = np.flatnonzero(fraction | np.isinf(array))
         if len(bad):
-            raise _no_label(what, bad[0], array[bad[0]].item())
+            raise _no_label(subject, bad[0], array[bad[0]].item())
     column = pa.array(array, from_pandas=True).dictionary_encode()
     values = column.dictionary.to_pylist()
     numbers = array.dtype.kind != "b"
@@ -160,7 +160,7 @@ def encode(labels: Labels, *, what: str = "labels") -> tuple[Integers32, Strings
     return _sorted(Encoded(codes, names), int if numbers else str)
 
 
-def unit_codes(labels: Labels, n: int, what: str) -> tuple[Integers, Strings]:
+def unit_codes(labels: Labels, n: int, subject: str) -> tuple[Integers, Strings]:
     """Return the unit of each of n rows, from 0, and names; a row without a label stands alone.
 
     Raises
@@ -168,16 +168,16 @@ def unit_codes(labels: Labels, n: int, what: str) -> tuple[Integers, Strings]:
     InputError
         When there is not one label per row.
     """
-    codes, names = encode(labels, what=what)
+    codes, names = encode(labels, subject=subject)
     if len(codes) != n:
-        raise InputError(f"{what}: {len(codes)} rows; expected {n}")
+        raise InputError(f"{subject}: {len(codes)} rows; expected {n}")
     alone = np.flatnonzero(codes < 0)
     units = codes.astype(np.int64)
     units[alone] = len(names) + np.arange(len(alone))
     return units, (*names, *(f"row {row}" for row in alone.tolist()))
 
 
-def label_array(labels: Labels, *, what: str = "labels") -> AnyArray:
+def label_array(labels: Labels, *, subject: str = "labels") -> AnyArray:
     """Return labels as an array in which NaN beside strings is still NaN, not the text "nan".
 
     Raises
@@ -185,14 +185,14 @@ def label_array(labels: Labels, *, what: str = "labels") -> AnyArray:
     InputError
         When rows have different lengths, or the array is masked.
     """
-    check_unmasked(labels, what=what)
+    check_unmasked(labels, subject=subject)
     if not isinstance(labels, list | tuple):
         return np.asarray(labels)
     try:
         array = np.asarray(labels, dtype=object)
         return array if any(isinstance(x, str | bytes) for x in array.flat) else np.asarray(labels)
     except ValueError:
-        raise InputError(f"{what}: rows of different lengths; expected one shape") from None
+        raise InputError(f"{subject}: rows of different lengths; expected one shape") from None
 
 
 def natural(name: str) -> tuple[int, float, str]:
@@ -268,12 +268,12 @@ def _sorted(labels: Encoded, key: Callable[[str], Any]) -> tuple[Integers32, Str
     return place[codes], tuple(vocabulary[index] for index in used)
 
 
-def _encode_objects(array: AnyArray, what: str) -> tuple[Integers32, Strings]:
+def _encode_objects(array: AnyArray, subject: str) -> tuple[Integers32, Strings]:
     values = array.tolist()
     kinds = set(map(type, values))
     texts = values
     if kinds != {str}:
-        texts = [_text(value, row, what) for row, value in enumerate(values)]
+        texts = [_text(value, row, subject) for row, value in enumerate(values)]
     numeric = not any(issubclass(kind, str | bool | np.bool_) for kind in kinds)
     return _sorted(_coded_objects(texts), natural if numeric else str)
 
@@ -287,24 +287,24 @@ def _coded_objects(texts: list[str]) -> Encoded:
         return Encoded(np.array([code[text] for text in texts], dtype=np.int32), names)
 
 
-def _text(value: Any, row: int, what: str) -> str:
+def _text(value: Any, row: int, subject: str) -> str:
     """Return a label as text, "" where it is missing."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes):
-        raise _no_label(what, row, value)
+        raise _no_label(subject, row, value)
     text = str(value)
     if text in _MISSING:
         return ""
     if isinstance(value, float | np.floating):
         if not math.isfinite(value) or value != math.floor(value):
-            raise _no_label(what, row, value)
+            raise _no_label(subject, row, value)
         return str(int(value))
     return text
 
 
-def _no_label(what: str, row: int, value: object) -> InputError:
+def _no_label(subject: str, row: int, value: object) -> InputError:
     return InputError(
-        f"{what}, row {row + 1}: {value!s} is no label; "
+        f"{subject}, row {row + 1}: {value!s} is no label; "
         "expected text, a whole number or a boolean. Turn other values into text first"
     )

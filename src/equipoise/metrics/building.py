@@ -55,23 +55,23 @@ def group_columns(
     One list of records for each part, of the groups that `listed_groups` names.
     """
     kind, listed = SCHEMA.field("by_group").type, listed_groups(groups)
-    n, value, low, high, note = (one[:, listed] for one in (n, value, low, high, note))
-    parts, many = n.shape
+    n, value, low, high, note = (array[:, listed] for array in (n, value, low, high, note))
+    parts, n_listed = n.shape
     places = pa.array(np.tile(listed.astype(np.int32), parts))
     columns = [
         pa.array(groups.names, pa.string()).take(places),
         pa.array(groups.levels, pa.list_(pa.string())).take(places),
         pa.array(integers(np.rint(n)).ravel()),
-        *(pa.array(one.ravel()) for one in (value, low, high)),
+        *(pa.array(array.ravel()) for array in (value, low, high)),
         pa.array(note.ravel().tolist(), pa.string()),
     ]
     records = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
-    ends = np.arange(parts + 1, dtype=np.int32) * many
+    ends = np.arange(parts + 1, dtype=np.int32) * n_listed
     return pa.ListArray.from_arrays(pa.array(ends), records, type=kind)
 
 
 def listed_groups(groups: Groups) -> Integers:
-    """Return the groups whose values are listed: of many small ones none, for nobody reads them.
+    """Return the indices of groups to list; small groups only where they are few.
 
     How many there are stands among what is excluded, and their sizes in `group_sizes`.
     """
@@ -79,7 +79,7 @@ def listed_groups(groups: Groups) -> Integers:
     return np.arange(len(groups)) if len(groups) - len(usable) <= _MOST_SMALL else usable
 
 
-def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
+def chance_columns(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     """Hold several numbers of the draws against their null distributions.
 
     Returns
@@ -87,24 +87,30 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     dict of str to ndarray, shape (indices,)
         chance, chance_low, chance_high and p_value, NaN where there is none.
     """
-    found = nans((4, len(indices)))
+    numbers = nans((4, len(indices)))
     for place, index in enumerate(indices if draws.null is not None else ()):
-        held = against_chance(draws, index, harm)
-        if held.chance:
-            found[:3, place] = held.chance.mean, held.chance.low, held.chance.high
-            found[3, place] = held.p_value
+        chance_test = compare_with_chance(draws, index, harm)
+        if chance_test.chance:
+            numbers[:3, place] = (
+                chance_test.chance.mean,
+                chance_test.chance.low,
+                chance_test.chance.high,
+            )
+            numbers[3, place] = chance_test.p_value
     names = ("chance", "chance_low", "chance_high", "p_value")
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, numbers, strict=True))
 
 
-def filled(metric: str, aggregate: Aggregate | None = None, **columns: Any) -> pa.Table:
+def parts_with_defaults(
+    metric: str, aggregate: Aggregate | None = None, **columns: Any
+) -> pa.Table:
     """Return parts from some of their columns; the aggregate is the metric's own, unless set."""
-    many = len(columns["value"])
+    n_parts = len(columns["value"])
     names = {"metric": metric, "aggregate": (aggregate or own_aggregate(metric)).value}
-    empty: dict[str, Any] = {name: [text] * many for name, text in names.items()}
-    empty |= {"excluded": [[]] * many, "by_group": [[]] * many}
-    for one in SCHEMA:
-        empty.setdefault(one.name, [math.nan if one.type == pa.float64() else ""] * many)
+    empty: dict[str, Any] = {name: [text] * n_parts for name, text in names.items()}
+    empty |= {"excluded": [[]] * n_parts, "by_group": [[]] * n_parts}
+    for field in SCHEMA:
+        empty.setdefault(field.name, [math.nan if field.type == pa.float64() else ""] * n_parts)
     return pa.table({**empty, **columns}, schema=SCHEMA)
 
 
@@ -124,33 +130,41 @@ def parts_table(
 
     `excluded` has what did not enter each part, by reason.
     """
-    many, whole = len(subject), {why: np.rint(some) for why, some in excluded.items()}
+    n_parts, rounded = (
+        len(subject),
+        {reason: np.rint(counts) for reason, counts in excluded.items()},
+    )
     dropped = [
-        [{"reason": why, "count": int(some[place])} for why, some in whole.items() if some[place]]
-        for place in range(many)
+        [
+            {"reason": reason, "count": int(counts[place])}
+            for reason, counts in rounded.items()
+            if counts[place]
+        ]
+        for place in range(n_parts)
     ]
-    return filled(
-        metric, aggregate, subject=subject, value=draws.observed[start : start + many], low=ends[0],
+    return parts_with_defaults(
+        metric, aggregate, subject=subject, value=draws.observed[start : start + n_parts],
+        low=ends[0],
         high=ends[1], n=integers(np.rint(n)), excluded=dropped,
-        **against_each(draws, range(start, start + many), "higher"), **columns,
+        **chance_columns(draws, range(start, start + n_parts), "higher"), **columns,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Against:
-    """One number held against its chance level.
+class ChanceTest:
+    """Chance level and p-value of one number.
 
     Attributes
     ----------
     chance : Chance or None
     p_value : float or None
-    drawn : str
+    null_drawn : str
         The null hypothesis, how it was drawn, and how p was reached.
     """
 
     chance: Chance | None
     p_value: float | None
-    drawn: str
+    null_drawn: str
 
     def fields(self, no_chance: str) -> Tested:
         """Return the fields of an estimate; `no_chance` is the reason where there is none."""
@@ -158,21 +172,21 @@ class Against:
             "chance": self.chance,
             "no_chance": "" if self.chance else no_chance,
             "p_value": self.p_value,
-            "null_drawn": self.drawn,
+            "null_drawn": self.null_drawn,
         }
 
 
-NOTHING = Against(None, None, "")
+UNTESTED = ChanceTest(None, None, "")
 
 
-def untested(value: float, resampling: Resampling | None) -> str:
+def no_chance_reason(value: float, resampling: Resampling | None) -> str:
     """Return why a number has no chance level."""
     if math.isnan(value):
         return "not estimable"
     return "nothing to exchange" if resampling else "no resampling was asked for"
 
 
-def against(
+def compare_with_null(
     null: Floats | None,
     value: float,
     harm: Harm,
@@ -181,18 +195,18 @@ def against(
     weights: Floats | float | None = None,
     resolution: float = 0.0,
     scale: float | None = None,
-) -> Against:
+) -> ChanceTest:
     """Hold a number against draws of its null distribution, which `text` names."""
     if null is None or math.isnan(value) or np.isnan(null).all():
-        return NOTHING
-    found = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
+        return UNTESTED
+    p = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
     chance = band(null, method=text, weights=weights)
-    return Against(chance, found.value, f"{text}; {found.method}" if text else found.method)
+    return ChanceTest(chance, p.value, f"{text}; {p.method}" if text else p.method)
 
 
-def against_chance(draws: Draws, index: int, harm: Harm) -> Against:
+def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     """Hold number `index` of the draws against its null distribution."""
-    return against(
+    return compare_with_null(
         None if draws.null is None else draws.null[:, index],
         float(draws.observed[index]),
         harm,
@@ -209,7 +223,7 @@ def ends_of(boot: Floats | None, index: int | None = None) -> Ends:
     return ClosedForm(percentile, (boot if index is None else boot[:, index],))
 
 
-def drawn_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
+def closed_or_percentile_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
     """Return the interval of replicates, or the closed form of independent rows."""
     return closed if counts.independent else ends_of(draws.boot, index)
 
@@ -229,7 +243,7 @@ def bootstrap_method(
 
 
 def replicates_text(boot: Floats, over: str, kind: str = PERCENTILE) -> str:
-    """Return what was resampled, and how often."""
+    """Return the units of resampling and the number of replicates, as text."""
     return f"{kind} over {over}, {len(boot)} replicates"
 
 
@@ -241,7 +255,7 @@ def number(
     subject: str = "",
     ends: Ends = no_ends,
     level: float = 0.95,
-    held: Against = NOTHING,
+    chance_test: ChanceTest = UNTESTED,
     aggregate: Aggregate | None = None,
     **columns: Any,
 ) -> Part:
@@ -250,16 +264,16 @@ def number(
     The aggregate is the metric's own, unless set.
     """
     columns["aggregate"] = aggregate or own_aggregate(metric)
-    chance = held.chance or Chance(math.nan, math.nan, math.nan, "")
-    p = math.nan if held.p_value is None else held.p_value
-    drawn = chance.mean, chance.low, chance.high, p
-    return Part(metric, subject, value, *ends(level), *drawn, n, **columns)
+    chance = chance_test.chance or Chance(math.nan, math.nan, math.nan, "")
+    p = math.nan if chance_test.p_value is None else chance_test.p_value
+    chance_numbers = chance.mean, chance.low, chance.high, p
+    return Part(metric, subject, value, *ends(level), *chance_numbers, n, **columns)
 
 
 def part(
     metric: str, subject: str, draws: Draws, index: int, *, ends: Ends = no_ends, **columns: Any
 ) -> Part:
-    """Return number `index` of the draws as a part; other columns are those of `number`."""
+    """Return number `index` of the draws as a part; see `number` for columns."""
     return number(
         metric,
         float(draws.observed[index]),
@@ -281,14 +295,14 @@ def group_rows(
     """Return the value of each group from columns, one row per group."""
     rows = [*zip(groups.names, groups.levels, n, values, low, high, notes, strict=True)]
     return tuple(
-        GroupValue(name, levels, round(many), float(value), float(start), float(stop), note)
-        for name, levels, many, value, start, stop, note in map(
+        GroupValue(name, levels, round(size), float(value), float(start), float(stop), note)
+        for name, levels, size, value, start, stop, note in map(
             rows.__getitem__, listed_groups(groups)
         )
     )
 
 
-def drawn_rows(
+def rows_of_replicates(
     groups: Groups,
     n: Iterable[float],
     values: Floats,
@@ -325,11 +339,8 @@ def group_values(
         How many rows say as much as one that is independent.
     """
     low, high = wilson(successes / design, totals / design, level)
-    notes = [
-        "no rows" if total == 0 else "" if usable else too_small(groups)
-        for total, usable in zip(totals.tolist(), groups.usable.tolist(), strict=True)
-    ]
-    return group_rows(groups, totals, divide(successes, totals), low, high, notes)
+    notes = np.select([totals == 0, ~groups.usable], ["no rows", too_small(groups)], "")
+    return group_rows(groups, totals, divide(successes, totals), low, high, notes.tolist())
 
 
 def too_small(groups: Groups) -> str:
@@ -356,7 +367,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     *,
     method: str,
     ends: Ends,
-    held: Against | None = None,
+    chance_test: ChanceTest | None = None,
     no_chance: str = "",
     params: Mapping[str, Json] = MappingProxyType({}),
     by: pa.Table | Callable[[], pa.Table] | None = None,
@@ -365,7 +376,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     spec: MetricSpec | None = None,
     interval_kind: IntervalKind = IntervalKind.CONFIDENCE,
 ) -> Estimate:
-    """Return the first number of the draws as an estimate, held against chance by default.
+    """Return the first number of the draws as an estimate, tested by default.
 
     `spec` is the record of what it is, by default the first record of its metric.
     """
@@ -380,7 +391,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
         compared_to=spec.compared_to,
         harm=harm,
         params=params,
-        **(held or against_chance(draws, 0, harm)).fields(no_chance),
+        **(chance_test or compare_with_chance(draws, 0, harm)).fields(no_chance),
         by=by,
         excluded=excluded or excluded_of(counts.groups, counts.excluded),
         unit=counts.unit,
@@ -402,23 +413,23 @@ def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:
         compared = np.where(usable, shares, np.nan)
     high = np.fmax.reduce(compared, axis=-1, initial=-np.inf)
     low = np.fmin.reduce(compared, axis=-1, initial=np.inf)
-    known = ~np.isnan(compared)
-    if known.all() and shares.shape[-1] >= 2:
+    defined = ~np.isnan(compared)
+    if defined.all() and shares.shape[-1] >= 2:
         return floats(high - low)
-    return np.where(known.sum(axis=-1) >= 2, high - low, np.nan)
+    return np.where(defined.sum(axis=-1) >= 2, high - low, np.nan)
 
 
-def moved_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:
-    """Return percentiles of replicates whose mean is moved to the value: a spread, no interval.
+def centred_percentile(value: float, replicates: Floats, least: float = -math.inf) -> Ends:
+    """Return percentiles of replicates, centred at the value.
 
     For numbers that replicates shift; not below a least one.
     """
-    known = replicates[np.isfinite(replicates)]
-    if len(known) < 2:
+    finite = replicates[np.isfinite(replicates)]
+    if len(finite) < 2:
         return no_ends
 
     def ends(level: float) -> Span:
-        low, high = ends_of(known - known.mean() + value)(level)
+        low, high = ends_of(finite - finite.mean() + value)(level)
         return max(least, low), high
 
     return ends
@@ -429,14 +440,16 @@ def spread_level(level: float, members: int) -> float:
     return 1.0 - (1.0 - level) / max(members, 1)
 
 
-def group_part(metric: str, subject: str, group: GroupValue, held: Against, **columns: Any) -> Part:
-    """Return the number of one group as a part; other columns are those of `number`."""
+def group_part(
+    metric: str, subject: str, group: GroupValue, chance_test: ChanceTest, **columns: Any
+) -> Part:
+    """Return the number of one group as a part; see `number` for columns."""
     return number(
         metric,
         group.value,
         subject=subject,
         ends=known_ends(group.low, group.high),
-        held=held,
+        chance_test=chance_test,
         n=group.n,
         by_group=(group,),
         **columns,
@@ -444,7 +457,7 @@ def group_part(metric: str, subject: str, group: GroupValue, held: Against, **co
 
 
 def known_ends(low: float, high: float) -> Ends:
-    """Return ends that were computed with those of all other parts, at one level only."""
+    """Return fixed ends, whatever the level."""
     return lambda _: (low, high)
 
 
@@ -454,16 +467,16 @@ def folded_ends(replicates: Floats) -> Ends:
 
 
 def folded(low: float, high: float) -> Span:
-    """Return the ends of |x| where those of x are known."""
+    """Return the ends of |x| from the ends of x."""
     if low <= 0.0 <= high:
         return 0.0, max(abs(low), high) + 0.0  # high may be -0.0
     return min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
-def known_mean(values: Floats) -> Floats:
+def nan_mean(values: Floats) -> Floats:
     """Return means over the last axis of the numbers that are not NaN, NaN where there are none."""
-    known = ~np.isnan(values)
-    return divide(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
+    defined = ~np.isnan(values)
+    return divide(np.where(defined, values, 0.0).sum(axis=-1), defined.sum(axis=-1))
 
 
 def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,13 +43,6 @@ class Drawing(TypedDict, total=False):
     rng: Seed
 
 
-class Rows(Drawing, total=False):
-    """Drawing, and `weights` and `units` of the rows, see `equipoise.metrics.counts.count`."""
-
-    weights: ArrayLike | None
-    units: Labels | None
-
-
 # Cells that permutations beyond those asked for may draw: a second or two of work for each null.
 MAX_DRAWN_CELLS = 8_000_000
 # Cells whose numbers are computed at once: with what is made of them they fit in a cache.
@@ -57,7 +50,7 @@ _CELLS_AT_ONCE, _FEWEST_AT_ONCE = 1 << 16, 16
 
 NO_INTERVAL = "none: resampling=None gives the value alone"
 
-_KINDS: dict[Null, NullHypothesis] = {
+_NULL_HYPOTHESES: dict[Null, NullHypothesis] = {
     "rows": NullHypothesis.ROWS,
     "class": NullHypothesis.WITHIN_CLASS,
     "prediction": NullHypothesis.WITHIN_PREDICTION,
@@ -71,7 +64,7 @@ NULLS: dict[Null, str] = {
 
 @record
 class Draws:
-    """What a statistic gave on the observed table and on drawn ones.
+    """Numbers of a statistic on the observed table and on drawn tables.
 
     Attributes
     ----------
@@ -141,8 +134,8 @@ class Measure:
         """Return the s numbers of each table: (r, outcomes, groups) to (r, s)."""
         raise NotImplementedError
 
-    def held(self, observed: Floats) -> Booleans:
-        """Return which of its numbers are held against chance where rows are independent."""
+    def tested_numbers(self, observed: Floats) -> Booleans:
+        """Return a mask of the numbers that are tested where rows are independent."""
         return ~np.isnan(observed)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
@@ -173,53 +166,58 @@ def measure(
     >>> gender = ["women", "men"] * 60
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
+    >>> from equipoise.core import Aggregate
     >>> from equipoise.metrics.counts.accuracy import Accuracy
-    >>> both = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "rows")]
-    >>> [round(one.value, 3) for one in m.measure(m.count(true, pred, gender), both)]
+    >>> measures = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "rows")]
+    >>> [round(estimate.value, 3) for estimate in m.measure(m.count(true, pred, gender), measures)]
     [0.167, 0.667]
     """
-    drawn = [Draws.of(resampling, one(counts, counts.observed)[0]) for one in measures]
-    several = tally(counts.groups.usable) >= 2
-    tested = [place for place, one in enumerate(measures) if several or not one.compares]
+    all_draws = [Draws.of(resampling, metric(counts, counts.observed)[0]) for metric in measures]
+    comparable = tally(counts.groups.usable) >= 2
+    tested = [place for place, metric in enumerate(measures) if comparable or not metric.compares]
     all_compare = all(measures[place].compares for place in tested)
     among = counts.compared if all_compare else counts
     if isinstance(resampling, Bootstrap):
-        wanted = [
+        places = [
             place
             for place in tested
             if measures[place].resamples
             or (measures[place].resamples is None and not counts.independent)
         ]
-        if wanted:
+        if places:
             blocks = among.sampler.bootstrap(resampling.replicates, rng)
-            for place, values in _numbers(among, measures, wanted, blocks):
-                drawn[place] = replace(drawn[place], boot=values)
+            for place, values in _numbers(among, measures, places, blocks):
+                all_draws[place] = replace(all_draws[place], boot=values)
     for null, text in NULLS.items():
-        wanted = [place for place in tested if measures[place].null == null]
-        if resampling is None or not wanted:
+        places = [place for place in tested if measures[place].null == null]
+        if resampling is None or not places:
             continue
         affordable = MAX_DRAWN_CELLS // max(among.sampler.effort, 1)
-        many = null_draws(resampling, affordable)
-        tables = among.sampler.permute(among.strata(null), many, rng)
-        alike = replace(among, exchanged=null) if among.independent else among
-        for place, values in _numbers(alike, measures, wanted, tables):
+        n_permutations = null_draws(resampling, affordable)
+        tables = among.sampler.permute(among.strata(null), n_permutations, rng)
+        permuted_counts = replace(among, exchanged=null) if among.independent else among
+        for place, values in _numbers(permuted_counts, measures, places, tables):
             described = f"{text}; {len(values)} permutations"
-            drawn[place] = replace(drawn[place], null=values, null_text=described)
-    found = [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
+            all_draws[place] = replace(all_draws[place], null=values, null_text=described)
+    estimates = [
+        metric.estimate(counts, draws) for metric, draws in zip(measures, all_draws, strict=True)
+    ]
     if resampling is None:
-        for one in found:
-            vars(one).update(ends=no_ends, method=NO_INTERVAL)
-    return [_with_null(*both) for both in zip(measures, found, strict=True)]
+        for estimate in estimates:
+            vars(estimate).update(ends=no_ends, method=NO_INTERVAL)
+    return [
+        _with_null(metric, estimate) for metric, estimate in zip(measures, estimates, strict=True)
+    ]
 
 
-def _with_null(measure: Measure, estimate: Estimate) -> Estimate:
-    """Return an estimate that says what its test exchanges."""
-    if measure.null is not None and estimate.null_drawn:
-        vars(estimate).update(null=_KINDS[measure.null])
+def _with_null(metric: Measure, estimate: Estimate) -> Estimate:
+    """Return the estimate with the null hypothesis of its test."""
+    if metric.null is not None and estimate.null_drawn:
+        vars(estimate).update(null=_NULL_HYPOTHESES[metric.null])
     return estimate
 
 
-def measured(
+def measure_rows(
     measures: Sequence[Measure],
     y_true: Labels,
     y_pred: Labels,
@@ -227,15 +225,16 @@ def measured(
     *,
     weights: ArrayLike | None = None,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> list[Estimate]:
     """Count rows and measure the counts; see `equipoise.metrics.counts.count` and `measure`."""
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
-    return measure(counts, measures, **drawing)
+    return measure(counts, measures, resampling, rng)
 
 
 def _numbers(
-    counts: Counts, measures: Sequence[Measure], wanted: Sequence[int], blocks: Blocks
+    counts: Counts, measures: Sequence[Measure], places: Sequence[int], blocks: Blocks
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the place and the numbers of each measure that is wanted, drawing blocks in threads.
 
@@ -243,21 +242,21 @@ def _numbers(
     may be too small. Memory that is never written takes no room.
     """
     size = max(_FEWEST_AT_ONCE, _CELLS_AT_ONCE // counts.table.size)
-    kept, found = dict[int, Any](), dict[int, Floats]()
-    for place in wanted:
+    columns_of, values_of = dict[int, Any](), dict[int, Floats]()
+    for place in places:
         observed = measures[place](counts, counts.observed)[0]
-        known = measures[place].held(observed) | (not counts.independent)
-        kept[place] = slice(None) if known.all() else known
+        needed = measures[place].tested_numbers(observed) | (not counts.independent)
+        columns_of[place] = slice(None) if needed.all() else needed
         # The draws of a number lie next to each other.
-        found[place] = np.zeros((len(observed), len(blocks))).T
+        values_of[place] = np.zeros((len(observed), len(blocks))).T
 
     def numbers(start: int, tables: Floats) -> None:
         for first in range(0, len(tables), size):
-            some = tables[first : first + size]
-            rows = slice(start + first, start + first + len(some))
-            for place in wanted:
-                known = kept[place]
-                found[place][rows, known] = measures[place](counts, some)[:, known]
+            block = tables[first : first + size]
+            rows = slice(start + first, start + first + len(block))
+            for place in places:
+                columns = columns_of[place]
+                values_of[place][rows, columns] = measures[place](counts, block)[:, columns]
 
     blocks.each(numbers)
-    yield from found.items()
+    yield from values_of.items()

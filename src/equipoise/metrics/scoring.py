@@ -1,15 +1,16 @@
 """Metrics as plain numbers, for libraries that take functions of labels and predictions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, GroupLabels
 
 
-def as_score(metric: Callable[..., Estimate], **options: Any) -> Callable[..., float]:
+def as_score(metric: Callable[..., Estimate]) -> Callable[..., float]:
     """Return a function that gives a metric's value alone, as a number.
 
     `sklearn.metrics.make_scorer` and fairlearn's `MetricFrame` take it.
@@ -17,9 +18,8 @@ def as_score(metric: Callable[..., Estimate], **options: Any) -> Callable[..., f
     Parameters
     ----------
     metric : callable
-        Of `equipoise.metrics`, of true labels, predicted labels and groups.
-    **options
-        Keywords of the metric, such as ``null="class"``.
+        Of `equipoise.metrics`, of true labels, predicted labels and groups. For other keywords
+        pass ``functools.partial(metric, null="class")``.
 
     Returns
     -------
@@ -36,6 +36,6 @@ def as_score(metric: Callable[..., Estimate], **options: Any) -> Callable[..., f
 
     @wraps(metric, assigned=("__name__", "__qualname__"), updated=())
     def score(y_true: ArrayLike, y_pred: ArrayLike, groups: GroupLabels) -> float:
-        return float(metric(y_true, y_pred, groups, resampling=None, **options))
+        return float(metric(y_true, y_pred, groups, resampling=None))
 
     return score

@@ -112,14 +112,14 @@ class MetricSpec:
         With two classes, metric whose difference states the same fact of the other class.
     within_class : "", "always" or "two classes"
         Whether it compares groups within each true class alone, at least where there are two.
-    rest : str
+    rest_metric : str
         Number whose difference between each group and all others is a finding of its own, where
         three groups or more are compared; "" where there is none.
     threshold : float or None
         Default of the practical threshold on the excess over chance; None: no verdict.
     threshold_reason : str
         Why that threshold.
-    most : "disparity" or "detected"
+    gravest : "disparity" or "detected"
         The gravest verdict of its findings: `detected` where any trained model has some.
     bands : mapping of Band to float
         Names of sizes, with their lower limits in ascending order.
@@ -154,7 +154,7 @@ class MetricSpec:
     fold: str = ""
     mirror: str = ""
     within_class: Literal["", "always", "two classes"] = ""
-    rest: str = ""
+    rest_metric: str = ""
     symbol: str = ""
     aggregate: Aggregate = Aggregate.VALUE
     compared_to: ComparedTo = ""
@@ -173,7 +173,7 @@ class MetricSpec:
     part: str = "{share} of {group}"
     threshold: float | None = None
     threshold_reason: str = ""
-    most: Literal["disparity", "detected"] = "disparity"
+    gravest: Literal["disparity", "detected"] = "disparity"
     bands: Mapping[Band, float] = field(default_factory=lambda: MappingProxyType({}))
     chance: str = "none"
     interval: str = "none"
@@ -230,7 +230,7 @@ class MetricSpec:
         if aggregate is Aggregate.AGAINST_REST:
             return replace(
                 compared, title=f"{self.title} against all others", unit=unit, harm="either",
-                fold="", mirror="", rest="", neutral=0.0,
+                fold="", mirror="", rest_metric="", neutral=0.0,
             )  # fmt: skip
         if aggregate is Aggregate.RATIO:
             title = f"{self.title} ratio"
@@ -328,7 +328,7 @@ def make_estimate(
     if fields.get("null_drawn"):
         fields.setdefault("null", spec.null_kind)
     excluded = fields.get("excluded", {})
-    fields["excluded"] = {why: int(n) for why, n in excluded.items() if n}
+    fields["excluded"] = {reason: int(n) for reason, n in excluded.items() if n}
     return Estimate(
         metric, value, n, method, spec.reference, harm=harm or spec.harm or "either",
         aggregate=spec.aggregate, compared_to=compared_to, **fields,
@@ -348,8 +348,8 @@ def _record_of(
     metric: str, aggregate: Aggregate | None, compared_to: ComparedTo, *, changes: bool
 ) -> MetricSpec:
     first = spec_of(metric)
-    wanted = aggregate or first.aggregate
-    record = _RECORDS.get((metric, wanted, compared_to)) or first.derived(wanted)
+    aggregate = aggregate or first.aggregate
+    record = _RECORDS.get((metric, aggregate, compared_to)) or first.derived(aggregate)
     return record.change if changes else record
 
 

@@ -1,5 +1,7 @@
 """Metrics of your own: a function of count tables with its record."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -84,8 +86,8 @@ def metric(spec: MetricSpec, *, null: Null | None = "rows") -> Callable[[Statist
 
     def registered(statistic: Statistic) -> TableMetric:
         register(spec)
-        found = TableMetric(spec, statistic, null)
-        _REGISTERED[spec.name] = found
-        return found
+        table_metric = TableMetric(spec, statistic, null)
+        _REGISTERED[spec.name] = table_metric
+        return table_metric
 
     return registered

@@ -17,7 +17,7 @@ from equipoise.stats.compiled import compiled
 def float_rows(signature: str) -> tuple[str, str]:
     """Return signatures of a kernel for "rows" of float32 and of float64, read only."""
     types = (f"Array(float{bits}, 2, 'C', readonly=True)" for bits in (32, 64))
-    single, double = (signature.replace("rows", one) for one in types)
+    single, double = (signature.replace("rows", array_type) for array_type in types)
     return single, double
 
 
@@ -28,16 +28,16 @@ def inverse_lengths(rows: AnyArray, scale: Floats) -> None:
     Squares are float64 and summed in 64 lanes, as vector units do, and these in halves.
     """
     n, d = rows.shape
-    whole = d - d % 64
+    n_blocked = d - d % 64
     lanes = np.empty(64)
     for i in range(n):
         lanes[:] = 0.0
-        for start in range(0, whole, 64):
+        for start in range(0, n_blocked, 64):
             for j in range(64):
                 x = np.float64(rows[i, start + j])
                 lanes[j] += x * x
-        for j in range(d - whole):
-            x = np.float64(rows[i, whole + j])
+        for j in range(d - n_blocked):
+            x = np.float64(rows[i, n_blocked + j])
             lanes[j] += x * x
         half = 32
         while half:
@@ -52,10 +52,10 @@ def inverse_lengths(rows: AnyArray, scale: Floats) -> None:
 
 
 @compiled(*float_rows("void(rows, float64[::1], float64[:, ::1], float64[:, ::1])"))
-def project(rows: AnyArray, scale: Floats, directions: Floats, found: Floats) -> None:
+def project(rows: AnyArray, scale: Floats, directions: Floats, products: Floats) -> None:
     """Write the inner products of rows, each times its scale, with directions (k, d): (n, k)."""
     n, d = rows.shape
-    whole = d - d % 64
+    n_blocked = d - d % 64
     lanes = np.empty(64)
     row = np.empty(d)
     for i in range(n):
@@ -63,29 +63,29 @@ def project(rows: AnyArray, scale: Floats, directions: Floats, found: Floats) ->
             row[j] = rows[i, j] * scale[i]
         for k in range(directions.shape[0]):
             lanes[:] = 0.0
-            for start in range(0, whole, 64):
+            for start in range(0, n_blocked, 64):
                 for j in range(64):
                     lanes[j] += row[start + j] * directions[k, start + j]
-            for j in range(d - whole):
-                lanes[j] += row[whole + j] * directions[k, whole + j]
+            for j in range(d - n_blocked):
+                lanes[j] += row[n_blocked + j] * directions[k, n_blocked + j]
             half = 32
             while half:
                 for j in range(half):
                     lanes[j] += lanes[j + half]
                 half //= 2
-            found[i, k] = lanes[0]
+            products[i, k] = lanes[0]
 
 
 def widened(rows: AnyArray) -> Floats32:
     """Return rows of float16 as float32: the same numbers, at a fifth of numpy's time."""
     halves = np.ascontiguousarray(rows, dtype=np.float16)
-    found = np.empty(halves.shape, np.float32)
-    widen(halves.view(np.uint16), found.view(np.uint32), found)
-    return found
+    singles = np.empty(halves.shape, np.float32)
+    widen(halves.view(np.uint16), singles.view(np.uint32), singles)
+    return singles
 
 
 @compiled("void(Array(uint16, 2, 'C', readonly=True), uint32[:, ::1], float32[:, ::1])")
-def widen(halves: NDArray[np.uint16], bits: NDArray[np.uint32], found: Floats32) -> None:
+def widen(halves: NDArray[np.uint16], bits: NDArray[np.uint32], singles: Floats32) -> None:
     """Write the numbers that 16 bits each spell; `bits` and `found` are one piece of memory.
 
     The digits are moved to their place, and the power of two is mended by a product, which is
@@ -96,7 +96,7 @@ def widen(halves: NDArray[np.uint16], bits: NDArray[np.uint32], found: Floats32)
         for j in range(d):
             bits[i, j] = (np.uint32(halves[i, j]) & np.uint32(0x7FFF)) << np.uint32(13)
         for j in range(d):
-            found[i, j] *= np.float32(2.0**112)
+            singles[i, j] *= np.float32(2.0**112)
         for j in range(d):
             half = np.uint32(halves[i, j])
             if half & np.uint32(0x7C00) == np.uint32(0x7C00):
@@ -140,24 +140,24 @@ class ChosenRows:
         return self.table.dtype
 
     def __getitem__(self, places: slice | AnyArray) -> AnyArray:
-        """Return some of the rows, by their places among those chosen."""
+        """Return some of the chosen rows, by position."""
         rows = self.rows[places]
-        found = taken(self.table, rows)
+        chosen = take_rows(self.table, rows)
         self._mapped.rows(rows)
-        return found
+        return chosen
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         """Return all rows as an array of their own."""
-        found = self.table[self.rows]
+        array = self.table[self.rows]
         self._mapped.rows(self.rows)
-        return found if dtype is None else found.astype(dtype, copy=False)
+        return array if dtype is None else array.astype(dtype, copy=False)
 
 
 Table = AnyArray | ChosenRows
 """An array of vectors, or some rows of one."""
 
 
-def taken(table: Table, rows: Integers) -> AnyArray:
-    """Return some rows of a table; those that follow each other are read where they lie."""
+def take_rows(table: Table, rows: Integers) -> AnyArray:
+    """Return rows of a table; consecutive rows as a slice."""
     run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
     return table[slice(rows[0], rows[-1] + 1) if run else rows]

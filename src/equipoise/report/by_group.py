@@ -118,7 +118,7 @@ class GroupTable:
     def _marks(
         self, finding: Finding, own: GroupValue, worst: GroupValue | None
     ) -> tuple[Mark, ...]:
-        rest = spec_of_finding(finding).rest
+        rest = spec_of_finding(finding).rest_metric
         apart = self.apart.get(_place(finding, rest, own.group))
         return (*([apart] if apart else []), *([_WORST] if own is worst else []))
 

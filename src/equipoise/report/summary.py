@@ -153,7 +153,10 @@ def _of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
     place = finding.model, finding.subject, finding.groups, finding.version
     for one in findings if finding.group else ():
         same = (one.model, one.subject, one.groups, one.version) == place
-        gap = one.aggregate is Aggregate.DIFFERENCE and spec_of_finding(one).rest == finding.metric
+        gap = (
+            one.aggregate is Aggregate.DIFFERENCE
+            and spec_of_finding(one).rest_metric == finding.metric
+        )
         if same and gap and finding.aggregate is Aggregate.AGAINST_REST:
             return one
     return finding

@@ -318,7 +318,7 @@ def _weight(finding: Finding) -> float:
 
 def better_off(finding: Finding) -> bool:
     """Whether a finding is about one group that is better off than the others."""
-    alone = finding.group and spec_of_finding(finding).rest == ""
+    alone = finding.group and spec_of_finding(finding).rest_metric == ""
     found = contrast(finding) if alone else None
     return found is not None and found[0].group != finding.group
 

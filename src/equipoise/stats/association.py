@@ -43,7 +43,7 @@ _NOTHING = 1e-9
 
 @record
 class Association:
-    """What the intervals of tables need to know of them; arrays of one shape (...).
+    """Summaries of contingency tables for intervals; arrays of one shape (...).
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Association:
         return Association(*(getattr(self, field.name)[indices] for field in fields(self)))
 
     def divisor(self, statistic: Plain) -> Floats:
-        """Return what the noncentrality over n is divided by under the root."""
+        """Return the divisor of noncentrality / n under the root."""
         return divisor(statistic, self.smaller, self.df)
 
     def interval(
@@ -175,25 +175,25 @@ class Association:
         346-355 (variance at fixed margins). Coverage: docs/coverage.md.
         """
         check_level(level)
-        known = self.df > 0
+        defined = self.df > 0
         # A table more even than chance makes does not say that the population is.
         ends = (
             self._noncentrality(self.chi2, (1.0 + level) / 2.0),
             self._noncentrality(np.maximum(self.chi2, self.df), (1.0 - level) / 2.0),
         )
-        size = np.where(known, self.n * self.divisor(statistic), 1.0)
-        return where(known, np.sqrt(ends[0] / size), np.sqrt(ends[1] / size))
+        size = np.where(defined, self.n * self.divisor(statistic), 1.0)
+        return where(defined, np.sqrt(ends[0] / size), np.sqrt(ends[1] / size))
 
     def _noncentrality(self, x: Floats, probability: float) -> Floats:
         """Return the noncentrality at which P(X <= x) is `probability`, 0 where there is none."""
         low, high = np.zeros_like(x), np.sqrt(self.n * self.smaller)
         with unwarned():
-            none = ~(self._below(x, np.zeros_like(x)) > probability)
+            unreached = ~(self._below(x, np.zeros_like(x)) > probability)
             for _ in range(_STEPS):
                 middle = (low + high) / 2.0
                 above = self._below(x, middle * middle) > probability
                 low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return np.where(none, 0.0, high * high)
+        return np.where(unreached, 0.0, high * high)
 
     def _below(self, x: Floats, noncentrality: Floats) -> Floats:
         """Return P(X <= x) at a noncentrality."""
@@ -236,10 +236,12 @@ def _spread(
     """Return the coefficients of c(s)."""
     squares = (r * alpha**2).sum(axis=-1) + (c * beta**2).sum(axis=-1)
     products = (weighted * alpha[..., :, None] * beta[..., None, :]).sum(axis=(-2, -1))
-    known = phi2 > _NOTHING
-    size = np.where(known, phi2, 1.0)
+    defined = phi2 > _NOTHING
+    size = np.where(defined, phi2, 1.0)
     terms = third / size, (2.0 * size**2 - 3.0 * squares) / (4.0 * size), products / (2.0 * size)
-    return np.stack([np.ones_like(size), *(np.where(known, term, 0.0) for term in terms)], axis=-1)
+    return np.stack(
+        [np.ones_like(size), *(np.where(defined, term, 0.0) for term in terms)], axis=-1
+    )
 
 
 def _null_variance(n: Floats, r: Floats, c: Floats) -> Floats:
@@ -247,13 +249,13 @@ def _null_variance(n: Floats, r: Floats, c: Floats) -> Floats:
     above = np.maximum(n, 4.0)
     sides = []
     for share in (r, c):
-        many = (share > 0).sum(axis=-1)
-        even = (many - 1.0) * (above - many) / (above - 1.0)
-        uneven = (_inverse(share).sum(axis=-1) - many**2) / (above - 2.0)
+        n_levels = (share > 0).sum(axis=-1)
+        even = (n_levels - 1.0) * (above - n_levels) / (above - 1.0)
+        uneven = (_inverse(share).sum(axis=-1) - n_levels**2) / (above - 2.0)
         sides.append((even, uneven))
     (even, uneven), (other_even, other_uneven) = sides
-    both = 2.0 * above / (above - 3.0) * (even - uneven) * (other_even - other_uneven)
-    return floats(both + above**2 / (above - 1.0) * uneven * other_uneven)
+    product_term = 2.0 * above / (above - 3.0) * (even - uneven) * (other_even - other_uneven)
+    return floats(product_term + above**2 / (above - 1.0) * uneven * other_uneven)
 
 
 def _inverse(share: Floats) -> Floats:

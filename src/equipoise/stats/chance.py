@@ -62,7 +62,7 @@ def band(null_draws: ArrayLike, *, method: str = "", weights: ArrayLike | None =
     if not len(draws):
         return Chance(np.nan, np.nan, np.nan, method)
     if mass is None:
-        draws, (weight, places) = np.sort(draws), _alike(len(draws))
+        draws, (weight, places) = np.sort(draws), _equal_weights(len(draws))
     else:
         order = np.argsort(draws, kind="stable")
         draws, weight = draws[order], mass[order] / mass.sum()
@@ -72,9 +72,9 @@ def band(null_draws: ArrayLike, *, method: str = "", weights: ArrayLike | None =
 
 
 @lru_cache(16)
-def _alike(many: int) -> tuple[Floats, Integers]:
+def _equal_weights(n_draws: int) -> tuple[Floats, Integers]:
     """Return weights of so many draws that are all alike, and the places of the central 95 %."""
-    weight = np.full(many, 1.0 / many)
+    weight = np.full(n_draws, 1.0 / n_draws)
     return weight, _central(weight)
 
 
@@ -100,13 +100,13 @@ def mirrored_band(half: ArrayLike, *, method: str = "") -> Chance:
         NaN throughout without draws.
     """
     sizes = np.abs(floats(half))
-    many = len(sizes)
-    if not many:
+    n_draws = len(sizes)
+    if not n_draws:
         return Chance(np.nan, np.nan, np.nan, method)
-    low, high = (max(int(np.ceil((share - _TIE) * 2 * many)) - 1, 0) for share in (0.025, 0.975))
+    low, high = (max(int(np.ceil((share - _TIE) * 2 * n_draws)) - 1, 0) for share in (0.025, 0.975))
     # All draws in order would be minus their sizes, falling, and their sizes, rising.
     # One place at a time, which vector units find; mostly it is the same one.
-    places = many - 1 - low, high - many
+    places = n_draws - 1 - low, high - n_draws
     ends = {place: float(np.partition(sizes, place)[place]) for place in {*places}}
     return Chance(0.0, 0.0 - ends[places[0]], ends[places[1]], method)
 
@@ -159,28 +159,31 @@ def p_value(
         finite = np.abs(np.append(draws, observed))
         scale = float(finite[np.isfinite(finite)].max(initial=0.0))
     tie = _TIE * scale
-    beyond = [draws >= observed - tie if sign > 0.0 else draws <= observed + tie for sign in signs]
+    extreme_masks = [
+        draws >= observed - tie if sign > 0.0 else draws <= observed + tie for sign in signs
+    ]
     extreme = min(
-        float(np.count_nonzero(one) if mass is None else mass[one].sum()) for one in beyond
+        float(np.count_nonzero(mask) if mass is None else mass[mask].sum())
+        for mask in extreme_masks
     )
     if weights is not None:
-        every = float(len(draws) if mass is None else mass.sum())
-        return PValue(min(1.0, len(signs) * extreme / every), "exact")
-    plain = (1.0 + extreme) / (1.0 + len(draws))
+        total = float(len(draws) if mass is None else mass.sum())
+        return PValue(min(1.0, len(signs) * extreme / total), "exact")
+    sampled_p = (1.0 + extreme) / (1.0 + len(draws))
     if extreme < _ENOUGH and 1.0 / (1.0 + len(draws)) > resolution > 0.0:
         fitted = min(
             (tail(sign * draws, sign * observed) for sign in signs),
             key=lambda p: np.nan_to_num(p.value, nan=np.inf),
         )
-        if fitted.value < plain:
+        if fitted.value < sampled_p:
             return PValue(len(signs) * fitted.value, fitted.method)
-    return PValue(min(1.0, len(signs) * plain), "permutation")
+    return PValue(min(1.0, len(signs) * sampled_p), "permutation")
 
 
 def mirrored_p_value(
     half: ArrayLike, observed: float, harm: Harm = "higher", *, scale: float
 ) -> PValue:
-    """Return the p-value where all rearrangements are those given, and minus each of them.
+    """Return the p-value of draws that are half of a symmetric null.
 
     Parameters
     ----------
@@ -190,12 +193,13 @@ def mirrored_p_value(
         As in `p_value`.
     """
     draws = floats(half)
-    least = [sign * observed - _TIE * scale for sign in _SIGNS[harm]]
+    bounds = [sign * observed - _TIE * scale for sign in _SIGNS[harm]]
     # A draw is as extreme as the least of those that count, or its mirror image is.
     extreme = min(
-        int(np.count_nonzero(draws >= one) + np.count_nonzero(draws <= -one)) for one in least
+        int(np.count_nonzero(draws >= bound) + np.count_nonzero(draws <= -bound))
+        for bound in bounds
     )
-    return PValue(min(1.0, len(least) * extreme / (2 * len(draws))), "exact")
+    return PValue(min(1.0, len(bounds) * extreme / (2 * len(draws))), "exact")
 
 
 def tail(null_draws: ArrayLike, observed: float) -> PValue:
@@ -232,12 +236,12 @@ def tail(null_draws: ArrayLike, observed: float) -> PValue:
     standard = (draws - draws.mean()) / spread
     skewness = max(float((standard * standard * standard).mean()), 0.0)
     gamma = _pearson((observed - float(draws.mean())) / spread, skewness)
-    many, pareto = round(_TAIL_SHARE * len(draws)), 0.0
-    ordered = np.sort(np.partition(draws, -many - 1)[-many - 1 :])
+    n_tail, pareto = round(_TAIL_SHARE * len(draws)), 0.0
+    ordered = np.sort(np.partition(draws, -n_tail - 1)[-n_tail - 1 :])
     threshold = (ordered[0] + ordered[1]) / 2.0
-    beyond = ordered[1:] - threshold
-    places = (np.arange(1, many + 1) - 0.35) / many
-    first, second = beyond.mean(), (beyond * (1.0 - places)).mean()
+    excesses = ordered[1:] - threshold
+    places = (np.arange(1, n_tail + 1) - 0.35) / n_tail
+    first, second = excesses.mean(), (excesses * (1.0 - places)).mean()
     if observed > threshold and first > 2.0 * second:
         shape = 2.0 - first / (first - 2.0 * second)
         scale = 2.0 * first * second / (first - 2.0 * second)
@@ -261,19 +265,19 @@ def _pareto(excess: float, shape: float) -> float:
 
 
 def _draws(null_draws: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats | None]:
-    """Return the draws that are numbers, and their weights; None where all are 1."""
+    """Return draws without NaN, and their weights; None for equal weights."""
     draws = floats(null_draws)
     if draws.ndim != 1:
         raise InputError(f"null_draws: shape {draws.shape}; expected one number per draw, (m,)")
-    known = ~np.isnan(draws)
+    defined = ~np.isnan(draws)
     if weights is None or isinstance(weights, float):
-        return (draws if known.all() else draws[known]), None
+        return (draws if defined.all() else draws[defined]), None
     mass = floats(weights)
     if mass.shape != draws.shape:
         raise InputError(f"weights: shape {mass.shape}; expected {draws.shape}, as null_draws")
-    known &= mass > 0
-    if not known.all():
-        draws, mass = draws[known], mass[known]
+    defined &= mass > 0
+    if not defined.all():
+        draws, mass = draws[defined], mass[defined]
     return draws, None if (mass == 1.0).all() else mass
 
 
@@ -317,13 +321,13 @@ def sign_flips(
     if len(array) <= _EVERY:
         signs = np.array([*product((1.0, -1.0), repeat=len(array))])
         return p_value(signs @ array, float(array.sum()), "either", weights=1.0, scale=scale)
-    random, drawn = stream(seed, "sign flips"), []
+    random, blocks = stream(seed, "sign flips"), []
     step = max(_AT_ONCE // len(array), 1)
     for start in range(0, permutations, step):
-        many = min(step, permutations - start)
-        flips = random.integers(0, 2, (many, len(array)), dtype=np.int8) * 2 - 1
-        drawn.append((flips * array).sum(axis=1))
-    return p_value(np.concatenate(drawn), float(array.sum()), "either", scale=scale)
+        n_flips = min(step, permutations - start)
+        flips = random.integers(0, 2, (n_flips, len(array)), dtype=np.int8) * 2 - 1
+        blocks.append((flips * array).sum(axis=1))
+    return p_value(np.concatenate(blocks), float(array.sum()), "either", scale=scale)
 
 
 def benjamini_hochberg(p: ArrayLike) -> Floats:

@@ -33,10 +33,10 @@ def compiled(*signatures: str) -> Callable[[Kernel], Kernel]:
     --------
     >>> @compiled("float64(float64[::1])")
     ... def total(values):
-    ...     found = 0.0
+    ...     running = 0.0
     ...     for value in values:
-    ...         found += value
-    ...     return found
+    ...         running += value
+    ...     return running
     """
 
     def decorate(function: Kernel) -> Kernel:
@@ -79,17 +79,20 @@ def _compile(function: Callable[..., Any], signatures: tuple[str, ...]) -> Calla
 
 
 def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that sees what it calls of this kind as numba does."""
+    """Return a function with compiled versions of the kernels that it calls."""
     import numba
 
-    around = function.__globals__
+    module_globals = function.__globals__
     called = {
-        name: getattr(around.get(name), "kernel", None) for name in function.__code__.co_names
+        name: getattr(module_globals.get(name), "kernel", None)
+        for name in function.__code__.co_names
     }
-    kernels = {name: numba.njit(nogil=True)(_linked(one)) for name, one in called.items() if one}
+    kernels = {
+        name: numba.njit(nogil=True)(_linked(kernel)) for name, kernel in called.items() if kernel
+    }
     if not kernels:
         return function
-    linked = FunctionType(function.__code__, {**around, **kernels}, function.__name__)
+    linked = FunctionType(function.__code__, {**module_globals, **kernels}, function.__name__)
     return update_wrapper(linked, function)
 
 

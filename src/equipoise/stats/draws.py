@@ -77,15 +77,15 @@ def fixed_margins(
     deal = _dealing((len(rows) - len(large), table.shape[1]), totals[small])
 
     def draw(rng: np.random.Generator, size: int) -> Integers:
-        every = cellwise(rows, kinds, rng, size)
+        pieces = cellwise(rows, kinds, rng, size)
         if not len(small):
-            return every
-        drawn = np.empty((*table.shape[::-1], size), dtype=every.dtype)
-        drawn[:, large] = every[:, : len(large)]
-        pools = np.ascontiguousarray(every[:, len(large) :].transpose(2, 1, 0))
-        for replicate, some in enumerate(pools):
-            drawn[:, small, replicate] = deal(some, rng).T
-        return drawn
+            return pieces
+        tables = np.empty((*table.shape[::-1], size), dtype=pieces.dtype)
+        tables[:, large] = pieces[:, : len(large)]
+        pools = np.ascontiguousarray(pieces[:, len(large) :].transpose(2, 1, 0))
+        for replicate, pool_counts in enumerate(pools):
+            tables[:, small, replicate] = deal(pool_counts, rng).T
+        return tables
 
     return draw
 
@@ -98,14 +98,14 @@ def _dealing(
     Keys have the pool in the highest bits, the group in the lowest and random bits between them:
     sorting them shuffles all pools at once.
     """
-    pool_bits, group_bits = (max(1, (many - 1).bit_length()) for many in shape)
+    pool_bits, group_bits = (max(1, (size - 1).bit_length()) for size in shape)
     pool, group = np.indices(shape, dtype=np.uint64)
     labels = np.asarray(pool << np.uint64(64 - pool_bits) | group).ravel()
     places = np.repeat(np.arange(len(totals)) * shape[1], totals)
 
     def deal(pools: Integers, rng: np.random.Generator) -> Integers:
-        most = 1 << (64 - pool_bits - group_bits)
-        keys = rng.integers(0, most, len(places), dtype=np.uint64) << np.uint64(group_bits)
+        largest = 1 << (64 - pool_bits - group_bits)
+        keys = rng.integers(0, largest, len(places), dtype=np.uint64) << np.uint64(group_bits)
         keys |= np.repeat(labels, pools.ravel())
         keys.sort()
         keys &= np.uint64((1 << group_bits) - 1)
@@ -132,48 +132,49 @@ def cellwise(table: Integers, strata: Integers, rng: np.random.Generator, size: 
     while (wide := np.diff(ends) > 1).any():
         start, stop = ends[:-1][wide], ends[1:][wide]
         middle = (start + stop + 1) // 2
-        whole = counts.take(order[start], axis=1)
-        first = _split(whole, before[middle] - before[start], rng)
+        parent = counts.take(order[start], axis=1)
+        first = _split(parent, before[middle] - before[start], rng)
         counts[:, order[start]] = first
-        counts[:, order[middle]] = np.subtract(whole, first, out=whole)
+        counts[:, order[middle]] = np.subtract(parent, first, out=parent)
         ends = np.sort(np.append(ends, middle))
     return counts
 
 
-def _split(counts: Integers, wanted: Integers, rng: np.random.Generator) -> Integers:
+def _split(counts: Integers, n_drawn: Integers, rng: np.random.Generator) -> Integers:
     """Draw how many of `wanted` rows of each pool are of each group, (groups, pools, size)."""
-    others, taken = counts.sum(axis=0, dtype=counts.dtype), np.empty_like(counts)
-    left = np.broadcast_to(wanted[:, None], others.shape).copy()
-    for group, here in enumerate(counts[:-1]):
-        others -= here
-        taken[group] = hypergeometric(here.T, others.T, left.T, rng).T
-        left -= taken[group]
-    taken[-1] = left
-    return taken
+    not_in_group, drawn_counts = counts.sum(axis=0, dtype=counts.dtype), np.empty_like(counts)
+    remaining = np.broadcast_to(n_drawn[:, None], not_in_group.shape).copy()
+    for group, in_group in enumerate(counts[:-1]):
+        not_in_group -= in_group
+        drawn_counts[group] = hypergeometric(in_group.T, not_in_group.T, remaining.T, rng).T
+        remaining -= drawn_counts[group]
+    drawn_counts[-1] = remaining
+    return drawn_counts
 
 
 def hypergeometric(
-    good: Integers, bad: Integers, drawn: Integers, rng: np.random.Generator
+    good: Integers, bad: Integers, n_drawn: Integers, rng: np.random.Generator
 ) -> Integers:
-    """Return how many of `drawn` draws without replacement are good, all of shape (size, columns).
+    """Return how many of `n_drawn` rows are good, all arrays of shape (size, columns).
 
-    Where many are drawn, columns with a variance of about `_NORMAL` or more are rounded normal
-    numbers with the distribution's mean, variance, skewness and kurtosis (Cornish and Fisher 1938),
-    several times as fast. Their tails of 1e-4 are within 5 % of the exact ones. Numbers of 32 bits
-    are computed with as many; columns are quickest where each is contiguous.
+    Rows are drawn without replacement. Where many are drawn, columns with a variance of about
+    `_NORMAL` or more are rounded normal numbers with the distribution's mean, variance, skewness
+    and kurtosis (Cornish and Fisher 1938), several times as fast. Their tails of 1e-4 are within
+    5 % of the exact ones. Numbers of 32 bits are computed with as many; columns are
+    quickest where each is contiguous.
     """
     if good.size < _WORTH:
-        return rng.hypergeometric(good, bad, drawn)
-    every = [one.T for one in (good, bad, drawn)]
-    spread, skew, peak = _moments(*(one[:, :_SEEN].mean(axis=1) for one in every))
+        return rng.hypergeometric(good, bad, n_drawn)
+    pools = [array.T for array in (good, bad, n_drawn)]
+    spread, skew, peak = _moments(*(pool[:, :_SEEN].mean(axis=1) for pool in pools))
     large = spread >= _NORMAL
     if large.all():
-        return _rounded_normal(every, skew, peak, rng).T
-    taken = np.empty_like(every[0])
-    for some, draw in ((~large, rng.hypergeometric), (large, partial(hypergeometric, rng=rng))):
-        columns = np.flatnonzero(some)
-        taken[columns] = draw(*(one.take(columns, axis=0).T for one in every)).T
-    return taken.T
+        return _rounded_normal(pools, skew, peak, rng).T
+    counts = np.empty_like(pools[0])
+    for selected, draw in ((~large, rng.hypergeometric), (large, partial(hypergeometric, rng=rng))):
+        columns = np.flatnonzero(selected)
+        counts[columns] = draw(*(pool.take(columns, axis=0).T for pool in pools)).T
+    return counts.T
 
 
 def _rounded_normal(
@@ -183,14 +184,18 @@ def _rounded_normal(
 
     `pools` are the good, the bad and the drawn.
     """
-    good, bad, drawn = pools
+    good, bad, n_drawn = pools
     real: DTypeLike = np.float32 if good.dtype == np.int32 else np.float64
     line, cube, bend = (
-        one.astype(real)[:, None]
-        for one in (1.0 - peak / 8.0 + skew**2 / 7.2, peak / 24.0 - skew**2 / 18.0, skew / 6.0)
+        coefficient.astype(real)[:, None]
+        for coefficient in (
+            1.0 - peak / 8.0 + skew**2 / 7.2,
+            peak / 24.0 - skew**2 / 18.0,
+            skew / 6.0,
+        )
     )
     total: AnyArray = (good + bad).astype(real)
-    share = drawn.astype(real) / total
+    share = n_drawn.astype(real) / total
     middle = share * good.astype(real)
     total -= 1.0
     sd = middle * bad.astype(real)
@@ -207,20 +212,20 @@ def _rounded_normal(
     z += square
     z *= sd
     z += middle
-    taken = np.rint(z, out=z).astype(good.dtype)
-    np.maximum(taken, drawn - bad, out=taken)
-    np.maximum(taken, 0, out=taken)
-    np.minimum(taken, good, out=taken)
-    return np.asarray(np.minimum(taken, drawn, out=taken))
+    counts = np.rint(z, out=z).astype(good.dtype)
+    np.maximum(counts, n_drawn - bad, out=counts)
+    np.maximum(counts, 0, out=counts)
+    np.minimum(counts, good, out=counts)
+    return np.asarray(np.minimum(counts, n_drawn, out=counts))
 
 
-def _moments(good: Floats, bad: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:
+def _moments(good: Floats, bad: Floats, n_drawn: Floats) -> tuple[Floats, Floats, Floats]:
     """Return variance, skewness and excess kurtosis of counts; the latter two of many rows."""
-    n, left = np.maximum(good + bad, 4.0), good + bad - drawn
-    sides, ends = good * bad, drawn * left
+    n, n_left = np.maximum(good + bad, 4.0), good + bad - n_drawn
+    sides, ends = good * bad, n_drawn * n_left
     with unwarned():
         spread = sides * ends / (n**2 * (n - 1.0))
-        skew = (bad - good) * (left - drawn) * np.sqrt((n - 1.0) / (ends * sides)) / (n - 2.0)
+        skew = (bad - good) * (n_left - n_drawn) * np.sqrt((n - 1.0) / (ends * sides)) / (n - 2.0)
         peak = (n - 1.0) * n**2 * (n * (n + 1.0) - 6.0 * sides - 6.0 * ends)
         peak += 6.0 * ends * sides * (5.0 * n - 6.0)
         return spread, skew, peak / (ends * sides * (n - 2.0) * (n - 3.0))
@@ -265,18 +270,18 @@ class Exchange:
         exchange with other units' in that stratum, otherwise among themselves.
         """
         strata = numbered(stratum)
-        many = int(strata.max()) + 1
-        cell = unit * many + strata
+        n_strata = int(strata.max()) + 1
+        cell = unit * n_strata + strata
         of_cells = numbered(cell)
         rows = np.arange(len(group))
-        whole, even = ~varies(unit, group)[unit], ~varies(of_cells, group)[of_cells]
+        unit_moves, part_moves = ~varies(unit, group)[unit], ~varies(of_cells, group)[of_cells]
         carrier = _distinct(
-            np.select([whole, even], [np.zeros_like(rows), np.ones_like(rows)], 2),
-            np.select([whole, even], [unit, cell], rows),
+            np.select([unit_moves, part_moves], [np.zeros_like(rows), np.ones_like(rows)], 2),
+            np.select([unit_moves, part_moves], [unit, cell], rows),
         )
         pool = _distinct(
-            np.where(whole | even, 0, 1),
-            np.select([whole, even], [_profiles(unit, strata), strata], cell),
+            np.where(unit_moves | part_moves, 0, 1),
+            np.select([unit_moves, part_moves], [_profiles(unit, strata), strata], cell),
         )
         _, first = np.unique(carrier, return_index=True)
         return cls(carrier, pool[first], group[first])
@@ -306,30 +311,30 @@ def _profiles(unit: Integers, stratum: Integers) -> Integers:
     Those span the same strata. Where they are few, the unit joins those with rows in one
     stratum only: the one that most of its own rows are in, of several the first.
     """
-    many = int(stratum.max()) + 1
+    n_strata = int(stratum.max()) + 1
     unit = numbered(unit)
-    cells, rows = np.unique(unit * many + stratum, return_counts=True)
-    units, strata = cells // many, cells % many
+    cells, rows = np.unique(unit * n_strata + stratum, return_counts=True)
+    units, strata = cells // n_strata, cells % n_strata
     spans = np.bincount(units)
     last = np.cumsum(spans)
     first = last - spans
     # The largest part of each unit comes first.
     profile = strata[np.lexsort((strata, -rows, units))[first]]
-    several = np.flatnonzero(spans > 1)
+    spanning = np.flatnonzero(spans > 1)
     names: dict[bytes, list[int]] = {}
-    ends = first[several].tolist(), last[several].tolist()
-    for one, start, stop in zip(several.tolist(), *ends, strict=True):
-        names.setdefault(strata[start:stop].tobytes(), []).append(one)
+    ends = first[spanning].tolist(), last[spanning].tolist()
+    for unit_index, start, stop in zip(spanning.tolist(), *ends, strict=True):
+        names.setdefault(strata[start:stop].tobytes(), []).append(unit_index)
     for index, members in enumerate(names[key] for key in sorted(names)):
         if len(members) >= _FEWEST_ALIKE:
-            profile[members] = many + index
+            profile[members] = n_strata + index
     return integers(profile[unit])
 
 
 def varies(places: AnyArray, values: AnyArray) -> Booleans:
     """Whether the values of each place differ, shape (places,)."""
-    many, bounds = int(places.max(initial=-1)) + 1, np.iinfo(np.int64)
-    low, high = np.full(many, bounds.max), np.full(many, bounds.min)
+    n_places, bounds = int(places.max(initial=-1)) + 1, np.iinfo(np.int64)
+    low, high = np.full(n_places, bounds.max), np.full(n_places, bounds.min)
     np.minimum.at(low, places, values)
     np.maximum.at(high, places, values)
     return low < high
@@ -406,11 +411,11 @@ class TableSampler:
     def bootstrap(self, replicates: int, seed: Seed) -> Blocks:
         """Return blocks (replicates, outcomes, groups) with the observed total."""
         flat = integers(self.table[:, self._order].ravel())
-        few = (flat > 0) & (_ROW * flat < _CELL)
+        small_cells = (flat > 0) & (_ROW * flat < _CELL)
         # Cells are drawn as such, and of the small ones the rows, all together.
-        if _CELL * few.sum() - _ROW * flat[few].sum() < _CALLS:
-            few[:] = False
-        large, small = np.flatnonzero((flat > 0) & ~few), np.flatnonzero(few)
+        if _CELL * small_cells.sum() - _ROW * flat[small_cells].sum() < _CALLS:
+            small_cells[:] = False
+        large, small = np.flatnonzero((flat > 0) & ~small_cells), np.flatnonzero(small_cells)
         rows, total = np.repeat(np.arange(len(small)), flat[small]), flat.sum()
         shares = np.append(flat[large], len(rows)) / total
 
@@ -420,9 +425,9 @@ class TableSampler:
             cells = rng.multinomial(total, shares, size=size)
             draws[large] = cells[:, :-1].T
             if len(rows):
-                for replicate, many in zip(draws.T, cells[:, -1].tolist(), strict=True):
-                    drawn = rows[rng.integers(0, len(rows), many)]
-                    replicate[small] = np.bincount(drawn, minlength=len(small))
+                for replicate, n_rows in zip(draws.T, cells[:, -1].tolist(), strict=True):
+                    drawn_rows = rows[rng.integers(0, len(rows), n_rows)]
+                    replicate[small] = np.bincount(drawn_rows, minlength=len(small))
             return self._restore(draws.reshape(*self.table.shape, size).swapaxes(0, 1))
 
         return Blocks(block_sizes(replicates, self.table.size), draw)
@@ -436,15 +441,15 @@ class TableSampler:
 
         return Blocks(block_sizes(replicates, self.table.size), draw)
 
-    def _restore(self, drawn: Floats | Integers) -> Floats:
+    def _restore(self, drawn_tables: Floats | Integers) -> Floats:
         """Return tables (groups, outcomes, replicates) as (replicates, outcomes, groups).
 
         Replicates stay next to each other in memory: sums over outcomes or groups are of long
         stretches.
         """
-        tables = np.empty((*self.table.shape, drawn.shape[2]))
+        tables = np.empty((*self.table.shape, drawn_tables.shape[2]))
         for place, group in enumerate(self._order.tolist()):
-            tables[:, group] = drawn[place]
+            tables[:, group] = drawn_tables[place]
         return tables.transpose(2, 0, 1)
 
 
@@ -500,7 +505,7 @@ class ItemSampler:
         return Blocks(block_sizes(replicates, cells), draw)
 
     def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
-        """Return blocks with groups permuted between units, or within those that mix groups.
+        """Return blocks with groups permuted between units, or within mixed units.
 
         See `Exchange.of`. A row whose weight is spread over several strata belongs to the one
         of its largest weight.

@@ -10,10 +10,12 @@ _NEGLIGIBLE, _ENDLESS = 2.0**-62, 1e300
 _HELD, _FEWEST, _MOST = 1 << 18, 16, 4096
 
 
-def tails(successes: Floats, drawn: Floats, marked: Floats, total: Floats) -> tuple[Floats, Floats]:
+def tails(
+    successes: Floats, n_drawn: Floats, marked: Floats, total: Floats
+) -> tuple[Floats, Floats]:
     """Return P(X <= k) and P(X >= k), exact to about 12 digits.
 
-    X counts the marked rows among `drawn` rows of `total`, drawn without replacement.
+    X counts the marked rows among `n_drawn` rows of `total`, drawn without replacement.
 
     Parameters
     ----------
@@ -27,23 +29,30 @@ def tails(successes: Floats, drawn: Floats, marked: Floats, total: Floats) -> tu
     """
     # Beyond float64 a sum is infinite, and the other tail is 0.
     with np.errstate(over="ignore", invalid="ignore"):
-        above = _ratios(successes, drawn, marked, total)
-        below = _ratios(drawn - successes, drawn, total - marked, total)
+        above = _ratios(successes, n_drawn, marked, total)
+        below = _ratios(n_drawn - successes, n_drawn, total - marked, total)
     # All probabilities sum to 1, so P(X = k) needs no factorial.
     return 1.0 / (1.0 + (above - 1.0) / below), 1.0 / (1.0 + (below - 1.0) / above)
 
 
-def _ratios(successes: Floats, drawn: Floats, marked: Floats, total: Floats) -> Floats:
+def _ratios(successes: Floats, n_drawn: Floats, marked: Floats, total: Floats) -> Floats:
     """Return P(X >= k) / P(X = k), as a sum of products of the ratios of neighbours."""
-    start, n, many, every = (one.ravel() for one in (successes, drawn, marked, total))
+    start, n, n_marked, n_total = (array.ravel() for array in (successes, n_drawn, marked, total))
     sums, last, place = np.ones(start.shape), np.ones(start.shape), start.astype(np.float64)
-    left = np.flatnonzero(start < np.minimum(n, many))
-    while len(left):
-        steps = np.arange(np.clip(_HELD // len(left), _FEWEST, _MOST))
-        k, other = place[left, None] + steps, (every - n - many)[left, None] + 1.0
-        ratio = np.maximum(n[left, None] - k, 0.0) * np.maximum(many[left, None] - k, 0.0)
-        terms = np.cumprod(ratio / ((k + 1.0) * (other + k)), axis=1) * last[left, None]
-        sums[left] += np.nansum(terms, axis=1)
-        last[left], place[left] = terms[:, -1], place[left] + len(steps)
-        left = left[(last[left] > _NEGLIGIBLE * sums[left]) & (sums[left] < _ENDLESS)]
+    unfinished = np.flatnonzero(start < np.minimum(n, n_marked))
+    while len(unfinished):
+        steps = np.arange(np.clip(_HELD // len(unfinished), _FEWEST, _MOST))
+        k, n_other = (
+            place[unfinished, None] + steps,
+            (n_total - n - n_marked)[unfinished, None] + 1.0,
+        )
+        ratio = np.maximum(n[unfinished, None] - k, 0.0) * np.maximum(
+            n_marked[unfinished, None] - k, 0.0
+        )
+        terms = np.cumprod(ratio / ((k + 1.0) * (n_other + k)), axis=1) * last[unfinished, None]
+        sums[unfinished] += np.nansum(terms, axis=1)
+        last[unfinished], place[unfinished] = terms[:, -1], place[unfinished] + len(steps)
+        unfinished = unfinished[
+            (last[unfinished] > _NEGLIGIBLE * sums[unfinished]) & (sums[unfinished] < _ENDLESS)
+        ]
     return sums.reshape(successes.shape)

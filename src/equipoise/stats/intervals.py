@@ -30,7 +30,7 @@ from equipoise.core import (
 
 
 def check_level(level: float) -> None:
-    """Raise InputError unless a confidence level lies strictly between 0 and 1."""
+    """Raise InputError unless a confidence level is strictly between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise InputError(f"level={level}: expected a confidence level between 0 and 1")
 
@@ -60,16 +60,16 @@ def studentized_range(level: float, groups: int) -> float:
 
 def divide(successes: AnyArray, totals: AnyArray) -> Floats:
     """Divide, NaN where the total is 0."""
-    known = totals > 0
-    if known.all():
+    defined = totals > 0
+    if defined.all():
         return floats(successes / totals)
     with unwarned():
-        return np.where(known, successes / totals, np.nan)
+        return np.where(defined, successes / totals, np.nan)
 
 
-def where(known: Booleans, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def where(defined: Booleans, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return both ends with NaN where nothing is known."""
-    return np.where(known, low, np.nan), np.where(known, high, np.nan)
+    return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
 
 
 Pair = tuple[Floats, Floats]
@@ -103,8 +103,8 @@ def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
     ----------
     Wilson 1927, JASA 22, 209-212.
     """
-    found = scored(successes, n, level)
-    return found.low, found.high
+    interval = scored(successes, n, level)
+    return interval.low, interval.high
 
 
 def clopper_pearson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
@@ -174,21 +174,21 @@ def largest_gap(wide: Scored, narrow: Scored) -> Pair:
     `wide` has the values with ends that hold for all pairs together, `narrow` with ends of their
     own; NaN is ignored.
     """
-    known = (~np.isnan(narrow.value)).sum(axis=-1)
-    low, high = np.zeros(known.shape), np.zeros(known.shape)
-    many = narrow.value.shape[-1]
+    n_defined = (~np.isnan(narrow.value)).sum(axis=-1)
+    low, high = np.zeros(n_defined.shape), np.zeros(n_defined.shape)
+    n_groups = narrow.value.shape[-1]
     step = max(1, _PAIRS // max(narrow.value.size, 1))
-    for start in range(0, many, step):
-        some = slice(start, start + step)
+    for start in range(0, n_groups, step):
+        part = slice(start, start + step)
         # A group is not compared with itself.
-        apart = np.arange(many)[some, None] != np.arange(many)
+        different = np.arange(n_groups)[part, None] != np.arange(n_groups)
         for end, ends in (
-            (low, wide[..., some, None].minus(wide[..., None, :]).low),
-            (high, narrow[..., some, None].minus(narrow[..., None, :]).high),
+            (low, wide[..., part, None].minus(wide[..., None, :]).low),
+            (high, narrow[..., part, None].minus(narrow[..., None, :]).high),
         ):
-            reached = np.fmax.reduce(np.where(apart, ends, np.nan), axis=(-2, -1), initial=0.0)
+            reached = np.fmax.reduce(np.where(different, ends, np.nan), axis=(-2, -1), initial=0.0)
             np.fmax(end, reached, out=end)
-    return where(known >= 2, low, np.minimum(high, 1.0))
+    return where(n_defined >= 2, low, np.minimum(high, 1.0))
 
 
 def simultaneous_shortfall(
@@ -229,20 +229,22 @@ def simultaneous_shortfall(
     groups = (n > 0).sum(axis=-1)
     all_s = np.nansum(s, axis=-1, keepdims=True)
     all_n = n.sum(axis=-1, keepdims=True)
-    each = np.broadcast_to(floats(design), n.shape)
-    of_rest = (n * each).sum(axis=-1, keepdims=True) - n * each
+    designs = np.broadcast_to(floats(design), n.shape)
+    rest_design = (n * designs).sum(axis=-1, keepdims=True) - n * designs
     # The variance of the others' share is the mean of the groups' variances, by their rows.
-    of_rest = np.where((n > 0) & (all_n > n), of_rest / np.where(all_n > n, all_n - n, 1.0), 1.0)
-    left = np.where(n > 0, np.clip(all_s - s, 0.0, all_n - n), 0.0)
-    rest = _counts(left / of_rest, (all_n - n) / of_rest)
+    rest_design = np.where(
+        (n > 0) & (all_n > n), rest_design / np.where(all_n > n, all_n - n, 1.0), 1.0
+    )
+    rest_successes = np.where(n > 0, np.clip(all_s - s, 0.0, all_n - n), 0.0)
+    rest_counts = _counts(rest_successes / rest_design, (all_n - n) / rest_design)
     share = 1.0 - n / np.maximum(all_n, 1.0)
-    s, n = s / each, n / each
+    s, n = s / designs, n / designs
     above = ((1.0 - level) / np.maximum(groups, 2))[..., None]
     z = -special.ndtri(above)
     exact = replace(_scored(s, n, z), high=_exact_high(s, n, above))
-    lows = _scored(*rest, z).minus(exact).low
+    lows = _scored(*rest_counts, z).minus(exact).low
     z = normal(level)
-    highs = np.minimum(_scored(*rest, z).minus(_scored(s, n, z)).high, 1.0)
+    highs = np.minimum(_scored(*rest_counts, z).minus(_scored(s, n, z)).high, 1.0)
     low = np.fmax.reduce(share * lows, axis=-1, initial=0.0)
     high = np.fmax.reduce(share * highs, axis=-1, initial=0.0)
     return where(groups >= 2, low, high)
@@ -304,11 +306,11 @@ class Scored:
 
     def __getitem__(self, index: Any) -> Scored:
         """Return the values at an index."""
-        return Scored(*(one[index] for one in self.arrays))
+        return Scored(*(array[index] for array in self.arrays))
 
     def scaled(self, factor: Floats | float) -> Scored:
         """Return the values times a number of at least 0."""
-        return Scored(*(factor * one for one in self.arrays))
+        return Scored(*(factor * array for array in self.arrays))
 
     def minus(self, other: Scored) -> Scored:
         """Return the difference to independent values (Newcombe 1998)."""
@@ -322,7 +324,7 @@ class Scored:
         return Scored(value, value - below, value + above)
 
     def over(self, other: Scored) -> Scored:
-        """Return the ratio to independent values; NaN, but with ends, where those are 0.
+        """Return the ratio to independent values; NaN with ends for a divisor of 0.
 
         The ends solve the quadratic equations of Donner & Zou 2012, section 3, in the form that
         keeps its precision. The high end is infinite where the other value may be 0.
@@ -334,15 +336,15 @@ class Scored:
         )
         # Rounding must not make a number that is 0 by definition negative.
         low_root, high_root = (
-            np.sqrt(np.maximum(product * product - one, 0.0))
-            for one in (small * other_large, large * other_small)
+            np.sqrt(np.maximum(product * product - cross, 0.0))
+            for cross in (small * other_large, large * other_small)
         )
         value = divide(self.value, other.value)
         with unwarned():
             low, high = small / (product + low_root), (product + high_root) / other_small
-        known = ~np.isnan(product)
-        low = np.where(known & (self.low == 0), 0.0, low)
-        return Scored(value, low, np.where(known & (other.low == 0), np.inf, high))
+        defined = ~np.isnan(product)
+        low = np.where(defined & (self.low == 0), 0.0, low)
+        return Scored(value, low, np.where(defined & (other.low == 0), np.inf, high))
 
 
 def _scored(s: Floats, n: Floats, z: Floats) -> Scored:
@@ -437,11 +439,11 @@ def mean_t(values: ArrayLike, level: float = 0.95) -> Pair:
     check_level(level)
     present = ~np.isnan(array)
     n = present.sum(axis=0)
-    known = np.maximum(n, 1)
-    mean = np.where(present, array, 0.0).sum(axis=0) / known
+    n_present = np.maximum(n, 1)
+    mean = np.where(present, array, 0.0).sum(axis=0) / n_present
     squares = np.where(present, (array - mean) ** 2, 0.0).sum(axis=0)
     freedom = np.maximum(n - 1, 1)
-    half = special.stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(squares / freedom / known)
+    half = special.stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(squares / freedom / n_present)
     return where(n >= 2, mean - half, mean + half)
 
 
@@ -475,11 +477,13 @@ def jackknife_t(value: ArrayLike, left_out: Sequence[ArrayLike], level: float = 
     check_level(level)
     centre = floats(value)
     total, squares = np.zeros_like(centre), np.zeros_like(centre)
-    samples = [one for one in (np.asarray(each) for each in left_out) if len(one) > 1]
+    samples = [
+        sample for sample in (np.asarray(statistics) for statistics in left_out) if len(sample) > 1
+    ]
     with unwarned():
-        for one in samples:
-            variance = one.var(axis=0) * (len(one) - 1.0)
-            total, squares = total + variance, squares + variance**2 / (len(one) - 1.0)
+        for sample in samples:
+            variance = sample.var(axis=0) * (len(sample) - 1.0)
+            total, squares = total + variance, squares + variance**2 / (len(sample) - 1.0)
         freedom = np.where(squares > 0.0, total**2 / np.where(squares > 0.0, squares, 1.0), 1.0)
     half = special.stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(total)
     return where(np.full(centre.shape, bool(samples)), centre - half, centre + half)
@@ -522,19 +526,19 @@ def fisher_z(
     if (np.abs(r) > 1.0 + 1e-12).any():
         raise InputError("r: expected correlations between -1 and 1")
     inflation = 1.0 + r * r / 2.0 if kind == "spearman" else 1.0
-    known = (n > 3) & (np.abs(r) < 1.0)
-    half = z * np.sqrt(inflation / np.where(known, n - 3.0, 1.0))
-    centre = np.arctanh(np.where(known, r, 0.0))
-    return where(known, np.tanh(centre - half), np.tanh(centre + half))
+    defined = (n > 3) & (np.abs(r) < 1.0)
+    half = z * np.sqrt(inflation / np.where(defined, n - 3.0, 1.0))
+    centre = np.arctanh(np.where(defined, r, 0.0))
+    return where(defined, np.tanh(centre - half), np.tanh(centre + half))
 
 
 def order_statistic(values: Floats, place: Floats, outer: int) -> Floats:
-    """Interpolate sorted values (n, ...) at fractional places (...), not beside infinity."""
+    """Interpolate sorted values (n, ...) at fractional places (...)."""
     sides = [
         np.take_along_axis(values, integers(step(place))[None], axis=0)[0]
         for step in (np.floor, np.ceil)
     ]
-    between = np.isfinite(sides).all(axis=0)
-    below, above = np.where(between, sides, 0.0)
+    finite = np.isfinite(sides).all(axis=0)
+    below, above = np.where(finite, sides, 0.0)
     line: Floats = below + (above - below) * (place - np.floor(place))
-    return np.where(between, line, sides[outer])
+    return np.where(finite, line, sides[outer])

@@ -39,12 +39,12 @@ _NOTHING = 1e-20
 
 @record
 class Crossed:
-    """The error of a mean over concepts, whose images are resampled, and concepts where wanted.
+    """Error of a mean over concepts from resampled images, and concepts.
 
     Attributes
     ----------
-    each : ndarray, shape (concepts,)
-    moved : ndarray, shape (replicates, concepts)
+    values : ndarray, shape (concepts,)
+    deviations : ndarray, shape (replicates, concepts)
         How far each lies from its mean when images are resampled.
     freedom : int
         Independent images of the smallest group, less one.
@@ -52,15 +52,15 @@ class Crossed:
         How often each concept is drawn; None: concepts are as given.
     """
 
-    each: Floats
-    moved: Floats
+    values: Floats
+    deviations: Floats
     freedom: int
     weights: Floats | None
 
     @cached_property
     def of_images(self) -> float:
         """Variance of the mean over images."""
-        return float(self.moved.mean(axis=1).var())
+        return float(self.deviations.mean(axis=1).var())
 
     @cached_property
     def of_concepts(self) -> float:
@@ -69,14 +69,18 @@ class Crossed:
             return 0.0
         total = self.weights.sum(axis=1, keepdims=True)
         shares = (self.weights / np.maximum(total, 1.0))[total[:, 0] > 0]
-        many = min(len(shares), len(self.moved))
-        both = float((shares[:many] * self.moved[:many]).sum(axis=1).var())
-        apart = float((shares * self.each).sum(axis=1).var())
-        return max(apart - max(both - self.of_images, 0.0), 0.0) * self._units / (self._units - 1)
+        n_used = min(len(shares), len(self.deviations))
+        resampled_variance = float((shares[:n_used] * self.deviations[:n_used]).sum(axis=1).var())
+        concept_variance = float((shares * self.values).sum(axis=1).var())
+        return (
+            max(concept_variance - max(resampled_variance - self.of_images, 0.0), 0.0)
+            * self._units
+            / (self._units - 1)
+        )
 
     @cached_property
     def _units(self) -> int:
-        return 0 if self.weights is None else len({one.tobytes() for one in self.weights.T})
+        return 0 if self.weights is None else len({column.tobytes() for column in self.weights.T})
 
     def half(self, level: float) -> float:
         """Return half the width of Student's interval (degrees of freedom: Satterthwaite's)."""
@@ -125,11 +129,13 @@ class MeanNorm:
         if not self._bounded:
             return math.nan, math.nan
         value = float(self._contrast(self._centred, self._centred).mean())
-        if not (self._moved**2).sum() > _NOTHING * (self._centred**2).sum():
+        if not (self._deviations**2).sum() > _NOTHING * (self._centred**2).sum():
             return value, value
-        ends = (abs(float(one.each.mean())) + one.half(level) for one in self._contrasts)
+        ends = (
+            abs(float(crossed.values.mean())) + crossed.half(level) for crossed in self._contrasts
+        )
         high = min(self._root(level), max(ends))
-        low = float(self._chosen.each.mean()) - self._chosen.half(level)
+        low = float(self._chosen.values.mean()) - self._chosen.half(level)
         return min(max(low, 0.0), high), high
 
     @cached_property
@@ -138,7 +144,7 @@ class MeanNorm:
         if not self._bounded:
             return math.nan
         value = self._contrast(self._centred, self._centred).mean()
-        noise = self._contrast(self._moved, self._moved).mean(axis=1)
+        noise = self._contrast(self._deviations, self._deviations).mean(axis=1)
         return math.sqrt(max(float(value**2 - (noise**2).mean()), 0.0))
 
     @cached_property
@@ -157,90 +163,92 @@ class MeanNorm:
         return _without_mean(self.effects)
 
     @cached_property
-    def _moved(self) -> Floats:
-        """How far resampled effects lie from their mean; 0 for groups that are not compared."""
-        drawn = self.replicates[:_USED].copy()
+    def _deviations(self) -> Floats:
+        """Deviations of resampled effects from their mean; 0 for excluded groups."""
+        replicates = self.replicates[:_USED].copy()
         for concept in np.flatnonzero(~self._met.all(axis=0)).tolist():
-            known = np.flatnonzero(self._met[:, concept])
-            drawn[:, concept] = drawn[np.resize(known, len(drawn)), concept]
-        apart = _without_mean(np.where(np.isnan(self.effects), np.nan, drawn))
-        return floats((apart - apart.mean(axis=0)) * math.sqrt(1.0 + 1.0 / self.freedom))
+            met = np.flatnonzero(self._met[:, concept])
+            replicates[:, concept] = replicates[np.resize(met, len(replicates)), concept]
+        centred = _without_mean(np.where(np.isnan(self.effects), np.nan, replicates))
+        return floats((centred - centred.mean(axis=0)) * math.sqrt(1.0 + 1.0 / self.freedom))
 
-    def _contrast(self, choosing: Floats, of: Floats) -> Floats:
+    def _contrast(self, choosing: Floats, values: Floats) -> Floats:
         """Return the norm of effects, by the groups or signs that others choose."""
         if self.norm == "deviations":
-            return floats((np.sign(choosing) * of).sum(axis=-1))
+            return floats((np.sign(choosing) * values).sum(axis=-1))
         ends = (choosing.argmax(axis=-1), choosing.argmin(axis=-1))
-        first, last = (np.take_along_axis(of, end[..., None], axis=-1)[..., 0] for end in ends)
+        first, last = (np.take_along_axis(values, end[..., None], axis=-1)[..., 0] for end in ends)
         return floats(first - last)
 
     @cached_property
     def _chosen(self) -> Crossed:
         """What groups that noisy effects choose differ by, on average."""
-        noisy = max(1, min(_NOISE, len(self._moved) // 4))
-        again = self._moved[: len(self._moved) - noisy][:_ANEW]
-        each = self._thinned(self._centred[None], noisy)[0]
-        anew = self._thinned(self._centred + again, noisy)
-        return Crossed(each, anew - each, self.freedom, self.weights)
+        noisy = max(1, min(_NOISE, len(self._deviations) // 4))
+        fresh = self._deviations[: len(self._deviations) - noisy][:_ANEW]
+        values = self._thinned(self._centred[None], noisy)[0]
+        redrawn = self._thinned(self._centred + fresh, noisy)
+        return Crossed(values, redrawn - values, self.freedom, self.weights)
 
     def _thinned(self, effects: Floats, noisy: int) -> Floats:
-        found, apart = np.zeros(effects.shape[:2]), _from_all(self._moved)
-        noise = (1.0 + _ADDED) * float((apart**2).sum(axis=(1, 2)).mean())
-        for one in self._moved[-noisy:]:
-            for added in (one, -one):
-                choosing = effects + math.sqrt(_ADDED) * added
-                own = _from_all(choosing)
-                size = np.maximum((own**2).sum(axis=(1, 2)), 1e-300)
-                choosing -= np.minimum(noise / size, 1.0)[:, None, None] * own
-                found += self._contrast(choosing, effects - added / math.sqrt(_ADDED))
-        return found / (2 * noisy)
+        total, residuals = np.zeros(effects.shape[:2]), _from_all(self._deviations)
+        noise = (1.0 + _ADDED) * float((residuals**2).sum(axis=(1, 2)).mean())
+        for noise_draw in self._deviations[-noisy:]:
+            for signed in (noise_draw, -noise_draw):
+                choosing = effects + math.sqrt(_ADDED) * signed
+                distinct = _from_all(choosing)
+                size = np.maximum((distinct**2).sum(axis=(1, 2)), 1e-300)
+                choosing -= np.minimum(noise / size, 1.0)[:, None, None] * distinct
+                total += self._contrast(choosing, effects - signed / math.sqrt(_ADDED))
+        return total / (2 * noisy)
 
     @cached_property
     def _main(self) -> Floats:
-        """A direction of large noise that effects may lie in."""
-        along = (self._moved * self._centred).sum(axis=(1, 2))
-        return floats((self._moved * along[:, None, None]).sum(axis=0))
+        """Direction of the noise that is largest along the effects."""
+        along = (self._deviations * self._centred).sum(axis=(1, 2))
+        return floats((self._deviations * along[:, None, None]).sum(axis=0))
 
     @cached_property
     def _contrasts(self) -> list[Crossed]:
         """The mean by the groups that are farthest apart, in effects or in their noise."""
         return [
             Crossed(
-                self._contrast(one, self._centred),
-                self._contrast(np.broadcast_to(one, self._moved.shape), self._moved),
+                self._contrast(direction, self._centred),
+                self._contrast(
+                    np.broadcast_to(direction, self._deviations.shape), self._deviations
+                ),
                 self.freedom,
                 self.weights,
             )
-            for one in (self._centred, self._main)
+            for direction in (self._centred, self._main)
         ]
 
     def _root(self, level: float) -> float:
         """Return the root of the end of the mean square."""
-        moved, centred = self._moved, self._centred
-        noise = (moved**2).sum(axis=2)
+        deviations, centred = self._deviations, self._centred
+        noise = (deviations**2).sum(axis=2)
         of_each, size = noise.mean(axis=0), float((centred**2).sum())
         trace, main = float(of_each.sum()), max(float((self._main**2).sum()), 1e-300)
-        along = float((moved * self._main).sum(axis=(1, 2)).var()) / main
+        along = float((deviations * self._main).sum(axis=(1, 2)).var()) / main
         scale = max(float(noise.sum(axis=1).var()) / 2.0 / trace, along)
         # Effects more alike than noise makes them are no proof that there are none.
         high = scale * _noncentrality(
             max(size, trace) / scale, trace / scale, student(self.freedom, level)
         )
-        each = (centred**2).sum(axis=1) - of_each
-        apart = 2.0 * (moved * centred).sum(axis=2) + noise - of_each
-        drawn = Crossed(each, apart, self.freedom, self.weights)
-        middle = (size - trace) / len(each)
-        square = middle + math.hypot(high / len(each) - middle, drawn.half_of_concepts(level))
+        squares = (centred**2).sum(axis=1) - of_each
+        square_deviations = 2.0 * (deviations * centred).sum(axis=2) + noise - of_each
+        crossed = Crossed(squares, square_deviations, self.freedom, self.weights)
+        middle = (size - trace) / len(squares)
+        square = middle + math.hypot(high / len(squares) - middle, crossed.half_of_concepts(level))
         groups = (~np.isnan(self.effects)).sum(axis=1).max() if self.norm == "deviations" else 2.0
         return math.sqrt(max(float(groups) * square, 0.0))
 
 
 def _without_mean(effects: Floats) -> Floats:
     """Return effects less their mean over groups; 0, which no norm sees, for NaN."""
-    known = ~np.isnan(effects)
-    mean = np.where(known, effects, 0.0).sum(axis=-1, keepdims=True)
-    mean = mean / np.maximum(known.sum(axis=-1, keepdims=True), 1)
-    return np.where(known, effects - mean, 0.0)
+    defined = ~np.isnan(effects)
+    mean = np.where(defined, effects, 0.0).sum(axis=-1, keepdims=True)
+    mean = mean / np.maximum(defined.sum(axis=-1, keepdims=True), 1)
+    return np.where(defined, effects - mean, 0.0)
 
 
 def _from_all(effects: Floats) -> Floats:

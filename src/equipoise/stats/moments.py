@@ -15,7 +15,7 @@ import numpy as np
 
 from equipoise.core import Floats, Floats32, Integers, floats, record
 from equipoise.stats.streams import Seed, stream
-from equipoise.stats.threads import added, each
+from equipoise.stats.threads import each, sum_results
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,7 +65,7 @@ class Moments:
         """
         step = max(1, _NUMBERS // numbers)
         parts = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
-        (total,) = added(lambda part: [read(part).sum(axis=0, dtype=np.float64)], parts)
+        (total,) = sum_results(lambda part: [read(part).sum(axis=0, dtype=np.float64)], parts)
         return cls.around(total / rows, rows, lambda part: [read(part)], parts)
 
     @classmethod
@@ -93,20 +93,20 @@ class Moments:
             total = np.zeros((len(mean), len(mean))), *np.zeros((2, len(mean)))
             for block in read(part):
                 single = block.dtype == np.float32
-                apart = block - (mean.astype(np.float32) if single else mean)
-                squares = apart * apart
-                total[0][:] += apart.T @ apart
-                total[1][:] += np.einsum("nk,nk->k", squares, apart)
+                deviations = block - (mean.astype(np.float32) if single else mean)
+                squares = deviations * deviations
+                total[0][:] += deviations.T @ deviations
+                total[1][:] += np.einsum("nk,nk->k", squares, deviations)
                 total[2][:] += np.einsum("nk,nk->k", squares, squares)
             return [*total]
 
-        scatter, cubes, fourths = added(powers, parts)
+        scatter, cubes, fourths = sum_results(powers, parts)
         variance = np.diag(scatter) / rows
         scale = np.where(variance > 0, variance, np.inf)
         kurtosis = np.where(variance > 0, fourths / rows / scale**2 - 3.0, 0.0)
         return cls(rows, mean, scatter, cubes / rows / scale**1.5, kurtosis)
 
-    def normal(self, rows: int, of: float = math.inf, first: int | None = None) -> bool:
+    def normal(self, rows: int, n_exchanging: float = math.inf, first: int | None = None) -> bool:
         """Return whether sums of `rows` rows are near enough to normal.
 
         Parameters
@@ -119,9 +119,9 @@ class Moments:
             How many of the numbers, from the first on, have to be; default: all. Numbers that are
             in standard errors alone, such as squares, need not.
         """
-        if rows < 1 or rows >= of:
+        if rows < 1 or rows >= n_exchanging:
             return False
-        share = rows / of
+        share = rows / n_exchanging
         spread = math.sqrt(rows * (1.0 - share))
         skewness = np.abs(self.skewness[:first]).max(initial=0.0) * abs(1.0 - 2.0 * share) / spread
         kurtosis = max(np.abs(self.kurtosis[:first]).max(initial=0.0), 1.0) / spread**2
@@ -165,32 +165,40 @@ class Moments:
         """
         # The smallest group draws first, so that renamed groups keep their draws.
         order = np.argsort(sizes, kind="stable")
-        back, many = np.argsort(order), sizes[order]
-        few = 0 if read is None else self.few(many, first)
-        rest, large = int(many[few:].sum()), floats(many[few:, None])
+        inverse_order, ordered_sizes = np.argsort(order), sizes[order]
+        n_small = 0 if read is None else self.n_small(ordered_sizes, first)
+        n_large_rows, large = (
+            int(ordered_sizes[n_small:].sum()),
+            floats(ordered_sizes[n_small:, None]),
+        )
         root = lower_root(self.scatter / max(self.rows - 1, 1)).T
         step = max(1, min(_DRAWS, _NORMAL // max(len(sizes) * len(root), 1)))
 
-        def some(start: int) -> Result:
+        def draw_block(start: int) -> Result:
             shape = (min(step, draws - start), len(large), len(self.mean))
             normal = stream(seed, name, "moments", start).standard_normal(shape)
             normal *= np.sqrt(large)
-            normal -= large / rest * normal.sum(axis=1, keepdims=True)
+            normal -= large / n_large_rows * normal.sum(axis=1, keepdims=True)
             sums = (normal.reshape(-1, shape[2]) @ root).reshape(shape)
             mean = np.broadcast_to(self.mean, (shape[0], 1, shape[2]))
-            if few and read is not None:
+            if n_small and read is not None:
                 rng = stream(seed, name, "rows", start)
-                taken = [_drawn_sums(read, self.rows, many[:few], rng) for _ in range(shape[0])]
-                drawn = np.stack(taken)
-                mean = (self.rows * self.mean - drawn.sum(axis=1, keepdims=True)) / rest
-                sums = np.concatenate([drawn, sums + large * mean], axis=1)
+                blocks = [
+                    _drawn_sums(read, self.rows, ordered_sizes[:n_small], rng)
+                    for _ in range(shape[0])
+                ]
+                small_sums = np.stack(blocks)
+                mean = (
+                    self.rows * self.mean - small_sums.sum(axis=1, keepdims=True)
+                ) / n_large_rows
+                sums = np.concatenate([small_sums, sums + large * mean], axis=1)
             else:
                 sums += large * mean
-            return function(sums[:, back])
+            return function(sums[:, inverse_order])
 
-        return each(some, range(0, draws, step))
+        return each(draw_block, range(0, draws, step))
 
-    def few(self, sizes: Integers, first: int | None = None) -> int:
+    def n_small(self, sizes: Integers, first: int | None = None) -> int:
         """Return how many groups, the smallest ones, are too small for a normal sum.
 
         Parameters
@@ -201,9 +209,11 @@ class Moments:
         first : int, optional
             See `normal`.
         """
-        rest = np.cumsum(sizes[::-1])[::-1]
-        for group, (rows, of) in enumerate(zip(sizes.tolist(), rest.tolist(), strict=True)):
-            if self.normal(rows, of, first):
+        remaining = np.cumsum(sizes[::-1])[::-1]
+        for group, (rows, n_remaining) in enumerate(
+            zip(sizes.tolist(), remaining.tolist(), strict=True)
+        ):
+            if self.normal(rows, n_remaining, first):
                 return group
         return len(sizes) - 1
 
@@ -217,13 +227,13 @@ class Moments:
         """
         root = lower_root(self.scatter).T
 
-        def some(start: int) -> tuple[Floats, Floats]:
+        def draw_block(start: int) -> tuple[Floats, Floats]:
             shape = (min(_DRAWS, draws - start), 1 + len(self.mean))
             normal = stream(seed, name, "moments", start).standard_normal(shape)
             rows = self.rows + math.sqrt(self.rows) * normal[:, 0]
             return rows, rows[:, None] * self.mean + normal[:, 1:] @ root
 
-        rows, sums = zip(*each(some, range(0, draws, _DRAWS)), strict=True)
+        rows, sums = zip(*each(draw_block, range(0, draws, _DRAWS)), strict=True)
         return np.concatenate(rows), np.concatenate(sums)
 
 
@@ -232,22 +242,22 @@ def _drawn_sums(
 ) -> Floats:
     """Return sums over random rows, so many for each group, without replacement."""
     numbers = read(rng.choice(rows, int(sizes.sum()), replace=False))
-    found = np.zeros((len(sizes), numbers.shape[1]))
-    known = sizes > 0
-    if known.any():
-        found[known] = np.add.reduceat(numbers, (np.cumsum(sizes) - sizes)[known], axis=0)
-    return found
+    sums = np.zeros((len(sizes), numbers.shape[1]))
+    nonempty = sizes > 0
+    if nonempty.any():
+        sums[nonempty] = np.add.reduceat(numbers, (np.cumsum(sizes) - sizes)[nonempty], axis=0)
+    return sums
 
 
 def lower_root(covariance: Floats) -> Floats:
     """Return the triangular root of a covariance matrix, by Cholesky's steps in one fixed order."""
-    left, root = covariance.copy(), np.zeros_like(covariance)
-    for start in range(0, len(left), _PANEL):
+    residual, root = covariance.copy(), np.zeros_like(covariance)
+    for start in range(0, len(residual), _PANEL):
         panel = slice(start, start + _PANEL)
-        for place in range(len(left))[panel]:
-            if left[place, place] > _NOTHING * covariance[place, place]:
-                root[start:, place] = left[start:, place] / math.sqrt(left[place, place])
-                left[start:, panel] -= np.outer(root[start:, place], root[panel, place])
-        rest = slice(start + _PANEL, None)
-        left[rest, rest] -= root[rest, panel] @ root[rest, panel].T
+        for place in range(len(residual))[panel]:
+            if residual[place, place] > _NOTHING * covariance[place, place]:
+                root[start:, place] = residual[start:, place] / math.sqrt(residual[place, place])
+                residual[start:, panel] -= np.outer(root[start:, place], root[panel, place])
+        after = slice(start + _PANEL, None)
+        residual[after, after] -= root[after, panel] @ root[after, panel].T
     return root

@@ -47,11 +47,11 @@ def power_of_difference(
     Fleiss, Levin & Paik 2003, Statistical Methods for Rates and Proportions, chapter 4.
     """
     _check_positive(n1=n1, n2=n2, tests=tests)
-    other = baseline + difference
-    _check_rates(alpha=alpha, baseline=baseline, other=other)
-    pooled = (n1 * baseline + n2 * other) / (n1 + n2)
+    second_rate = baseline + difference
+    _check_rates(alpha=alpha, baseline=baseline, other=second_rate)
+    pooled = (n1 * baseline + n2 * second_rate) / (n1 + n2)
     under_null = math.sqrt(max(pooled * (1.0 - pooled), 0.0) * (1.0 / n1 + 1.0 / n2))
-    spread = baseline * (1.0 - baseline) / n1 + other * (1.0 - other) / n2
+    spread = baseline * (1.0 - baseline) / n1 + second_rate * (1.0 - second_rate) / n2
     actual = math.sqrt(max(spread, 0.0))
     critical = -float(special.ndtri(alpha / tests / 2.0)) * under_null
     if actual == 0.0:
@@ -99,8 +99,8 @@ def minimum_difference(
     for sign, room in ((-1.0, baseline), (1.0, 1.0 - baseline)):
 
         def enough(difference: float, sign: float = sign) -> bool:
-            found = power_of_difference(n1, n2, baseline, sign * difference, alpha, tests)
-            return found >= power
+            reached_power = power_of_difference(n1, n2, baseline, sign * difference, alpha, tests)
+            return reached_power >= power
 
         if enough(room):
             return _smallest(enough, room)
@@ -226,11 +226,11 @@ def minimum_effect_size(
     return _smallest(enough, 1.0) if enough(1.0) else math.nan
 
 
-def _smallest(enough: Callable[[float], bool], most: float) -> float:
-    low, high = 0.0, most
+def _smallest(suffices: Callable[[float], bool], largest: float) -> float:
+    low, high = 0.0, largest
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
 
 
@@ -244,5 +244,5 @@ def _check_rates(**rates: float) -> None:
     for name, rate in rates.items():
         inside = 0.0 < rate < 1.0 if name in ("alpha", "power") else -1e-12 <= rate <= 1.0 + 1e-12
         if not inside:
-            what = "the rate of the second group" if name == "other" else name
-            raise InputError(f"{what}={rate:g}: expected a rate between 0 and 1")
+            label = "the rate of the second group" if name == "other" else name
+            raise InputError(f"{label}={rate:g}: expected a rate between 0 and 1")

@@ -1,8 +1,9 @@
 """Resampling objects: what a metric is asked to do for its interval and chance level."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from numbers import Integral
+from typing import Any, ClassVar
 
 from equipoise.core import InputError
 from equipoise.stats.intervals import check_level
@@ -15,11 +16,21 @@ class _Checked:
 
     level: float
     resolution: float
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __repr__(self) -> str:
+        """Return the call that makes it, without arguments that are the defaults."""
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def __post_init__(self) -> None:
         for name, count in vars(self).items():
-            whole = isinstance(count, Integral) and int(count) >= 1
-            if name in ("replicates", "permutations") and not whole:
+            is_count = isinstance(count, Integral) and int(count) >= 1
+            if name in ("replicates", "permutations") and not is_count:
                 raise InputError(
                     f"{name}={count}: expected a whole number of at least 1; "
                     "pass resampling=None for none"
@@ -29,7 +40,7 @@ class _Checked:
             raise InputError(f"resolution={self.resolution}: expected a p-value above 0, at most 1")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bootstrap(_Checked):
     """Intervals by percentile bootstrap where no closed form serves, chance by permutation.
 
@@ -53,7 +64,7 @@ class Bootstrap(_Checked):
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.accuracy_gap(true, pred, gender, resampling=Bootstrap(replicates=200, level=0.9))
-    <accuracy_gap 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
+    <accuracy difference 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
     """
 
     replicates: int = DEFAULT_REPLICATES
@@ -62,7 +73,7 @@ class Bootstrap(_Checked):
     resolution: float = 0.005
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Permutation(_Checked):
     """Chance level and p-value by permutation; intervals only where they have a closed form.
 
@@ -93,7 +104,7 @@ Resampling = Bootstrap | Permutation
 
 
 def null_draws(resampling: Resampling, affordable: float = math.inf) -> int:
-    """Return how many draws resolve the finest p-value, within what is affordable."""
+    """Return how many draws resolve the finest p-value, within the budget."""
     finest = math.ceil(1.0 / resampling.resolution)
     return max(resampling.permutations, int(min(finest, affordable)))
 

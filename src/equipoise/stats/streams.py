@@ -25,7 +25,7 @@ Seed = int | np.random.Generator
 
 
 def seed_of(rng: Seed) -> int:
-    """Return a seed as a number: a generator's next one, while it stays as it is."""
+    """Return a seed as a number; a generator's state doesn't change."""
     if isinstance(rng, np.random.Generator):
         return int(deepcopy(rng).integers(1 << 63))
     return index(rng)
@@ -79,8 +79,8 @@ def unit_keys(names: Sequence[str] | NDArray[np.str_]) -> Words:
 
 def _digest(seed: Seed, names: tuple[str | int, ...], size: int) -> bytes:
     # A numpy integer must name the same stream as Python's own.
-    plain = (name if isinstance(name, str) else index(name) for name in names)
-    return blake2b(repr((seed_of(seed), *plain)).encode(), digest_size=size).digest()
+    plain_names = (name if isinstance(name, str) else index(name) for name in names)
+    return blake2b(repr((seed_of(seed), *plain_names)).encode(), digest_size=size).digest()
 
 
 # P(at most k) of a Poisson variable with mean 1, of uniform numbers times 2^53, which are whole.
@@ -123,29 +123,29 @@ def _poisson_times(units: Any, key: Any, first: int, reached: Any, times: Any) -
     """
     lanes, numbers = np.empty((4, 64), np.uint32), np.empty(64, np.uint64)
     counted = np.empty(64, np.uint8)
-    many = times.shape[1] - 1
+    n_replicates = times.shape[1] - 1
     for row in range(len(units)):
-        for start in range(0, many, 64):
+        for start in range(0, n_replicates, 64):
             _philox(units[row], first + start, key, lanes, numbers)
             for lane in range(64):
-                found = np.uint8(0)
+                count = np.uint8(0)
                 for place in range(20):
-                    found += np.uint8(reached[place] <= numbers[lane])
-                counted[lane] = found
-            for lane in range(min(64, many - start)):
+                    count += np.uint8(reached[place] <= numbers[lane])
+                counted[lane] = count
+            for lane in range(min(64, n_replicates - start)):
                 times[row, 1 + start + lane] = counted[lane]
 
 
 @compiled("void(uint64[::1], uint64[::1], int64, uint64[:,::1])")
-def philox_numbers(units: Words, key: Words, first: int, found: Words) -> None:
+def philox_numbers(units: Words, key: Words, first: int, out: Words) -> None:
     """Set the number of each unit in each replicate, shape (units, replicates)."""
     lanes, numbers = np.empty((4, 64), np.uint32), np.empty(64, np.uint64)
-    many = found.shape[1]
+    n_replicates = out.shape[1]
     for row in range(len(units)):
-        for start in range(0, many, 64):
+        for start in range(0, n_replicates, 64):
             _philox(units[row], first + start, key, lanes, numbers)
-            for lane in range(min(64, many - start)):
-                found[row, start + lane] = numbers[lane]
+            for lane in range(min(64, n_replicates - start)):
+                out[row, start + lane] = numbers[lane]
 
 
 @compiled()
@@ -178,9 +178,9 @@ def _philox(unit: Any, first: Any, key: Any, lanes: Any, numbers: Any) -> None:
 Labels = Bytes | NDArray[np.uint16] | NDArray[np.uint32]
 
 
-def keys(seed: Seed, *names: str | int, many: int) -> Words:
+def keys(seed: Seed, *names: str | int, n_streams: int) -> Words:
     """Return keys of independent streams, shape (many,); more begin with the same ones."""
-    return stream(seed, *names).integers(1 << 64, size=many, dtype=np.uint64)
+    return stream(seed, *names).integers(1 << 64, size=n_streams, dtype=np.uint64)
 
 
 @compiled(*(f"void(uint64[::1], uint{bits}[:, ::1])" for bits in (8, 16, 32)))
@@ -190,8 +190,8 @@ def shuffle(keys: Words, labels: Labels) -> None:
         state = keys[line]
         row = labels[line]
         for i in range(row.shape[0] - 1, 0, -1):
-            state, other = _below(state, i + 1)
-            row[i], row[other] = row[other], row[i]
+            state, partner = _below(state, i + 1)
+            row[i], row[partner] = row[partner], row[i]
 
 
 @compiled("void(uint64, int64, int64, uint64[:, ::1])")
@@ -204,18 +204,18 @@ def draw_subsets(key: int, n: int, size: int, words: Words) -> None:
     are a uniform subset, and each later step keeps it so: the law is that of a partial
     Fisher-Yates shuffle, at about a fifth of the steps.
     """
-    many = words.shape[1]
-    last = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 * many - n)
+    n_words = words.shape[1]
+    last = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 * n_words - n)
     share = round(256 * size / n)
     state = np.uint64(key)
     for line in range(words.shape[0]):
         row = words[line]
-        taken = 0
-        for place in range(many):
+        n_taken = 0
+        for place in range(n_words):
             state, word = _bits(state, share)
-            row[place] = word & last if place == many - 1 else word
-            taken += _ones(row[place])
-        state = _mend(state, row, n, taken - size)
+            row[place] = word & last if place == n_words - 1 else word
+            n_taken += _ones(row[place])
+        state = _mend(state, row, n, n_taken - size)
 
 
 @compiled("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1])")
@@ -223,9 +223,9 @@ def add_exchanged(
     keys: Words,
     order: Integers,
     starts: Integers,
-    wanted: Integers,
+    n_members: Integers,
     values: Integers,
-    found: Integers,
+    out: Integers,
 ) -> None:
     """Add up random members of pools, so many of each pool, each line with a stream of its own.
 
@@ -245,29 +245,29 @@ def add_exchanged(
     """
     k = values.shape[1]
     base = np.zeros(k, np.int64)
-    for pool in range(len(wanted)):
-        if 2 * wanted[pool] > starts[pool + 1] - starts[pool]:
+    for pool in range(len(n_members)):
+        if 2 * n_members[pool] > starts[pool + 1] - starts[pool]:
             for place in range(starts[pool], starts[pool + 1]):
                 for column in range(k):
                     base[column] += values[order[place], column]
     for line in range(len(keys)):
         state = keys[line]
-        found[line] = base
-        for pool in range(len(wanted)):
-            start, many = starts[pool], starts[pool + 1] - starts[pool]
-            left = 2 * wanted[pool] > many
-            for drawn in range(many - wanted[pool] if left else wanted[pool]):
-                state, ahead = _below(state, many - drawn)
-                place, other = start + drawn, start + drawn + ahead
-                order[place], order[other] = order[other], order[place]
+        out[line] = base
+        for pool in range(len(n_members)):
+            start, pool_size = starts[pool], starts[pool + 1] - starts[pool]
+            complement = 2 * n_members[pool] > pool_size
+            for step in range(pool_size - n_members[pool] if complement else n_members[pool]):
+                state, ahead = _below(state, pool_size - step)
+                place, partner = start + step, start + step + ahead
+                order[place], order[partner] = order[partner], order[place]
                 for column in range(k):
                     value = values[order[place], column]
-                    found[line, column] += -value if left else value
+                    out[line, column] += -value if complement else value
 
 
 @compiled("void(uint64[::1], int64[::1], int64[::1], int64[:, ::1], int64[:, :, ::1])")
 def add_relabelled(
-    keys: Words, starts: Integers, labels: Integers, values: Integers, found: Integers
+    keys: Words, starts: Integers, labels: Integers, values: Integers, out: Integers
 ) -> None:
     """Add up values by label after labels are shuffled within pools, each line with its stream.
 
@@ -286,14 +286,14 @@ def add_relabelled(
     for line in range(len(keys)):
         state = keys[line]
         for pool in range(len(starts) - 1):
-            start, many = starts[pool], starts[pool + 1] - starts[pool]
-            for i in range(many - 1, 0, -1):
-                state, other = _below(state, i + 1)
-                here, there = start + i, start + other
-                labels[here], labels[there] = labels[there], labels[here]
+            start, pool_size = starts[pool], starts[pool + 1] - starts[pool]
+            for i in range(pool_size - 1, 0, -1):
+                state, offset = _below(state, i + 1)
+                target, partner = start + i, start + offset
+                labels[target], labels[partner] = labels[partner], labels[target]
         for place in range(len(labels)):
             for column in range(values.shape[1]):
-                found[line, labels[place], column] += values[place, column]
+                out[line, labels[place], column] += values[place, column]
 
 
 @compiled()
@@ -310,7 +310,7 @@ def _mend(state: Any, row: Any, n: Any, over: Any) -> Any:
 
 @compiled()
 def _bits(state: Any, share: Any) -> Any:
-    """Return a word whose bits are set with probability share / 256, share < 256."""
+    """Return a word with each bit set with probability share / 256, share < 256."""
     word = np.uint64(0)
     for digit in range(8):
         # Below the lowest digit that is set there is nothing to join.
@@ -333,12 +333,12 @@ def _ones(word: Any) -> Any:
 @compiled()
 def _below(state: Any, bound: Any) -> Any:
     """Return the state and a number from 0 to bound - 1, all equally likely; bound < 2^32."""
-    many = np.uint64(bound)
+    limit = np.uint64(bound)
     while True:
         state, mixed = _next(state)
-        product = (mixed >> np.uint64(32)) * many
+        product = (mixed >> np.uint64(32)) * limit
         low = product & np.uint64(0xFFFFFFFF)
-        if low >= many or low >= np.uint64(0x100000000) % many:
+        if low >= limit or low >= np.uint64(0x100000000) % limit:
             return state, np.int64(product >> np.uint64(32))
 
 

@@ -22,7 +22,7 @@ _FEW = 1 << 15
 
 # What is spread by work that is spread already stays in its thread: waiting there for a thread
 # would be waiting for oneself.
-_here = threading.local()
+_thread_state = threading.local()
 
 
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -33,7 +33,7 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
     whatever the number of threads, and each must draw from a stream of its own.
     """
     work = [*items]
-    if len(work) < 2 or getattr(_here, "spread", False):
+    if len(work) < 2 or getattr(_thread_state, "spread", False):
         return [function(item) for item in work]
     workers = threads()
     with _products:
@@ -54,8 +54,8 @@ def stretches(rows: int) -> list[range]:
 
     For what does not depend on how rows are cut, such as sums of whole numbers.
     """
-    many = threads() if rows >= _FEW else 1
-    ends = [rows * part // many for part in range(many + 1)]
+    n_stretches = threads() if rows >= _FEW else 1
+    ends = [rows * part // n_stretches for part in range(n_stretches + 1)]
     return [range(start, end) for start, end in pairwise(ends)]
 
 
@@ -97,22 +97,24 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def added(function: Callable[[Item], Sequence[AnyArray]], items: Sequence[Item]) -> list[AnyArray]:
+def sum_results(
+    function: Callable[[Item], Sequence[AnyArray]], items: Sequence[Item]
+) -> list[AnyArray]:
     """Apply a function to every item, in threads, and add up each of its results in their order.
 
     Results of some items at a time are held: there may be many, and large ones.
     """
     total: list[AnyArray] = []
     for start in range(0, len(items), _HELD):
-        for found in each(function, items[start : start + _HELD]):
-            total = [a + b for a, b in zip(total, found, strict=True)] if total else [*found]
+        for results in each(function, items[start : start + _HELD]):
+            total = [a + b for a, b in zip(total, results, strict=True)] if total else [*results]
     return total
 
 
 @cache
 def _pool(workers: int) -> ThreadPoolExecutor:
     """Return threads that stay: beginning new ones takes longer than many kernels do."""
-    return ThreadPoolExecutor(workers, "equipoise", lambda: setattr(_here, "spread", True))
+    return ThreadPoolExecutor(workers, "equipoise", lambda: setattr(_thread_state, "spread", True))
 
 
 if hasattr(os, "register_at_fork"):  # The threads do not live on in a forked process.
@@ -122,10 +124,10 @@ if hasattr(os, "register_at_fork"):  # The threads do not live on in a forked pr
 
 def threads() -> int:
     """Return how many threads to use: `EQUIPOISE_THREADS`, else the processors at hand."""
-    wanted = os.environ.get("EQUIPOISE_THREADS", "")
-    if not wanted:
+    setting = os.environ.get("EQUIPOISE_THREADS", "")
+    if not setting:
         affinity = hasattr(os, "sched_getaffinity")
         return len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
-    if not wanted.isdecimal() or int(wanted) < 1:
-        raise InputError(f"EQUIPOISE_THREADS is {wanted!r}; expected a whole number of at least 1")
-    return int(wanted)
+    if not setting.isdecimal() or int(setting) < 1:
+        raise InputError(f"EQUIPOISE_THREADS is {setting!r}; expected a whole number of at least 1")
+    return int(setting)

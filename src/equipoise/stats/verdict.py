@@ -21,7 +21,9 @@ from equipoise.core import Harm, InputError, Verdict
 def harmful_excess(value: float, chance: float, harm: Harm) -> float:
     """Return the distance from the chance level in the direction of harm; negative: harmless."""
     excess = value - chance
-    return abs(excess) if harm == "either" else -excess if harm == "lower" else excess
+    if harm == "either":
+        return abs(excess)
+    return -excess if harm == "lower" else excess
 
 
 def harmful_reach(low: float, high: float, harm: Harm, neutral: float = 0.0) -> float:
@@ -87,9 +89,12 @@ def judge(
             f"q is at most {alpha:g}, but the excess over chance is below the threshold: the "
             "difference is real and may be too small to matter"
         )
-    why = f"chance may explain it (q above {alpha:g})"
+    explanation = f"chance may explain it (q above {alpha:g})"
     if math.isnan(q):
-        why = "there was no test against chance"
+        explanation = "there was no test against chance"
     if math.isnan(reach):
-        return Verdict.INCONCLUSIVE, f"{why}, and there is no interval to rule a disparity out"
-    return Verdict.INCONCLUSIVE, f"{why}, and the interval reaches the threshold"
+        return (
+            Verdict.INCONCLUSIVE,
+            f"{explanation}, and there is no interval to rule a disparity out",
+        )
+    return Verdict.INCONCLUSIVE, f"{explanation}, and the interval reaches the threshold"

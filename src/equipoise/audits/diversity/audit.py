@@ -329,7 +329,11 @@ class Diversity(Audit["Config", DiversityData, Design]):
         tables: Mapping[str, Table] = {**design.sets, **references}
         if options.components is not None and design.sets:
             tables = principal_components(tables, options.components)
-        every = Sets.of(tables, resampling_of(config, 1)) if tables else Sets((), (), (), bare=True)
+        every = (
+            Sets.of(tables, resampling_of(config, 1))
+            if tables
+            else Sets((), (), (), without_spreads=True)
+        )
         findings = (
             *_within(design, every, config, place),
             *_between(design, every, config, place, resampling),

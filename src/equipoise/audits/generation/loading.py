@@ -345,7 +345,7 @@ class _Reader:
 
     def joined(self, load: Callable[..., Joined], source: Any, items: Items, what: str) -> Joined:
         """Join numbers to items; other images and texts may lie in the same file."""
-        joined = load(source, items, what=what, max_unmatched=1.0)
+        joined = load(source, items, subject=what, max_unmatched=1.0)
         self.inputs |= joined.inputs
         self.counts[what] = joined.counts
         return joined

@@ -1,12 +1,15 @@
 """Accuracy, the worst group's accuracy, the gap between them, and the hit rate at k."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Aggregate,
@@ -22,11 +25,11 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import (
-    NOTHING,
-    against_chance,
+    UNTESTED,
+    closed_or_percentile_ends,
     clustered_method,
+    compare_with_chance,
     count_estimate,
-    drawn_ends,
     gaps,
     group_values,
     interval_method,
@@ -34,7 +37,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, accuracy_design, check_lengths, count
-from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
 from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, register, spec_for
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -45,6 +48,8 @@ from equipoise.stats.intervals import (
     simultaneous_shortfall,
     wilson,
 )
+from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
 _METHODS: Mapping[Aggregate, str] = {
@@ -58,16 +63,20 @@ def accuracy(
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
-    **rows: Unpack[Rows],
+    *,
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
-    """Share of rows whose prediction is the true class.
+    """Share of rows that are predicted correctly.
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -89,7 +98,16 @@ def accuracy(
     >>> m.accuracy(true, pred, gender)
     <accuracy 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
-    return measured([Accuracy(Aggregate.VALUE, None)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [Accuracy(Aggregate.VALUE, None)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 def worst_group_accuracy(
@@ -98,25 +116,27 @@ def worst_group_accuracy(
     groups: GroupLabels,
     *,
     null: Null = "rows",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Lowest accuracy over groups.
 
     Parameters
     ----------
     y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`; groups may be intersections of attributes.
+        See `equipoise.metrics.count`; groups may be intersections of attributes.
     null : "rows" or "class"
         Whether chance permutes groups over all rows or within each true class.
-    rows
+    weights, units, resampling, rng
         As in `accuracy`.
 
     Returns
     -------
     Estimate
         In [0, 1], lower is worse. Interval: simultaneous Wilson intervals of all groups.
-        Chance: the same minimum when groups are exchangeable.
-        NaN when fewer than two groups have rows enough.
+        Chance: the minimum of permuted groups. NaN below two groups of the minimum size.
 
     Raises
     ------
@@ -134,9 +154,18 @@ def worst_group_accuracy(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.worst_group_accuracy(true, pred, gender)
-    <worst_group_accuracy 0.667 [0.541, 0.783]; chance 0.806, p = 0.001, n = 120 in 2 groups>
+    <accuracy worst group 0.667 [0.541, 0.783]; chance 0.806, p = 0.001, n = 120 in 2 groups>
     """
-    return measured([Accuracy(Aggregate.WORST_GROUP, null)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [Accuracy(Aggregate.WORST_GROUP, null)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 def accuracy_gap(
@@ -145,13 +174,16 @@ def accuracy_gap(
     groups: GroupLabels,
     *,
     null: Null = "rows",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Accuracy over the rows of the groups compared minus the worst group's accuracy (GAP).
 
     Parameters
     ----------
-    y_true, y_pred, groups, null, rows
+    y_true, y_pred, groups, null, weights, units, resampling, rng
         As in `worst_group_accuracy`.
 
     Returns
@@ -180,7 +212,16 @@ def accuracy_gap(
     >>> m.accuracy_gap(true, pred, gender).plot()
     <Plot: accuracy difference by group, 2 values>
     """
-    return measured([Accuracy(Aggregate.DIFFERENCE, null)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [Accuracy(Aggregate.DIFFERENCE, null)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 def _right_and_total(counts: Counts, tables: Floats) -> Pair:
@@ -189,7 +230,7 @@ def _right_and_total(counts: Counts, tables: Floats) -> Pair:
 
 
 def _by_group(counts: Counts, draws: Draws) -> tuple[Floats, Floats, Floats, Any]:
-    """Return what is right, all rows, design effects, and group values."""
+    """Return hits, rows, design effects and group values."""
     right, total = (values[0] for values in _right_and_total(counts, counts.observed))
     design = accuracy_design(counts)
     by_group = group_values(counts.groups, right, total, draws.level, design)
@@ -235,7 +276,7 @@ class Accuracy(Measure):
         right, total, design, by_group = _by_group(counts, draws)
         usable, method = counts.groups.usable, _METHODS[self.aggregate]
         closed: dict[Aggregate, Ends] = {
-            Aggregate.VALUE: drawn_ends(
+            Aggregate.VALUE: closed_or_percentile_ends(
                 counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
             ),
             Aggregate.WORST_GROUP: ClosedForm(
@@ -254,10 +295,10 @@ class Accuracy(Measure):
             method = interval_method(counts, draws, method)
         overall = self.aggregate is Aggregate.DIFFERENCE
         spec = spec_for("accuracy", self.aggregate, "overall" if overall else "")
-        held, n = against_chance(draws, 0, spec.value_harm), round(total.sum())
-        whole = part(
-            spec.name, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group,
-            aggregate=self.aggregate,
+        chance_test = compare_with_chance(draws, 0, spec.value_harm)
+        accuracy_part = part(
+            spec.name, "", draws, 0, ends=ends, chance_test=chance_test, n=round(total.sum()),
+            by_group=by_group, aggregate=self.aggregate,
         )  # fmt: skip
         return count_estimate(
             spec.name,
@@ -273,10 +314,10 @@ class Accuracy(Measure):
             ),
             method=method,
             ends=ends,
-            held=held,
+            chance_test=chance_test,
             no_chance=_NO_CHANCE if self.null is None else "",
             params={} if self.null is None else {"null": self.null},
-            by=[whole],
+            by=[accuracy_part],
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
@@ -288,38 +329,35 @@ def hit_rate(
     *,
     k: int = 5,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
-    """Share of images of which any true class is among the k best predictions.
+    """Share of images with a true class among the k best predictions.
 
     Parameters
     ----------
     y_true_sets : sequence of length n
-        True classes of each image: a collection of labels, or one label. Missing where there is
-        none.
+        True classes of each image: a collection of labels, or one label. May be missing.
     top_predictions : array-like, shape (n, m) with m >= k
-        Predicted labels, best first; of shape (n,) for k = 1. Cells after a missing one may
-        stay empty; a row without any prediction is missing.
+        Predicted labels, best first; (n,) for k = 1. The last cells of a row may be empty.
     groups, units
-        See `equipoise.metrics.counts.count`.
+        See `equipoise.metrics.count`.
     k : int
         How many of the predictions count.
-    drawing
-        resampling and rng, see `equipoise.metrics`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
     Estimate
-        The hit rate of all rows, in [0, 1], lower is worse; Wilson interval, or bootstrap over
-        units; no chance level. `.by` has two parts: "hit_rate", with every group's hit rate,
-        and "hit_rate_gap", their largest difference, in [0, 1], higher is worse, with chance
-        level and p-value of groups that are exchangeable over all rows.
+        In [0, 1], lower is worse; Wilson interval, or bootstrap over units; no chance level.
+        `.by` has "hit_rate" with every group's hit rate, and "hit_rate_gap", their largest
+        difference, with chance level and p-value of groups permuted over all rows.
 
     Raises
     ------
     InputError
-        When k is below 1 or above the number of predictions, shapes do not fit or no row is
-        complete.
+        When k is not 1 to the number of predictions, shapes differ or no row is complete.
 
     References
     ----------
@@ -331,12 +369,12 @@ def hit_rate(
     >>> gender = ["women", "men"] * 60
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
-    >>> top = [[one, "pilot"] for one in pred]
-    >>> m.hit_rate([[one] for one in true], top, gender, k=2)
+    >>> top = [[label, "pilot"] for label in pred]
+    >>> m.hit_rate(true, top, gender, k=2)
     <hit_rate 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
     counts = hits(y_true_sets, top_predictions, groups, k=k, units=units)
-    return measure(counts, [HitRate(k)], **drawing)[0]
+    return measure(counts, [HitRate(k)], resampling, rng)[0]
 
 
 def hits(
@@ -368,22 +406,27 @@ def hits(
         )
     truths = [_labels(labels) for labels in y_true_sets]
     check_lengths(len(truths), top_predictions=len(top))
-    outcome = [
-        ("hit" if truth & best else "miss") if best else None
-        for truth, best in zip(truths, map(_labels, top[:, :k].tolist()), strict=True)
-    ]
+    best_labels = map(_labels, top[:, :k].tolist())
+    outcome = [_outcome(truth, best) for truth, best in zip(truths, best_labels, strict=True)]
     present = np.array(["hit" if truth else None for truth in truths], dtype=object)
     return count(present, np.array(outcome, dtype=object), groups, units=units)
 
 
+def _outcome(truth: frozenset[str], best: frozenset[str]) -> str | None:
+    """Return "hit" or "miss"; None without predictions."""
+    if not best:
+        return None
+    return "hit" if truth & best else "miss"
+
+
 def _labels(labels: Cell | Iterable[Cell]) -> frozenset[str]:
     """Return the labels of one image; None, NaN and "" are none."""
-    every: Iterable[Cell | bytes]
+    cells: Iterable[Cell | bytes]
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-        every = [labels]
+        cells = [labels]
     else:
-        every = labels
-    texts = {"" if isinstance(one, float) and math.isnan(one) else str(one) for one in every}
+        cells = labels
+    texts = {"" if isinstance(cell, float) and math.isnan(cell) else str(cell) for cell in cells}
     return frozenset(texts - {"", "None", "<NA>", "NaT"})
 
 
@@ -412,7 +455,7 @@ class HitRate(Measure):
         usable = counts.groups.usable
         compared = (right / design)[usable], (total / design)[usable]
         rates = ClosedForm(wilson, (right.sum(), total.sum()))
-        ends = drawn_ends(counts, draws, 0, rates)
+        ends = closed_or_percentile_ends(counts, draws, 0, rates)
         rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
         gap = part(
             "hit_rate",
@@ -421,7 +464,7 @@ class HitRate(Measure):
             1,
             aggregate=Aggregate.DIFFERENCE,
             ends=ClosedForm(simultaneous_gap, compared),
-            held=against_chance(draws, 1, "higher"),
+            chance_test=compare_with_chance(draws, 1, "higher"),
             n=round(total[usable].sum()),
             by_group=by_group,
             reason=too_few(draws.observed[1], "enough rows"),
@@ -432,7 +475,7 @@ class HitRate(Measure):
             draws,
             method=interval_method(counts, draws, "Wilson interval; pairwise Newcombe for the gap"),
             ends=ends,
-            held=NOTHING,
+            chance_test=UNTESTED,
             no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},
             by=[rate, gap],
@@ -484,7 +527,7 @@ register(
         name="accuracy",
         aggregate=Aggregate.DIFFERENCE,
         compared_to="overall",
-        rest="accuracy",
+        rest_metric="accuracy",
         title="Accuracy gap",
         symbol="GAP",
         definition="Accuracy minus worst-group accuracy.",
@@ -496,7 +539,7 @@ register(
     ),
     _record(
         name="hit_rate",
-        rest="hit_rate",
+        rest_metric="hit_rate",
         title="Hit rate at k",
         kinds=("predictions", "concepts"),
         unit="share",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,8 +32,8 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import unit_codes
-from equipoise.metrics.building import bootstrap_method, ends_of, known_mean
-from equipoise.metrics.measure import DEFAULT, Drawing
+from equipoise.metrics.building import bootstrap_method, ends_of, nan_mean
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.intervals import ClosedForm, mean_t
@@ -91,13 +91,13 @@ class Cooccurrence:
         InputError
             If lengths differ.
         """
-        marks, of = _marks(labels, "labels"), Groups.of(groups)
+        marks, image_groups = _marks(labels, "labels"), Groups.of(groups)
         named = _names(names, marks.shape[1])
-        if len(of.codes) != len(marks):
-            raise InputError(f"groups: {len(of.codes)} labels for {len(marks)} images")
+        if len(image_groups.codes) != len(marks):
+            raise InputError(f"groups: {len(image_groups.codes)} labels for {len(marks)} images")
         weights = np.ones((1, len(marks)))
-        shares = _shares(marks, of.codes, len(of), weights)[0]
-        return cls(shares, named, of.names, marks, of.codes)
+        shares = _shares(marks, image_groups.codes, len(image_groups), weights)[0]
+        return cls(shares, named, image_groups.names, marks, image_groups.codes)
 
     @classmethod
     def published(
@@ -125,9 +125,12 @@ class Cooccurrence:
         table = floats(shares)
         if table.ndim == 1:
             table = np.stack([table, 1.0 - table], axis=1)
-        whole = np.abs(table.sum(axis=-1) - 1.0) < 1e-6
+        complete = np.abs(table.sum(axis=-1) - 1.0) < 1e-6
         inside = (table >= 0) & (table <= 1)
-        if table.ndim != 2 or not (inside.all(axis=1) & whole | np.isnan(table).any(axis=1)).all():
+        if (
+            table.ndim != 2
+            or not (inside.all(axis=1) & complete | np.isnan(table).any(axis=1)).all()
+        ):
             raise InputError("shares: expected rows of shares in [0, 1] that sum to 1")
         return cls(table, _names(names, len(table)), _names(groups, table.shape[1]))
 
@@ -156,7 +159,7 @@ class Amplified:
         """Return the ends of the mean at a confidence level."""
         if self.boot is None:
             return ClosedForm(mean_t, (self.values,))(level)
-        return ends_of(known_mean(self.boot))(level)
+        return ends_of(nan_mean(self.boot))(level)
 
     def minus(self, other: Amplified) -> Amplified:
         """Return the paired difference."""
@@ -167,14 +170,14 @@ class Amplified:
 
     def parts(self, metric: str) -> list[Part]:
         """Return a part for each label."""
-        found = []
+        parts = []
         for place, (name, value) in enumerate(zip(self.names, self.values.tolist(), strict=True)):
             ends = no_ends if self.boot is None else ends_of(self.boot, place)
             reason = "no image with the label" if np.isnan(value) else ""
-            found.append(
+            parts.append(
                 Part(metric, name, value, *(no_ends if reason else ends)(self.level), reason=reason)
             )
-        return found
+        return parts
 
 
 def _shares(marks: Booleans, codes: Integers32, groups: int, weights: Floats) -> Floats:
@@ -231,27 +234,31 @@ def cooccurrence_amplification(
     leans = training.shares > 1.0 / len(training.groups)
 
     def rise(shares: Floats) -> Floats:
-        known = ~np.isnan(shares + training.shares).any(axis=-1)
-        moved = np.where(leans, shares - training.shares, 0.0).sum(axis=-1)
-        return np.where(known, moved, np.nan)
+        defined = ~np.isnan(shares + training.shares).any(axis=-1)
+        change = np.where(leans, shares - training.shares, 0.0).sum(axis=-1)
+        return np.where(defined, change, np.nan)
 
-    boot, drawn = None, b""
-    marks, codes, many = predicted.marks, predicted.codes, len(predicted.groups)
+    boot, draw_key = None, b""
+    marks, codes, n_groups = predicted.marks, predicted.codes, len(predicted.groups)
     if isinstance(resampling, Bootstrap) and marks is not None and codes is not None:
-        counted = partial(_shares, marks, codes, many)
+        counted = partial(_shares, marks, codes, n_groups)
         draws = _Images.of(len(marks), units, rng)
         boot = draws.replicate(resampling.replicates, lambda weights: rise(counted(weights)))
-        drawn = draws.name
-    moved = np.abs(predicted.shares - training.shares).max(axis=1)
-    found = Amplified(rise(predicted.shares), training.labels, boot, drawn, level_of(resampling))
-    beyond = Part("violations", "", float((moved > margin).sum()), n=tally(~np.isnan(moved)))
+        draw_key = draws.name
+    largest_change = np.abs(predicted.shares - training.shares).max(axis=1)
+    amplified = Amplified(
+        rise(predicted.shares), training.labels, boot, draw_key, level_of(resampling)
+    )
+    violations = Part(
+        "violations", "", float((largest_change > margin).sum()), n=tally(~np.isnan(largest_change))
+    )
     return _estimate(
-        "cooccurrence_amplification", found, resampling, {"margin": margin},
-        over_labels=predicted.marks is None, further=[beyond],
+        "cooccurrence_amplification", amplified, resampling, {"margin": margin},
+        over_labels=predicted.marks is None, further=[violations],
     )  # fmt: skip
 
 
-def directional_amplification(
+def directional_amplification(  # noqa: PLR0913 - one keyword for each choice
     attributes: ArrayLike,
     tasks: ArrayLike,
     predicted: ArrayLike,
@@ -260,7 +267,8 @@ def directional_amplification(
     training: tuple[ArrayLike, ArrayLike] | None = None,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """How far predictions follow the correlation of attributes and tasks (Wang & Russakovsky 2021).
 
@@ -280,9 +288,10 @@ def directional_amplification(
         Of attributes and tasks; their numbers unless given.
     units : array-like (n,), optional
         What repeats among the images; resampled as a whole.
-    **drawing
-        `resampling` has the replicates over images, while the signs of pairs stay as they are;
-        `rng` is their seed.
+    resampling : Bootstrap, Permutation or None
+        Replicates over images; the signs of pairs stay as they are.
+    rng : int or Generator
+        Seed of the replicates.
 
     Returns
     -------
@@ -305,18 +314,24 @@ def directional_amplification(
     ----------
     Wang & Russakovsky 2021, ICML, "Directional Bias Amplification".
     """
-    has, does = _marks(attributes, "attributes"), _marks(tasks, "tasks")
+    attribute_marks, task_marks = _marks(attributes, "attributes"), _marks(tasks, "tasks")
     onward = direction == "attribute_to_task"
-    given, truth = (has, does) if onward else (does, has)
-    said = _marks(predicted, "predicted")
-    if said.shape != truth.shape or len(has) != len(does):
-        raise InputError(f"predicted: shape {said.shape}; expected {truth.shape}")
-    known = (has, does) if training is None else tuple(map(_marks, training, ("training",) * 2))
-    both = integers(known[0].T) @ integers(known[1])
-    apart = known[0].sum(axis=0)[:, None] * known[1].sum(axis=0)
-    signs = np.where(both * len(known[0]) > apart, 1.0, -1.0)
+    condition_marks, true_marks = (
+        (attribute_marks, task_marks) if onward else (task_marks, attribute_marks)
+    )
+    predicted_marks = _marks(predicted, "predicted")
+    if predicted_marks.shape != true_marks.shape or len(attribute_marks) != len(task_marks):
+        raise InputError(f"predicted: shape {predicted_marks.shape}; expected {true_marks.shape}")
+    training_marks = (
+        (attribute_marks, task_marks)
+        if training is None
+        else tuple(map(_marks, training, ("training",) * 2))
+    )
+    joint_counts = integers(training_marks[0].T) @ integers(training_marks[1])
+    independent_counts = training_marks[0].sum(axis=0)[:, None] * training_marks[1].sum(axis=0)
+    signs = np.where(joint_counts * len(training_marks[0]) > independent_counts, 1.0, -1.0)
     signs = (signs if onward else signs.T)[None]
-    change, condition = floats(said) - truth, floats(given)
+    change, condition = floats(predicted_marks) - true_marks, floats(condition_marks)
 
     def moved(weights: Floats) -> Floats:
         sums = np.stack([condition.T @ (row[:, None] * change) for row in weights])
@@ -325,19 +340,18 @@ def directional_amplification(
         flat = shift if onward else shift.swapaxes(1, 2)
         return floats(flat.reshape(len(weights), -1))
 
-    resampling = drawing.get("resampling", DEFAULT)
-    draws, boot = _Images.of(len(has), units, drawing.get("rng", 0)), None
+    draws, boot = _Images.of(len(attribute_marks), units, rng), None
     if isinstance(resampling, Bootstrap):
         boot = draws.replicate(resampling.replicates, moved)
     first, second = names or (None, None)
     labels = tuple(
-        f"{one}, {other}"
-        for one in _names(first, has.shape[1])
-        for other in _names(second, does.shape[1])
+        f"{attribute}, {task}"
+        for attribute in _names(first, attribute_marks.shape[1])
+        for task in _names(second, task_marks.shape[1])
     )
-    values = moved(np.ones((1, len(has))))[0]
-    found = Amplified(values, labels, boot, draws.name, level_of(resampling))
-    return _estimate("directional_amplification", found, resampling, {"direction": direction})
+    values = moved(np.ones((1, len(attribute_marks))))[0]
+    amplified = Amplified(values, labels, boot, draws.name, level_of(resampling))
+    return _estimate("directional_amplification", amplified, resampling, {"direction": direction})
 
 
 def amplification_change(before: Estimate, after: Estimate) -> Estimate:
@@ -400,55 +414,59 @@ class _Images:
 
     def replicate(self, replicates: int, statistic: Callable[[Floats], Floats]) -> Floats:
         """Return the statistic of every replicate, shape (replicates, labels)."""
-        found = []
+        blocks = []
         for start, size in block_sizes(replicates, len(self.unit)):
             times = unit_counts(self.seed, self.keys, range(start, start + size))
-            found.append(statistic(floats(times[:, self.unit])))
-        return np.concatenate(found)
+            blocks.append(statistic(floats(times[:, self.unit])))
+        return np.concatenate(blocks)
 
 
-def _marks(values: ArrayLike, what: str) -> Booleans:
+def _marks(values: ArrayLike, subject: str) -> Booleans:
     marks = np.asarray(values)
     if marks.ndim != 2 or not np.isin(marks, (0, 1)).all():
-        raise InputError(f"{what}: shape {marks.shape}; expected true or false, (images, labels)")
+        raise InputError(
+            f"{subject}: shape {marks.shape}; expected true or false, (images, labels)"
+        )
     return marks.astype(bool)
 
 
-def _names(names: Sequence[str] | None, many: int) -> Strings:
-    found = tuple(map(str, range(many) if names is None else names))
-    if len(found) != many:
-        raise InputError(f"names: {len(found)} names for {many} columns")
-    return found
+def _names(names: Sequence[str] | None, n_columns: int) -> Strings:
+    labels = tuple(map(str, range(n_columns) if names is None else names))
+    if len(labels) != n_columns:
+        raise InputError(f"names: {len(labels)} names for {n_columns} columns")
+    return labels
 
 
 def _estimate(
     metric: str,
-    found: Amplified,
+    amplified: Amplified,
     resampling: Resampling | None,
     params: Fields,
     *,
     over_labels: bool = False,
     further: Sequence[Part] = (),
 ) -> Estimate:
-    known = ~np.isnan(found.values)
-    value = float(found.values[known].mean()) if known.any() else np.nan
-    method = bootstrap_method(found.boot, resampling, "images")
+    defined = ~np.isnan(amplified.values)
+    value = float(amplified.values[defined].mean()) if defined.any() else np.nan
+    method = bootstrap_method(amplified.boot, resampling, "images")
     if over_labels and resampling is not None:
         method = _OVER_LABELS
-    interval = known.any() and (over_labels or found.boot is not None) and resampling is not None
-    parts = [*found.parts(metric), *further]
+    interval = (
+        defined.any() and (over_labels or amplified.boot is not None) and resampling is not None
+    )
+    parts = [*amplified.parts(metric), *further]
     return make_estimate(
         metric,
         value,
-        {"labels": tally(known)},
+        {"labels": tally(defined)},
         method,
         no_chance=_NO_CHANCE,
         params=params,
         by=parts,
-        excluded={"labels without images": tally(~known)},
+        excluded={"labels without images": tally(~defined)},
         unit="label" if over_labels else "image",
-        reason="" if known.any() else "no label has images in both",
-        ends=found if interval else no_ends,
+        reason="" if defined.any() else "no label has images in both",
+        ends=amplified if interval else no_ends,
     )
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal, TypeAlias, Unpack
+from itertools import pairwise
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,13 +35,14 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import Encoded
-from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, number
+from equipoise.metrics.building import bootstrap_method, compare_with_chance, ends_of, number
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.table import Counts, count
-from equipoise.metrics.measure import DEFAULT, Drawing, Draws, Measure, Rows, measure
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import divide
-from equipoise.stats.resampling import level_of
+from equipoise.stats.resampling import Resampling, level_of
+from equipoise.stats.streams import Seed
 
 How: TypeAlias = Literal["reweight", "remove"]
 """Whether groups get one distribution of a cause, or affected images are left out."""
@@ -73,7 +75,7 @@ class _Rows:
     level: Integers
     means: Floats
     weight: Floats | None
-    kept: Booleans
+    complete: Booleans
     excluded: dict[str, int]
 
     @classmethod
@@ -87,8 +89,8 @@ class _Rows:
         weights: ArrayLike | None,
     ) -> _Rows:
         """Check rows, and leave out incomplete ones."""
-        known = Groups.of(groups)
-        names, side = _sides(known, group)
+        image_groups = Groups.of(groups)
+        names, side = _sides(image_groups, group)
         numbers = _numbers(outcome)
         values = numbers if numbers is not None else np.array([math.inf])
         if values.shape != side.shape or np.isinf(values).any():
@@ -100,22 +102,22 @@ class _Rows:
         stratum, strata = _strata(cause, bins or min(max(least // _OF_BIN, _FEWEST), _MOST))
         if len(stratum) != len(side):
             raise InputError(f"cause: {len(stratum)} values; expected {len(side)}, as in groups")
-        none, unknown = np.isnan(values), stratum < 0
-        kept = ~none & ~unknown & (side >= 0)
+        no_outcome, no_cause = np.isnan(values), stratum < 0
+        complete = ~no_outcome & ~no_cause & (side >= 0)
         excluded = {
             "no group, or one that is not compared": tally(side < 0),
-            "no outcome": tally(none & (side >= 0)),
-            "no cause": tally(unknown & ~none & (side >= 0)),
+            "no outcome": tally(no_outcome & (side >= 0)),
+            "no cause": tally(no_cause & ~no_outcome & (side >= 0)),
         }
         weight = None if weights is None else floats(weights)
         if weight is not None and weight.shape != side.shape:
             raise InputError(f"weights: {weight.shape} of them; expected {side.shape}")
-        values = values[kept]
+        values = values[complete]
         level = _levels(values)
         means = divide(np.bincount(level, values), floats(np.bincount(level)))
         return cls(
-            names, side[kept], strata, stratum[kept], values, level, means,
-            None if weight is None else weight[kept], kept, excluded,
+            names, side[complete], strata, stratum[complete], values, level, means,
+            None if weight is None else weight[complete], complete, excluded,
         )  # fmt: skip
 
     def counts(self, units: Labels | None) -> Counts:
@@ -123,12 +125,14 @@ class _Rows:
         side = Encoded(self.side.astype(np.int32), _SIDES)
         levels = tuple((name,) for name in self.strata)
         strata = Groups(("cause",), levels, self.stratum.astype(np.int32), 1)
-        own = None if units is None else _taken(units, self.kept)
+        complete_units = None if units is None else _complete_labels(units, self.complete)
         names = tuple(map(str, range(len(self.means))))
         if self.weight is None:
-            return count(side, Encoded(self.level.astype(np.int32), names), strata, units=own)
-        said = np.array(names)[self.level, None]
-        return count(side, said, strata, weights=self.weight[:, None], units=own)
+            return count(
+                side, Encoded(self.level.astype(np.int32), names), strata, units=complete_units
+            )
+        level_names = np.array(names)[self.level, None]
+        return count(side, level_names, strata, weights=self.weight[:, None], units=complete_units)
 
     @cached_property
     def totals(self) -> tuple[Floats, Floats]:
@@ -137,21 +141,21 @@ class _Rows:
         weight = np.ones(len(places)) if self.weight is None else self.weight
         # The order of rows must not change what is added.
         order = np.lexsort((weight, self.outcome, places))
-        found = np.zeros((2, math.prod(shape)))
-        for row, one in zip(found, (weight, weight * self.outcome), strict=True):
-            np.add.at(row, places[order], one[order])
-        return found[0].reshape(shape), found[1].reshape(shape)
+        sums = np.zeros((2, math.prod(shape)))
+        for row, values in zip(sums, (weight, weight * self.outcome), strict=True):
+            np.add.at(row, places[order], values[order])
+        return sums[0].reshape(shape), sums[1].reshape(shape)
 
 
-def _taken(labels: Labels, kept: Booleans) -> Encoded:
-    codes, names = encode(labels, what="units")
-    if len(codes) != len(kept):
-        raise InputError(f"units: {len(codes)} labels; expected {len(kept)}, as in groups")
-    return Encoded(codes[kept], names)
+def _complete_labels(labels: Labels, complete: Booleans) -> Encoded:
+    codes, names = encode(labels, subject="units")
+    if len(codes) != len(complete):
+        raise InputError(f"units: {len(codes)} labels; expected {len(complete)}, as in groups")
+    return Encoded(codes[complete], names)
 
 
 def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
-    """Return what is compared, and 0, 1 or -1 (neither) for each row."""
+    """Return both groups' names, and 0, 1 or -1 (neither) for each row."""
     usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
     if (not group and len(usable) != 2) or (group and (group not in usable or len(usable) < 2)):
         raise InputError(
@@ -160,15 +164,17 @@ def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
         )
     first = groups.names.index(group or usable[0])
     side = np.where(groups.large < 0, -1, np.where(groups.codes == first, 0, 1))
-    rest = [name for name in usable if name != groups.names[first]]
-    return (groups.names[first], rest[0] if len(rest) == 1 else OTHERS), integers(side)
+    other_names = [name for name in usable if name != groups.names[first]]
+    return (groups.names[first], other_names[0] if len(other_names) == 1 else OTHERS), integers(
+        side
+    )
 
 
 def _numbers(values: ArrayLike | Labels) -> Floats | None:
     """Return numbers or booleans, NaN where missing; None of anything else."""
     array = np.asarray(values)
     if array.dtype.kind == "O":
-        kinds = {type(one) for one in array.tolist()} - {type(None)}
+        kinds = {type(value) for value in array.tolist()} - {type(None)}
         if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
             return None
     elif array.dtype.kind not in "biuf":
@@ -181,28 +187,26 @@ def _strata(cause: ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
     array = np.asarray(cause)
     numbers = None if array.dtype.kind == "b" or _boolean(array) else _numbers(array)
     if numbers is None:
-        codes, names = encode(array if array.dtype.kind == "b" else cause, what="cause")
+        codes, names = encode(array if array.dtype.kind == "b" else cause, subject="cause")
         return integers(codes), names
     if numbers.ndim != 1 or np.isinf(numbers).any():
         raise InputError(f"cause: expected {len(numbers)} finite numbers, or labels")
     starts, place = _binned(numbers, bins)
     single = len(starts) == len(np.unique(numbers[~np.isnan(numbers)]))
-    ends = [*starts[1:].tolist(), np.nanmax(numbers, initial=-np.inf)]
-    names = tuple(
-        f"{start:g}" if single else f"from {start:.4g}{f' to {end:.4g}' if last else ''}"
-        for start, end, last in zip(
-            starts.tolist(), ends, [True] * (len(starts) - 1) + [False], strict=True
-        )
-    )
-    return np.where(np.isnan(numbers), -1, place), names
+    if single:
+        bin_names = [f"{start:g}" for start in starts.tolist()]
+    else:
+        bin_names = [f"from {start:.4g} to {end:.4g}" for start, end in pairwise(starts.tolist())]
+        bin_names += [f"from {start:.4g}" for start in starts[-1:].tolist()]
+    return np.where(np.isnan(numbers), -1, place), tuple(bin_names)
 
 
 def _binned(numbers: Floats, bins: int) -> tuple[Floats, Integers]:
     """Return where bins of equally many numbers start, and the bin of each; few have their own."""
-    known = numbers[~np.isnan(numbers)]
-    starts = np.unique(known)
+    defined = numbers[~np.isnan(numbers)]
+    starts = np.unique(defined)
     if len(starts) > bins:
-        starts = np.unique(np.quantile(known, np.arange(bins) / bins, method="lower"))
+        starts = np.unique(np.quantile(defined, np.arange(bins) / bins, method="lower"))
     return starts, np.searchsorted(starts, numbers, side="right") - 1
 
 
@@ -216,7 +220,10 @@ def _levels(outcome: Floats) -> Integers:
 
 
 def _boolean(array: NDArray[np.generic]) -> bool:
-    return array.dtype.kind == "O" and {type(one) for one in array.tolist()} <= {bool, type(None)}
+    return array.dtype.kind == "O" and {type(value) for value in array.tolist()} <= {
+        bool,
+        type(None),
+    }
 
 
 class _Explained(Measure):
@@ -226,23 +233,23 @@ class _Explained(Measure):
     resamples = True
     compares = False
 
-    def __init__(self, rows: _Rows, how: How) -> None:
-        self.rows, self.how = rows, how
+    def __init__(self, rows: _Rows, adjustment: How) -> None:
+        self.rows, self.adjustment = rows, adjustment
 
     def totals(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
         """Return images and sums of outcomes, (r, sides, strata)."""
         if tables is counts.observed:
             return self.rows.totals
         shape = (len(tables), len(_SIDES), tables.shape[2])
-        found = np.zeros(shape), np.zeros(shape)
-        for outcome, (truth, said) in enumerate(
+        images, sums = np.zeros(shape), np.zeros(shape)
+        for outcome, (truth, predicted) in enumerate(
             zip(counts.truth.tolist(), counts.prediction.tolist(), strict=True)
         ):
-            side, mean = _SIDES.index(counts.classes[truth]), self._means[counts.classes[said]]
-            found[0][:, side] += tables[:, outcome]
+            side, mean = _SIDES.index(counts.classes[truth]), self._means[counts.classes[predicted]]
+            images[:, side] += tables[:, outcome]
             if mean:
-                found[1][:, side] += tables[:, outcome] * mean
-        return found
+                sums[:, side] += tables[:, outcome] * mean
+        return images, sums
 
     @cached_property
     def _means(self) -> dict[str, float]:
@@ -250,8 +257,8 @@ class _Explained(Measure):
 
     @cached_property
     def supported(self) -> Booleans:
-        """Return the strata that both groups have, or those that stay."""
-        if self.how == "remove":
+        """Return a mask of strata that are compared, or that stay."""
+        if self.adjustment == "remove":
             return np.array([name == "False" for name in self.rows.strata])
         shape = len(_SIDES), len(self.rows.strata)
         images = np.zeros(shape)
@@ -261,63 +268,69 @@ class _Explained(Measure):
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the numbers of each table."""
         n, sums = self.totals(counts, tables)
-        kept = self.supported
+        supported = self.supported
         share = divide(sums, n)
-        apart = share[:, 0] - share[:, 1]
-        whole = divide(sums.sum(axis=2), n.sum(axis=2))
-        if self.how == "remove":
-            left = divide(sums[..., kept].sum(axis=2), n[..., kept].sum(axis=2))
-            without = left[:, 0] - left[:, 1]
+        differences = share[:, 0] - share[:, 1]
+        overall = divide(sums.sum(axis=2), n.sum(axis=2))
+        if self.adjustment == "remove":
+            remaining = divide(sums[..., supported].sum(axis=2), n[..., supported].sum(axis=2))
+            without = remaining[:, 0] - remaining[:, 1]
         else:
-            both = kept & (n > 0).all(axis=1)
-            weight = np.where(both, n.sum(axis=1), 0.0)
-            without = divide((weight * np.where(both, apart, 0.0)).sum(axis=1), weight.sum(axis=1))
-        disparity = whole[:, 0] - whole[:, 1]
+            shared = supported & (n > 0).all(axis=1)
+            weight = np.where(shared, n.sum(axis=1), 0.0)
+            without = divide(
+                (weight * np.where(shared, differences, 0.0)).sum(axis=1), weight.sum(axis=1)
+            )
+        disparity = overall[:, 0] - overall[:, 1]
         explained = disparity - without
         with unwarned():
             ratio = np.where(disparity == 0.0, np.nan, explained / disparity)
-        return np.column_stack([explained, disparity, without, ratio, apart])
+        return np.column_stack([explained, disparity, without, ratio, differences])
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
-        """Return what the cause explains, with its parts."""
-        rows, kept = self.rows, self.supported
+        """Return the explained disparity with its parts."""
+        rows, supported = self.rows, self.supported
         value = float(draws.observed[0])
-        missing = rows.side >= 0
-        lost = 0 if self.how == "remove" else tally(~kept[rows.stratum] & missing)
+        compared = rows.side >= 0
+        n_unsupported = (
+            0 if self.adjustment == "remove" else tally(~supported[rows.stratum] & compared)
+        )
         if draws.null is not None:
             draws = replace(draws, null_text=f"{_NULL}; {len(draws.null)} permutations")
-        held = against_chance(draws, 0, "either")
+        chance_test = compare_with_chance(draws, 0, "either")
         if len(set(rows.stratum.tolist())) < 2:
             value, reason = math.nan, "the cause is the same everywhere"
         else:
             reason = "no stratum has enough images of both groups" if math.isnan(value) else ""
-        many = [tally(rows.side == place) for place in range(2)]
-        removed = [tally(~kept[rows.stratum] & (rows.side == place)) for place in range(2)]
+        group_sizes = [tally(rows.side == place) for place in range(2)]
+        removed = [tally(~supported[rows.stratum] & (rows.side == place)) for place in range(2)]
         params: dict[str, str | int] = {
-            "how": self.how,
-            "strata": len(kept),
-            "strata without common support": 0 if self.how == "remove" else tally(~kept),
+            "how": self.adjustment,
+            "strata": len(supported),
+            "strata without common support": 0
+            if self.adjustment == "remove"
+            else tally(~supported),
         }
-        if self.how == "remove":
+        if self.adjustment == "remove":
             params |= {f"removed of {name}": n for name, n in zip(rows.names, removed, strict=True)}
         return make_estimate(
             "explained_disparity",
             value,
-            dict(zip(rows.names, many, strict=True)),
+            dict(zip(rows.names, group_sizes, strict=True)),
             bootstrap_method(draws.boot, DEFAULT if draws.intervals else None, f"{counts.unit}s"),
             params=params,
-            **held.fields(reason or "no resampling was asked for"),
-            by=self._parts(counts, draws, kept),
-            excluded={**rows.excluded, "without common support": lost},
+            **chance_test.fields(reason or "no resampling was asked for"),
+            by=self._parts(counts, draws, supported),
+            excluded={**rows.excluded, "without common support": n_unsupported},
             unit=counts.unit,
             reason=reason,
             ends=no_ends if reason else ends_of(draws.boot, 0),
         )
 
-    def _parts(self, counts: Counts, draws: Draws, kept: Booleans) -> list[Part]:
-        n, sums = (one[0] for one in self.totals(counts, counts.observed))
+    def _parts(self, counts: Counts, draws: Draws, supported: Booleans) -> list[Part]:
+        n, sums = (array[0] for array in self.totals(counts, counts.observed))
         values = divide(sums, n)
-        found = []
+        parts = []
         for place, name in enumerate(_NUMBERS[1:], start=1):
             ends, value, reason = ends_of(draws.boot, place), float(draws.observed[place]), ""
             if name == "explained_share":
@@ -325,27 +338,27 @@ class _Explained(Measure):
                 if not (low > 0.0 or high < 0.0):
                     ends, value = no_ends, math.nan
                     reason = "the interval of the disparity holds 0"
-            found.append(
+            parts.append(
                 number(name, value, ends=ends, level=draws.level, n=round(n.sum()), reason=reason)
             )
         for place, stratum in enumerate(self.rows.strata):
-            own = tuple(
+            by_group = tuple(
                 GroupValue(name, (name,), round(n[side, place]), float(values[side, place]),
                            math.nan, math.nan, "")
                 for side, name in enumerate(self.rows.names)
             )  # fmt: skip
-            few = f"fewer than {_SUPPORT} images of one group"
-            reason = "removed" if self.how == "remove" else few
-            found.append(
+            too_few_images = f"fewer than {_SUPPORT} images of one group"
+            reason = "removed" if self.adjustment == "remove" else too_few_images
+            parts.append(
                 number("disparity_in_stratum", float(draws.observed[len(_NUMBERS) + place]),
                        subject=stratum, ends=ends_of(draws.boot, len(_NUMBERS) + place),
-                       level=draws.level, n=round(n[:, place].sum()), by_group=own,
-                       reason="" if kept[place] else reason)
+                       level=draws.level, n=round(n[:, place].sum()), by_group=by_group,
+                       reason="" if supported[place] else reason)
             )  # fmt: skip
-        return found
+        return parts
 
 
-def explained_disparity(
+def explained_disparity(  # noqa: PLR0913 - one keyword for each choice
     outcome: ArrayLike,
     groups: GroupLabels,
     cause: ArrayLike | Labels,
@@ -353,7 +366,10 @@ def explained_disparity(
     how: How = "reweight",
     first: str = "",
     bins: int | None = None,
-    **options: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """How much of a disparity between two groups a cause explains.
 
@@ -423,17 +439,16 @@ def explained_disparity(
         raise InputError(f"how={how!r}: expected reweight or remove")
     if bins is not None and bins < 2:
         raise InputError(f"bins={bins}: expected at least 2")
-    rows = _Rows.of(outcome, groups, cause, first, bins, options.get("weights"))
+    rows = _Rows.of(outcome, groups, cause, first, bins, weights)
     if how == "remove" and not {*rows.strata} <= {"True", "False"}:
         raise InputError(
             f"cause: {', '.join(rows.strata[:3])}; expected True or False, to remove images"
         )
-    counts = rows.counts(options.get("units"))
-    resampling, rng = options.get("resampling", DEFAULT), options.get("rng", 0)
+    counts = rows.counts(units)
     return measure(counts, [_Explained(rows, how)], resampling, rng)[0]
 
 
-def rank_causes(
+def rank_causes(  # noqa: PLR0913 - one keyword for each choice
     outcome: ArrayLike,
     groups: GroupLabels,
     causes: Mapping[str, ArrayLike | Labels],
@@ -443,9 +458,10 @@ def rank_causes(
     bins: int | None = None,
     weights: Mapping[str, ArrayLike] | None = None,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> pa.Table:
-    """Rank causes by what each of them explains alone of a disparity.
+    """Rank causes by the part of a disparity that each explains alone.
 
     Parameters
     ----------
@@ -481,13 +497,14 @@ def rank_causes(
     >>> table["cause"].to_pylist()
     ['painting', 'sign']
     """
-    level, rows = level_of(drawing.get("resampling", DEFAULT)), []
+    level, rows = level_of(resampling), []
     for name, cause in causes.items():
-        one = explained_disparity(
+        estimate = explained_disparity(
             outcome, groups, cause, how=(how or {}).get(name, "reweight"), first=first, bins=bins,
-            weights=(weights or {}).get(name), units=units, **drawing,
+            weights=(weights or {}).get(name), units=units,
+            resampling=resampling, rng=rng,
         )  # fmt: skip
-        rows.append(_row(name, one, level, len(causes)))
+        rows.append(_row(name, estimate, level, len(causes)))
     rows.sort(key=_rank)
     return pa.Table.from_pylist(rows, _SCHEMA)
 
@@ -498,41 +515,35 @@ _FIELDS = (
     "p_value", "share", "disparity", "disparity_low", "disparity_high", "without", "without_low",
     "without_high", "n", "strata", "without_support", "reason",
 )  # fmt: skip
-_SCHEMA = pa.schema(
-    [
-        (
-            name,
-            pa.string()
-            if name in _TEXTS
-            else pa.int64()
-            if name in _WHOLE
-            else pa.bool_()
-            if name == "explains"
-            else pa.float64(),
-        )
-        for name in _FIELDS
-    ]
-)
+_TYPES = {
+    **dict.fromkeys(_TEXTS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64()),
+    "explains": pa.bool_(),
+}  # fmt: skip
+_SCHEMA = pa.schema([(name, _TYPES.get(name, pa.float64())) for name in _FIELDS])
 
 Cell: TypeAlias = str | int | float | bool
 """A cell of the table of `rank_causes`."""
 
 
-def _row(name: str, found: Estimate, level: float, causes: int) -> dict[str, Cell]:
+def _row(name: str, estimate: Estimate, level: float, causes: int) -> dict[str, Cell]:
     """Return the row of a cause."""
-    parts = {one["metric"]: one for one in found.by.slice(0, 3).to_pylist()} if found.by else {}
+    parts = (
+        {part_row["metric"]: part_row for part_row in estimate.by.slice(0, 3).to_pylist()}
+        if estimate.by
+        else {}
+    )
     disparity, without = parts["disparity"], parts["disparity_without_cause"]
-    ends, wide = found.interval(level), found.interval(1.0 - (1.0 - level) / causes)
-    p_value = math.nan if found.p_value is None else found.p_value
+    ends, wide = estimate.interval(level), estimate.interval(1.0 - (1.0 - level) / causes)
+    p_value = math.nan if estimate.p_value is None else estimate.p_value
     sign = math.copysign(1.0, disparity["value"])
     real = sign * disparity["low" if sign > 0 else "high"] > 0
     explains = real and sign * (wide.low if sign > 0 else wide.high) > 0 and p_value <= 1.0 - level
-    chance = found.chance
+    chance = estimate.chance
     return {
         "cause": name,
-        "how": str(found.params["how"]),
+        "how": str(estimate.params["how"]),
         "explains": bool(explains),
-        "explained": found.value,
+        "explained": estimate.value,
         "low": ends.low,
         "high": ends.high,
         "chance": chance.mean if chance else math.nan,
@@ -545,10 +556,10 @@ def _row(name: str, found: Estimate, level: float, causes: int) -> dict[str, Cel
             for column, part in (("disparity", disparity), ("without", without))
             for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
         },
-        "n": sum(found.n.values()),
-        "strata": int(found.params["strata"]),
-        "without_support": found.excluded.get("without common support", 0),
-        "reason": found.reason,
+        "n": sum(estimate.n.values()),
+        "strata": int(estimate.params["strata"]),
+        "without_support": estimate.excluded.get("without common support", 0),
+        "reason": estimate.reason,
     }
 
 

@@ -69,44 +69,63 @@ class AgainstRest:
         level : float
             Confidence level of the intervals, in (0, 1).
         """
-        rest, rest_n = all_others(successes), all_others(n)
-        own, others = scored(successes, n, level), scored(rest, rest_n, level)
-        total, every = successes + rest, n + rest_n
-        tails = np.minimum(*hypergeometric.tails(successes, n, total, every))
+        rest_successes, rest_n = all_others(successes), all_others(n)
+        group_shares, rest_shares = (
+            scored(successes, n, level),
+            scored(rest_successes, rest_n, level),
+        )
+        total, n_all = successes + rest_successes, n + rest_n
+        tails = np.minimum(*hypergeometric.tails(successes, n, total, n_all))
         with unwarned():
-            variance = n * (total / every) * (1.0 - total / every) * (rest_n / (every - 1.0))
+            variance = n * (total / n_all) * (1.0 - total / n_all) * (rest_n / (n_all - 1.0))
             band = -special.ndtri(_BAND) * np.sqrt(variance) * (1.0 / n + 1.0 / rest_n)
-        known = (n > 0) & (rest_n > 0)
-        chance, p = (np.where(known, one, np.nan) for one in (band, np.minimum(2.0 * tails, 1.0)))
-        return cls(others, own.minus(others), chance, p, np.zeros_like(p))
+        defined = (n > 0) & (rest_n > 0)
+        chance, p = (
+            np.where(defined, values, np.nan) for values in (band, np.minimum(2.0 * tails, 1.0))
+        )
+        return cls(rest_shares, group_shares.minus(rest_shares), chance, p, np.zeros_like(p))
 
     @classmethod
     def within_classes(cls, counts: Counts, rate: Rate, level: float = 0.95) -> AgainstRest:
-        """Compare a rate whose groups are exchangeable within true classes, (classes, groups)."""
-        kept, cells = rate.large(counts) & counts.groups.usable, Cells.of(counts, counts.observed)
-        pairs = rate.effective(counts)
-        alone = [(np.where(kept, hits, 0.0), np.where(kept, n, 0.0)) for hits, n in pairs]
-        rest = [(all_others(hits), all_others(n)) for hits, n in alone]
-        own, others = (rate.scored(some, level, cells) for some in (alone, rest))
-        found = own.minus(others)
-        # Each true class gets its labels equally often in every group that is compared.
-        among = kept[counts.prediction]
-        size = cells["truth"][0][counts.truth] * among
-        share = divide((counts.table * among).sum(axis=1), size.sum(axis=1))
-        table = np.nan_to_num(size * share[:, None])[None]
-        alike = {
-            "both": counts.hits(table), "prediction": counts.by_prediction(table),
-            "truth": cells["truth"] * kept, "total": cells["total"] * kept,
-        }  # fmt: skip
-        rests = {name: all_others(each) for name, each in alike.items()}
-        one, other = (
-            rate.shares(Cells(cells.compared, cells.whole, **each)) for each in (alike, rests)
+        """Compare a rate of groups exchangeable within classes, (classes, groups)."""
+        compared, cells = (
+            rate.large(counts) & counts.groups.usable,
+            Cells.of(counts, counts.observed),
         )
-        mean = (one - other)[0]
-        side = np.where(found.value > mean, found.value - found.low, found.high - found.value)
-        p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(found.value - mean), side))
-        how = " within each true class; the interval inverted"
-        return cls(others, found, (found.high - found.low) / 2.0, p, mean, how)
+        pairs = rate.effective(counts)
+        group_pairs = [
+            (np.where(compared, hits, 0.0), np.where(compared, n, 0.0)) for hits, n in pairs
+        ]
+        rest_pairs = [(all_others(hits), all_others(n)) for hits, n in group_pairs]
+        group_rates, rest_rates = (
+            rate.scored(term_pairs, level, cells) for term_pairs in (group_pairs, rest_pairs)
+        )
+        difference = group_rates.minus(rest_rates)
+        # Each true class gets its labels equally often in every group that is compared.
+        in_comparison = compared[counts.prediction]
+        size = cells["truth"][0][counts.truth] * in_comparison
+        share = divide((counts.table * in_comparison).sum(axis=1), size.sum(axis=1))
+        table = np.nan_to_num(size * share[:, None])[None]
+        expected_cells = {
+            "both": counts.hits(table), "prediction": counts.by_prediction(table),
+            "truth": cells["truth"] * compared, "total": cells["total"] * compared,
+        }  # fmt: skip
+        expected_rest = {name: all_others(weights) for name, weights in expected_cells.items()}
+        group_expected, rest_expected = (
+            rate.shares(Cells(cells.compared, cells.whole, **cell_weights))
+            for cell_weights in (expected_cells, expected_rest)
+        )
+        mean = (group_expected - rest_expected)[0]
+        half_width = np.where(
+            difference.value > mean,
+            difference.value - difference.low,
+            difference.high - difference.value,
+        )
+        p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(difference.value - mean), half_width))
+        null_text = " within each true class; the interval inverted"
+        return cls(
+            rest_rates, difference, (difference.high - difference.low) / 2.0, p, mean, null_text
+        )
 
 
 def all_others(counts: Floats) -> Floats:
@@ -178,8 +197,8 @@ def rate_comparisons(
     if reference is not None and reference not in names:
         raise InputError(f"reference={reference!r}: no such group; expected one of {names}")
     # All rows are the last but one group, and none the last.
-    every = counts.observed.sum(axis=2, keepdims=True)
-    cells = Cells.of(counts, np.concatenate([counts.observed, every, 0.0 * every], axis=2))
+    overall = counts.observed.sum(axis=2, keepdims=True)
+    cells = Cells.of(counts, np.concatenate([counts.observed, overall, 0.0 * overall], axis=2))
     pairs, tables = int(usable.sum() * (usable.sum() - 1) // 2), []
     for rate in RATES:
         values = rate.shares(cells)[0]
@@ -188,29 +207,42 @@ def rate_comparisons(
         if reference is not None:
             partners["reference"] = np.full(len(values), names.index(reference))
         for versus, score in (("best", better), ("worst", -better)):
-            known = np.where(usable & ~np.isnan(score), score, -np.inf)
-            partners[versus] = np.where(np.isneginf(known).all(axis=1), -1, known.argmax(axis=1))
+            comparable_scores = np.where(usable & ~np.isnan(score), score, -np.inf)
+            partners[versus] = np.where(
+                np.isneginf(comparable_scores).all(axis=1), -1, comparable_scores.argmax(axis=1)
+            )
         for versus, partner in partners.items():
             # A group that the data choose costs all pairs.
-            each = spread_level(level, pairs if versus in ("best", "worst") else 1)
-            own = rate.scored(rate.effective(counts), each, cells)
-            tables.append(_table(counts, rate, cells, own, versus, partner))
+            joint_level = spread_level(level, pairs if versus in ("best", "worst") else 1)
+            group_rates = rate.scored(rate.effective(counts), joint_level, cells)
+            tables.append(_table(counts, rate, cells, group_rates, versus, partner))
     return pa.concat_tables(tables, promote_options="default")
 
 
 def _table(
-    counts: Counts, rate: Rate, cells: Cells, own: Scored, versus: str, partner: Integers
+    counts: Counts, rate: Rate, cells: Cells, group_rates: Scored, versus: str, partner: Integers
 ) -> pa.Table:
     """Return one row per class and group."""
     values, classes = rate.shares(cells)[0], np.arange(len(partner))
     # Intervals are of groups alone: where there is no group to compare with, any fills the place.
-    held = np.maximum(partner, -1)
-    other, against = values[classes, partner][:, None], own[classes, held][:, None]
-    values, apart, ratio = values[:, :-2], own.minus(against), own.over(against)
-    quotient = divide(values, other) * (np.nan if rate.name == "average_odds" else 1.0)
-    difference, known = values - other, versus != "overall"
-    low, high = where(~np.isnan(difference) & known, apart.low, apart.high)
-    ratio_low, ratio_high = where(~np.isnan(quotient) & known, ratio.low, ratio.high)
+    partner_index = np.maximum(partner, -1)
+    partner_values, partner_rates = (
+        values[classes, partner][:, None],
+        group_rates[classes, partner_index][:, None],
+    )
+    values, scored_difference, scored_ratio = (
+        values[:, :-2],
+        group_rates.minus(partner_rates),
+        group_rates.over(partner_rates),
+    )
+    quotient = divide(values, partner_values) * (np.nan if rate.name == "average_odds" else 1.0)
+    difference, has_interval = values - partner_values, versus != "overall"
+    low, high = where(
+        ~np.isnan(difference) & has_interval, scored_difference.low, scored_difference.high
+    )
+    ratio_low, ratio_high = where(
+        ~np.isnan(quotient) & has_interval, scored_ratio.low, scored_ratio.high
+    )
     # A group is not compared with itself.
     subject, group = np.nonzero(np.arange(len(counts.groups)) != partner[:, None])
     names = (*counts.groups.names, "", "")

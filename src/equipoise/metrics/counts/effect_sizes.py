@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal, Unpack, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -51,22 +51,24 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    NOTHING,
+    UNTESTED,
     count_estimate,
     ends_of,
     excluded_of,
     group_columns,
-    known_mean,
+    nan_mean,
     parts_table,
     too_small,
 )
 from equipoise.metrics.counts.table import Adder, Counts, Null
-from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
 from equipoise.metrics.spec import ANY_NUMBER, BANDS, COHEN, SPECS, MetricSpec, register
 from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
 from equipoise.stats.intervals import divide, where, wilson
+from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 from equipoise.stats.threads import each
 
 Formulation = Literal["separation", "sufficiency", "independence"]
@@ -132,12 +134,12 @@ class Layout:
 
     def chunks(self, cells: Floats, margins: Floats) -> Iterator[tuple[Layout, Floats, Floats]]:
         """Cut cells (r, columns, groups compared) between strata, each part with its layout."""
-        begins, many = self.begins, cells.size // _CHUNK
-        if many < 2:
+        begins, n_chunks = self.begins, cells.size // _CHUNK
+        if n_chunks < 2:
             yield self, cells, margins
             return
-        near = np.searchsorted(begins, np.linspace(0, len(self.column), many + 1))
-        for first, last in pairwise(np.unique(near).tolist()):
+        cuts = np.searchsorted(begins, np.linspace(0, len(self.column), n_chunks + 1))
+        for first, last in pairwise(np.unique(cuts).tolist()):
             part, strata = slice(begins[first], begins[last]), slice(first, last)
             layout = replace(
                 self,
@@ -223,12 +225,12 @@ class ChiSquare:
 
     def effect_sizes(self, statistic: Statistic) -> Floats:
         """Return the effect sizes, made once for all that summarise them."""
-        if statistic not in self._made:
-            self._made[statistic] = self.effect_size(statistic)
-        return self._made[statistic]
+        if statistic not in self._cache:
+            self._cache[statistic] = self.effect_size(statistic)
+        return self._cache[statistic]
 
     @cached_property
-    def _made(self) -> dict[Statistic, Floats]:
+    def _cache(self) -> dict[Statistic, Floats]:
         return {}
 
     def effect_size(self, statistic: Statistic) -> Floats:
@@ -269,14 +271,14 @@ def chi_square(
     formulation : "separation", "sufficiency" or "independence"
     """
     layout = counts.once(counts.observed, _layout, formulation)
-    margins, drawn = tables, tables is not counts.observed
-    if drawn and counts.exchanged == NULL_OF[formulation] and counts.groups.usable.all():
-        known = counts.once(counts.observed, chi_square, min_expected, yates, formulation)
+    margins, is_draw = tables, tables is not counts.observed
+    if is_draw and counts.exchanged == NULL_OF[formulation] and counts.groups.usable.all():
+        observed = counts.once(counts.observed, chi_square, min_expected, yates, formulation)
         # Without a column that is dropped, draws have the observed sums of rows, too.
-        margins = counts.observed if (known.labels == known.labels_before).all() else tables
+        margins = counts.observed if (observed.labels == observed.labels_before).all() else tables
     chunks = layout.chunks(layout.cells(tables), layout.cells(margins))
-    found = each(lambda some: _fields(*some, min_expected, yates), chunks)
-    columns = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    chunk_fields = each(lambda chunk: _fields(*chunk, min_expected, yates), chunks)
+    columns = (np.concatenate(parts, axis=1) for parts in zip(*chunk_fields, strict=True))
     return ChiSquare(layout, *columns)
 
 
@@ -293,10 +295,10 @@ def _fields(
     """
     labels, groups = margins.sum(axis=2), layout.sum(margins)
     n = groups.sum(axis=2)
-    kept = _expected_enough(labels, groups, n, layout, min_expected)
+    retained = _expected_enough(labels, groups, n, layout, min_expected)
     before = (_nonempty(groups), layout.sum(floats(labels > 0)), n)
-    if len(margins) == len(cells) and not kept.all():
-        cells, labels = cells * kept[:, :, None], labels * kept
+    if len(margins) == len(cells) and not retained.all():
+        cells, labels = cells * retained[:, :, None], labels * retained
         groups = layout.sum(cells)
         n = groups.sum(axis=2)
     # Chi-square / n is the sum of O² / (R·C) - 1.
@@ -306,31 +308,34 @@ def _fields(
     squares /= np.maximum(groups, _TINY)
     excess = squares.sum(axis=2) - 1.0
     excess[excess < _ROUNDING] = 0.0
-    rows, columns = _nonempty(groups), layout.sum(floats(kept))
+    rows, columns = _nonempty(groups), layout.sum(floats(retained))
     if yates:
         # All four cells of a 2×2 table differ from expectation by the same amount: each moves up to
         # a half towards it.
         row_product = (n**2 - (groups**2).sum(axis=2)) / 2.0
         column_product = (n**2 - layout.sum(labels**2)) / 2.0
         with unwarned():
-            apart = np.sqrt(excess * row_product * column_product) / n
-            left = ((apart - 0.5).clip(0.0) / apart) ** 2
-        excess = np.where((rows == 2) & (columns == 2) & (excess > 0), excess * left, excess)
+            deviation = np.sqrt(excess * row_product * column_product) / n
+            shrinkage = ((deviation - 0.5).clip(0.0) / deviation) ** 2
+        excess = np.where((rows == 2) & (columns == 2) & (excess > 0), excess * shrinkage, excess)
     chi2 = np.where((rows > 1) & (columns > 1), n * excess, 0.0)
     return chi2, n, rows, columns, *before
 
 
-def why_undefined(found: ChiSquare, formulation: Formulation, min_expected: float) -> list[str]:
+def why_undefined(
+    chi_squares: ChiSquare, formulation: Formulation, min_expected: float
+) -> list[str]:
     """Say of each stratum of one table why it would have no effect size."""
     label = "true class" if formulation == "sufficiency" else "predicted label"
     reasons = {
-        "no rows in the groups that are compared": found.n_before == 0,
-        "rows of one group only": found.groups_before < 2,
-        f"every row has the same {label}": found.labels_before < 2,
-        f"fewer than two {label}s have expected counts of {min_expected:g} or more": found.df == 0,
-        "as many groups or labels as rows": np.ones_like(found.df, dtype=bool),
+        "no rows in the groups that are compared": chi_squares.n_before == 0,
+        "rows of one group only": chi_squares.groups_before < 2,
+        f"every row has the same {label}": chi_squares.labels_before < 2,
+        f"fewer than two {label}s have expected counts of {min_expected:g} or more": chi_squares.df
+        == 0,
+        "as many groups or labels as rows": np.ones_like(chi_squares.df, dtype=bool),
     }
-    texts, holds = [*reasons], [one[0] for one in reasons.values()]
+    texts, holds = [*reasons], [mask[0] for mask in reasons.values()]
     return [texts[place] for place in np.argmax(holds, axis=0).tolist()]
 
 
@@ -352,7 +357,7 @@ def _expected_enough(
 
 
 def summaries(table: Floats, layout: Layout, design: Floats, *, min_expected: float) -> Association:
-    """Summarise the tables whose chi-square is taken, those of like width in one pass.
+    """Summarise contingency tables, tables of similar width in one pass.
 
     Parameters
     ----------
@@ -365,20 +370,20 @@ def summaries(table: Floats, layout: Layout, design: Floats, *, min_expected: fl
     """
     cells = layout.cells(table[None])
     labels, groups = cells.sum(axis=2), layout.sum(cells)
-    kept = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
+    retained = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
     tables = [
-        cells[0, first:end][kept[first:end]] for first, end in pairwise(layout.begins.tolist())
+        cells[0, first:end][retained[first:end]] for first, end in pairwise(layout.begins.tolist())
     ]
     # Powers of two: little padding, and few passes.
-    widths = np.array([1 << max(len(one) - 1, 0).bit_length() for one in tables])
+    widths = np.array([1 << max(len(table) - 1, 0).bit_length() for table in tables])
     places, parts = [], []
     for width in np.unique(widths):
-        here = np.flatnonzero(widths == width)
-        padded = np.zeros((len(here), width, cells.shape[2]))
-        for one, index in zip(padded, here.tolist(), strict=True):
-            one[: len(tables[index])] = tables[index]
-        divisor = np.where(np.isnan(design[here]), 1.0, design[here])
-        places.append(here)
+        same_width = np.flatnonzero(widths == width)
+        padded = np.zeros((len(same_width), width, cells.shape[2]))
+        for padded_table, index in zip(padded, same_width.tolist(), strict=True):
+            padded_table[: len(tables[index])] = tables[index]
+        divisor = np.where(np.isnan(design[same_width]), 1.0, design[same_width])
+        places.append(same_width)
         parts.append(Association.of(padded / divisor[:, None, None]))
     return Association.concatenate(parts).take(np.argsort(np.concatenate(places)))
 
@@ -453,11 +458,13 @@ class MeanEffect:
         estimate = float((effect + noise**2 / (2.0 * effect)).sum())
         square = float(((z * noise) ** 2).sum())
         if not clear.all():
-            rest = MeanEffect(self.tables.take(~clear), self.statistic, self.inflation)
-            many = tally(~clear)
-            middle = math.sqrt(many * max(rest._squares, 0.0))
-            most = math.sqrt(many * rest._sum_at(max(rest._squares, 0.0) + rest._df, 1.0 - level))
-            estimate, square = estimate + middle, square + (most - middle) ** 2
+            unclear = MeanEffect(self.tables.take(~clear), self.statistic, self.inflation)
+            n_unclear = tally(~clear)
+            middle = math.sqrt(n_unclear * max(unclear._squares, 0.0))
+            high_end = math.sqrt(
+                n_unclear * unclear._sum_at(max(unclear._squares, 0.0) + unclear._df, 1.0 - level)
+            )
+            estimate, square = estimate + middle, square + (high_end - middle) ** 2
         return float(min(estimate + math.sqrt(square), self._largest.sum()) / len(clear))
 
     def _low(self, level: float) -> float:
@@ -471,15 +478,15 @@ class MeanEffect:
             high = max(high + z * math.sqrt(float(variance.sum())), squares**2 / len(noise))
             bound = max(bound, math.sqrt(squares**3 / high))
         p = chdtrc(self.tables.df, self.tables.chi2 / self.inflation)
-        effect, own = self._roots((p < _DOUBT / len(p)) & (self._signal > 0.0))
-        doubtless = float(effect.sum()) - z * math.sqrt(float((own**2).sum()))
+        effect, effect_sd = self._roots((p < _DOUBT / len(p)) & (self._signal > 0.0))
+        doubtless = float(effect.sum()) - z * math.sqrt(float((effect_sd**2).sum()))
         return max(bound, doubtless) / len(weight)
 
-    def _roots(self, kept: Booleans) -> tuple[Floats, Floats]:
+    def _roots(self, mask: Booleans) -> tuple[Floats, Floats]:
         """Return effect sizes and their standard deviations (delta method) under a mask."""
-        signal = self._signal[kept]
-        effect = np.sqrt(self._weight[kept] * signal)
-        return effect, effect * self._spread[kept] / signal / 2.0
+        signal = self._signal[mask]
+        effect = np.sqrt(self._weight[mask] * signal)
+        return effect, effect * self._spread[mask] / signal / 2.0
 
     @cached_property
     def _squares(self) -> float:
@@ -503,11 +510,11 @@ class MeanEffect:
 
         if excess(0.0) <= 0.0:
             return 0.0
-        most = math.sqrt(float((self._largest**2).sum()))
+        largest = math.sqrt(float((self._largest**2).sum()))
         high = math.sqrt(max(x - self._df, 0.0) + math.sqrt(self._variance(0.0)))
-        while high < most and excess(high) > 0.0:
+        while high < largest and excess(high) > 0.0:
             high *= _WIDER
-        low, high = 0.0, min(high, most)
+        low, high = 0.0, min(high, largest)
         crossed = excess(high) < 0.0
         while crossed and high - low > _EXACT:
             middle = (low + high) / 2.0
@@ -520,12 +527,12 @@ class MeanEffect:
         return float(chndtr(x / scale, self._df / scale, total / scale))
 
     def _variance(self, total: float) -> float:
-        """Return the larger variance of equal effects and of those that the estimates show."""
+        """Return the larger variance: of equal effects, or of the estimated effects."""
         weight = self._weight
         shares = [np.full_like(weight, 1.0 / len(weight))]
-        shown = weight * self._signal
-        if shown.any():
-            shares.append(shown / shown.sum())
+        estimated = weight * self._signal
+        if estimated.any():
+            shares.append(estimated / estimated.sum())
         squares = np.minimum(total * np.stack(shares), self._largest**2)
         variances = (self.tables.unbiased_variance(squares / weight) * weight**2).sum(axis=1)
         return self.inflation * float(variances.max())
@@ -543,7 +550,7 @@ NO_TEST = (
 _EQUAL = 1e-12
 
 
-def effect_sizes(
+def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
@@ -552,38 +559,34 @@ def effect_sizes(
     min_expected: float = 5.0,
     yates: bool = False,
     formulation: Formulation = "separation",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over classes of how strongly the predicted label depends on the group.
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
     statistic : str
         "cramers_v", "phi", "tschuprows_t", or one of them with "_corrected" (Bergsma 2013).
     min_expected : float
-        Per class, labels whose smallest expected count over the non-empty groups is below this
-        are dropped, in one pass that every replicate repeats; 0 keeps all.
+        Per class, drop labels whose smallest expected count is below this; 0 keeps all.
     yates : bool
-        Continuity correction of 2×2 tables, as the listing of Albuquerque et al. has.
+        Continuity correction of 2×2 tables.
     formulation : "separation", "sufficiency" or "independence"
-        One table per true class (of groups by predicted labels), one per predicted label (of
-        groups by true classes), or one of all rows (of groups by predicted labels).
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+        One table per true class, per predicted label, or of all rows.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
     Estimate
         At least 0, higher is worse; V and T are at most 1. Chance: groups permuted within the
-        true class, within the predicted label, or over all rows. `.by` has one row per class
-        with its own interval (inversion of a noncentral chi-square matched to the class's table)
-        and chance level; the interval of the mean holds however effects are spread over the
-        classes, see `equipoise.metrics.counts.effect_sizes.MeanEffect`. Its
-        `by_group` are each group's rows and share of wrong predictions, its `n` the class's
-        rows before labels were dropped. A class with one label or one group is NaN with the
-        reason, left out of the mean and counted in `.excluded`.
+        true class, within the predicted label, or over all rows. `.by` has each class with its
+        interval, chance level and shares of wrong predictions; NaN with one label or one group.
 
     Raises
     ------
@@ -597,14 +600,22 @@ def effect_sizes(
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> gender = ["women", "men"] * 60
-    >>> true = ["chef", "chef", "nurse", "nurse"] * 30
+    >>> gender, true = ["women", "men"] * 60, ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.effect_sizes(true, pred, gender)
     <effect_sizes 0.707 [0.495, 0.813]; chance 0.102, p = 0.001, n = 120 in 2 groups>
     """
     effects = EffectSizes(statistic, min_expected, yates, formulation)
-    return measured([effects], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [effects],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -632,23 +643,23 @@ class EffectSizes(Measure):
 
     @property
     def null(self) -> Null:  # type: ignore[override]
-        """Groups are exchanged within what the tables are conditioned on."""
+        """Stratum within which groups are exchanged."""
         return NULL_OF[self.formulation]
 
     def aggregate(self, values: Floats) -> Floats:
         """Return the mean of effect sizes (r, classes) over classes, shape (r,)."""
-        return known_mean(values)
+        return nan_mean(values)
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the aggregate of each table, then the effect sizes of its classes.
 
         Where rows are not independent, then chi-square over its degrees of freedom, too.
         """
-        found = self.chi_square(counts, tables)
-        values = found.effect_sizes(self.statistic)
+        chi_squares = self.chi_square(counts, tables)
+        values = chi_squares.effect_sizes(self.statistic)
         numbers = [self.aggregate(values)[:, None], values]
         if not counts.independent:
-            numbers.append(divide(found.chi2, found.df))
+            numbers.append(divide(chi_squares.chi2, chi_squares.df))
         return np.concatenate(numbers, axis=1)
 
     @property
@@ -697,7 +708,7 @@ class Classes:
     draws: Draws
 
     @cached_property
-    def found(self) -> ChiSquare:
+    def chi_squares(self) -> ChiSquare:
         """Chi-squares of the observed counts, (1, classes)."""
         return self.tables.chi_square(self.counts, self.counts.observed)
 
@@ -708,18 +719,18 @@ class Classes:
         The mean of chi-square over its degrees of freedom under the null, 1 for independent rows
         (first-order correction of Rao and Scott 1981).
         """
-        many = len(self.values)
+        n_classes = len(self.values)
         if self.counts.independent:
-            return np.ones(many)
+            return np.ones(n_classes)
         if self.draws.null is None:
-            return nans(many)
-        design = known_mean(self.draws.null[:, 1 + many :].T)
+            return nans(n_classes)
+        design = nan_mean(self.draws.null[:, 1 + n_classes :].T)
         return np.where(design > 0, design, np.nan)
 
     @cached_property
     def values(self) -> Floats:
         """Effect sizes, shape (classes,); NaN where not estimable."""
-        return self.draws.observed[1 : 1 + len(self.found.layout.subject)]
+        return self.draws.observed[1 : 1 + len(self.chi_squares.layout.subject)]
 
     @cached_property
     def estimable(self) -> Booleans:
@@ -741,11 +752,14 @@ class Classes:
 
     @cached_property
     def dropped(self) -> dict[str, Floats]:
-        """What the filter of expected counts dropped, by reason, of each class."""
-        found, small = self.found, f"smallest expected count below {self.tables.min_expected:g}"
+        """Labels and rows that the filter of expected counts dropped, by class."""
+        chi_squares, small = (
+            self.chi_squares,
+            f"smallest expected count below {self.tables.min_expected:g}",
+        )
         return {
-            f"labels, {small}": found.labels_before[0] - found.labels[0],
-            f"rows with such a label, {small}": found.n_before[0] - found.n[0],
+            f"labels, {small}": chi_squares.labels_before[0] - chi_squares.labels[0],
+            f"rows with such a label, {small}": chi_squares.n_before[0] - chi_squares.n[0],
         }
 
     def mean_ends(self) -> Ends:
@@ -765,30 +779,35 @@ class Classes:
     def _summaries(self) -> Association:
         """Summaries of all contingency tables, after the filter of expected counts."""
         least = self.tables.min_expected
-        return summaries(self.counts.table, self.found.layout, self.design, min_expected=least)
+        return summaries(
+            self.counts.table, self.chi_squares.layout, self.design, min_expected=least
+        )
 
     def table(self) -> pa.Table:
         """Return one part per class, as `equipoise.core.parts` has them."""
         low = high = corrected = nans(len(self.values))
         if self.draws.null is not None and self.tables.statistic in get_args(Plain):
             # What the squared values exceed chance by.
-            chance = known_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
+            chance = nan_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
             corrected = np.sqrt(np.maximum(self.values**2 - chance, 0.0))
         if self.draws.intervals:
             # Every class's interval in one pass.
-            known = self.estimable & ~np.isnan(self.design)
+            has_interval = self.estimable & ~np.isnan(self.design)
             ends = self._summaries.interval(PLAIN[self.tables.statistic], self.draws.level)
-            low, high = where(known, *ends)
+            low, high = where(has_interval, *ends)
         names = self.counts.classes
-        reasons = why_undefined(self.found, self.tables.formulation, self.tables.min_expected)
+        reasons = why_undefined(self.chi_squares, self.tables.formulation, self.tables.min_expected)
         return parts_table(
             self.tables.statistic,
-            [names[place] if place >= 0 else "" for place in self.found.layout.subject.tolist()],
+            [
+                names[place] if place >= 0 else ""
+                for place in self.chi_squares.layout.subject.tolist()
+            ],
             self.draws,
             1,
             (low, high),
             by_group=self._shares(),
-            n=self.found.n_before[0],
+            n=self.chi_squares.n_before[0],
             excluded=self.dropped,
             reason=np.where(self.estimable, "", reasons).tolist(),
             corrected=corrected,
@@ -797,9 +816,11 @@ class Classes:
     def _shares(self) -> pa.ListArray:
         """Return each group's rows and share of wrong predictions, per class."""
         groups, table = self.counts.groups, self.counts.observed
-        every = replace(self.found.layout, groups=np.arange(len(groups)))
+        all_groups = replace(self.chi_squares.layout, groups=np.arange(len(groups)))
         right = (self.counts.truth == self.counts.prediction)[:, None]
-        totals, hits = (every.sum(every.cells(one))[0] for one in (table, table * right))
+        totals, hits = (
+            all_groups.sum(all_groups.cells(tables))[0] for tables in (table, table * right)
+        )
         wrong = (totals - hits).clip(0.0)
         # As many independent rows as would know the class's table equally well.
         design = self.design[:, None]
@@ -809,12 +830,12 @@ class Classes:
 
     def excluded(self) -> dict[str, int]:
         """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
-        dropped = {why: round(some.sum()) for why, some in self.dropped.items()}
-        found = excluded_of(self.counts.groups, self.counts.excluded)
-        return found | dropped | {"classes not estimable": tally(~self.estimable)}
+        dropped = {reason: round(counts.sum()) for reason, counts in self.dropped.items()}
+        excluded = excluded_of(self.counts.groups, self.counts.excluded)
+        return excluded | dropped | {"classes not estimable": tally(~self.estimable)}
 
 
-def skewsize(
+def skewsize(  # noqa: PLR0913 - one keyword for each choice
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
@@ -823,24 +844,27 @@ def skewsize(
     min_expected: float = 5.0,
     yates: bool = False,
     formulation: Formulation = "separation",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Fisher-Pearson skewness of the effect sizes of all classes.
 
     Parameters
     ----------
-    y_true, y_pred, groups, statistic, min_expected, yates, formulation, rows
+    y_true, y_pred, groups, statistic, min_expected, yates, formulation
+        As in `effect_sizes`.
+    weights, units, resampling, rng
         As in `effect_sizes`; only Bootstrap gives a resampling spread.
 
     Returns
     -------
     Estimate
         Any real number; lower is worse (many classes with large effects, few with small ones).
-        Descriptive: no p-value, no chance level, and its interval is the spread of replicates,
-        which is no confidence interval. `.params` holds what it must be read with:
-        "mean_effect_size", "band_shares", and "chance_skewsize", "chance_low", "chance_high":
-        the SkewSize of tables of the same sizes with exchangeable groups. `.by` has one row per
-        class, as in `effect_sizes`. NaN with fewer than three classes, or equal effect sizes.
+        Descriptive: no p-value, no chance level, and a resampling spread in place of an interval.
+        `.params` has "mean_effect_size", "band_shares", and "chance_skewsize", "chance_low" and
+        "chance_high" of permuted groups. `.by` is that of `effect_sizes`. NaN below three classes.
 
     Raises
     ------
@@ -849,8 +873,7 @@ def skewsize(
 
     Notes
     -----
-    Equation 4 as printed lacks the factors 1/n of the moments, which makes it g1 / sqrt(n); the
-    published values are g1, and so is this.
+    Equation 4 as printed is g1 / sqrt(n). The published values are g1, as computed here.
 
     References
     ----------
@@ -863,13 +886,21 @@ def skewsize(
     >>> rng = np.random.default_rng(0)
     >>> true, gender = rng.choice(list("abcd"), 800), rng.choice(["women", "men"], 800)
     >>> wrong = (true == "a") & (gender == "women") & (rng.random(800) < 0.5)
-    >>> m.skewsize(
-    ...     true, np.where(wrong, "b", np.where(rng.random(800) < 0.1, "c", true)), gender
-    ... )
+    >>> pred = np.where(wrong, "b", np.where(rng.random(800) < 0.1, "c", true))
+    >>> m.skewsize(true, pred, gender)
     <skewsize 0.707 [0.529, 0.707]; n = 800 in 2 groups>
     """
     skewness = SkewSize(statistic, min_expected, yates, formulation)
-    return measured([skewness], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [skewness],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -886,8 +917,17 @@ class SkewSize(EffectSizes):
         """Turn the numbers into the estimate."""
         classes = Classes(self, counts, draws)
         # Replicates may have classes enough where the data have not: no number, no interval.
-        known, many = not np.isnan(draws.observed[0]), tally(classes.estimable)
-        few = f"effect sizes of {many} classes can be estimated; skewness needs at least 3"
+        estimable, n_estimable, reason = (
+            not np.isnan(draws.observed[0]),
+            tally(classes.estimable),
+            "",
+        )
+        if n_estimable < 3:
+            reason = (
+                f"effect sizes of {n_estimable} classes can be estimated; skewness needs at least 3"
+            )
+        elif not estimable:
+            reason = "all effect sizes are equal"
         method = "none: a resampling spread needs Bootstrap()"
         if draws.boot is not None:
             method = (
@@ -900,13 +940,13 @@ class SkewSize(EffectSizes):
             draws,
             method=method,
             interval_kind=IntervalKind.SPREAD,
-            ends=ends_of(draws.boot, 0) if known else no_ends,
-            held=NOTHING,
+            ends=ends_of(draws.boot, 0) if estimable else no_ends,
+            chance_test=UNTESTED,
             no_chance=NO_CHANCE,
-            params=self.params | _beside(classes, draws),
+            params=self.params | _context(classes, draws),
             by=classes.table,
             excluded=classes.excluded(),
-            reason="" if known else few if many < 3 else "all effect sizes are equal",
+            reason=reason,
         )
 
 
@@ -919,41 +959,42 @@ def skewness(values: Floats) -> Floats:
         NaN entries are left out. NaN is returned where fewer than three are left or all are
         equal, as `scipy.stats.skew` does for equal ones.
     """
-    known = ~np.isnan(values)
-    many = known.sum(axis=1)
-    filled = np.where(known, values, 0.0)
+    defined = ~np.isnan(values)
+    n_defined = defined.sum(axis=1)
+    filled = np.where(defined, values, 0.0)
     with unwarned():
-        apart = np.where(known, filled - known_mean(values)[:, None], 0.0)
+        deviations = np.where(defined, filled - nan_mean(values)[:, None], 0.0)
         # Scaled, so that powers of small effect sizes keep their digits.
-        widest = np.abs(apart).max(axis=1, initial=0.0)
-        scaled = apart / widest[:, None]
+        widest = np.abs(deviations).max(axis=1, initial=0.0)
+        scaled = deviations / widest[:, None]
         square = scaled * scaled
-        second, third = square.sum(axis=1) / many, (square * scaled).sum(axis=1) / many
+        second, third = square.sum(axis=1) / n_defined, (square * scaled).sum(axis=1) / n_defined
         g1 = third / second**1.5
     uneven = widest > _EQUAL * np.abs(filled).max(axis=1, initial=0.0)
-    return np.where((many >= 3) & uneven, g1, np.nan)
+    return np.where((n_defined >= 3) & uneven, g1, np.nan)
 
 
-def _beside(classes: Classes, draws: Draws) -> Fields:
+def _context(classes: Classes, draws: Draws) -> Fields:
     """Return what SkewSize must be read with."""
-    many = tally(classes.estimable)
+    n_estimable = tally(classes.estimable)
     null = np.empty(0) if draws.null is None else draws.null[:, 0]
     chance = band(null, weights=draws.weights)
     numbers = {
-        "mean_effect_size": float(known_mean(classes.values)),
+        "mean_effect_size": float(nan_mean(classes.values)),
         "chance_skewsize": chance.mean,
         "chance_low": chance.low,
         "chance_high": chance.high,
     }
-    known = classes.values[np.isfinite(classes.values)]
-    places = np.searchsorted([*BANDS.values()], known, side="right") - 1
+    finite = classes.values[np.isfinite(classes.values)]
+    places = np.searchsorted([*BANDS.values()], finite, side="right") - 1
     banded = np.bincount(places, minlength=len(BANDS)).tolist()
     return {
-        "classes": many,
+        "classes": n_estimable,
         "band_shares": {
-            name: one / many if many else None for name, one in zip(BANDS, banded, strict=True)
+            name: count / n_estimable if n_estimable else None
+            for name, count in zip(BANDS, banded, strict=True)
         },
-        **{name: None if math.isnan(one) else one for name, one in numbers.items()},
+        **{name: None if math.isnan(number) else number for name, number in numbers.items()},
     }
 
 
@@ -969,7 +1010,7 @@ def mev_sweep(
     yates: bool = False,
     formulation: Formulation = "separation",
 ) -> pa.Table:
-    """Return what the aggregates become under several minimum expected counts.
+    """Return the aggregates under several minimum expected counts.
 
     Parameters
     ----------
@@ -1006,31 +1047,31 @@ def mev_sweep(
     rows = []
     for value in values:
         effects = EffectSizes(statistic, float(value), yates, formulation)
-        found = effects.chi_square(counts, counts.observed)
-        sizes = found.effect_sizes(statistic)
-        known = tally(~np.isnan(sizes))
+        chi_squares = effects.chi_square(counts, counts.observed)
+        sizes = chi_squares.effect_sizes(statistic)
+        n_estimable = tally(~np.isnan(sizes))
         rows.append(
             {
                 "min_expected": effects.min_expected,
                 "skewsize": float(skewness(sizes)[0]),
-                "mean_effect_size": float(known_mean(sizes)[0]),
-                "classes": known,
-                "not_estimable": sizes.size - known,
-                "columns_dropped": round((found.labels_before - found.labels).sum()),
-                "rows_dropped": round((found.n_before - found.n).sum()),
+                "mean_effect_size": float(nan_mean(sizes)[0]),
+                "classes": n_estimable,
+                "not_estimable": sizes.size - n_estimable,
+                "columns_dropped": round((chi_squares.labels_before - chi_squares.labels).sum()),
+                "rows_dropped": round((chi_squares.n_before - chi_squares.n).sum()),
             }
         )
     return pa.Table.from_pylist(rows)
 
 
-class TableOptions(Drawing, total=False):
-    """Drawing, and the options of `cramers_v`."""
-
-    yates: bool
-    bias_corrected: bool
-
-
-def cramers_v(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def cramers_v(
+    table: ArrayLike,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
     """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
 
     Parameters
@@ -1071,15 +1112,22 @@ def cramers_v(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     >>> m.cramers_v([[30, 10], [12, 28]])
     <cramers_v 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
-    return _of_table(table, "cramers_v", **options)
+    return _of_table(table, "cramers_v", yates, bias_corrected, resampling, rng)
 
 
-def phi(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def phi(
+    table: ArrayLike,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
     """Phi = sqrt(χ² / n) of a table of counts.
 
     Parameters
     ----------
-    table, options
+    table, yates, bias_corrected, resampling, rng
         As in `cramers_v`.
 
     Returns
@@ -1103,15 +1151,22 @@ def phi(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     >>> m.phi([[30, 10], [12, 28]])
     <phi 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
-    return _of_table(table, "phi", **options)
+    return _of_table(table, "phi", yates, bias_corrected, resampling, rng)
 
 
-def tschuprows_t(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
+def tschuprows_t(
+    table: ArrayLike,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
     """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
 
     Parameters
     ----------
-    table, options
+    table, yates, bias_corrected, resampling, rng
         As in `cramers_v`.
 
     Returns
@@ -1134,23 +1189,23 @@ def tschuprows_t(table: ArrayLike, **options: Unpack[TableOptions]) -> Estimate:
     >>> m.tschuprows_t([[30, 10], [12, 28]])
     <tschuprows_t 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
     """
-    return _of_table(table, "tschuprows_t", **options)
+    return _of_table(table, "tschuprows_t", yates, bias_corrected, resampling, rng)
 
 
 def _of_table(
     table: Any,
     statistic: Plain,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    **drawing: Unpack[Drawing],
+    yates: bool,
+    bias_corrected: bool,
+    resampling: Resampling | None,
+    rng: Seed,
 ) -> Estimate:
     try:
         array = floats(table)
     except (TypeError, ValueError):
         array = np.empty(0)
-    whole = np.isfinite(array) & (array >= 0) & (array == np.floor(array))
-    if array.ndim != 2 or not whole.all() or not array.any():
+    valid = np.isfinite(array) & (array >= 0) & (array == np.floor(array))
+    if array.ndim != 2 or not valid.all() or not array.any():
         raise InputError("table: expected whole counts of at least 0, shape (groups, labels)")
     # One row stands for each group that is not empty: the table itself holds the counts.
     rows = tuple(f"row {index + 1}" for index in range(len(array)))
@@ -1167,11 +1222,11 @@ def _of_table(
     )
     name = cast("Statistic", f"{statistic}_corrected") if bias_corrected else statistic
     effects = EffectSizes(name, 0.0, yates, "independence")
-    found = measure(counts, [effects], **drawing)[0]
+    estimate = measure(counts, [effects], resampling, rng)[0]
     observed = effects.chi_square(counts, counts.observed)
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
     return replace(
-        found,
+        estimate,
         metric=name,
         n=dict(zip(rows, np.rint(array.sum(axis=1)).astype(int).tolist(), strict=True)),
         params={
@@ -1184,8 +1239,8 @@ def _of_table(
         },
         by=None,
         excluded={},
-        reason="" if found.by is None else str(found.by["reason"][0]),
-        corrected=math.nan if found.by is None else float(found.by["corrected"][0].as_py()),
+        reason="" if estimate.by is None else str(estimate.by["reason"][0]),
+        corrected=math.nan if estimate.by is None else float(estimate.by["corrected"][0].as_py()),
         reference=SPECS[name].reference,
     )
 

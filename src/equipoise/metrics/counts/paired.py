@@ -39,9 +39,9 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
-    NOTHING,
-    Against,
-    against,
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
     folded,
     folded_ends,
     number,
@@ -86,17 +86,31 @@ class Joint:
 
     def pair(self, first: int, second: int) -> Pair:
         """Return two models' labels with every outcome that swapping them can reach."""
-        truth, one, other = self.truth, self.labels[:, first], self.labels[:, second]
-        keys, inverse = _distinct([truth, one, other], [truth, other, one])
-        own, mirrored = np.split(inverse, 2)
+        truth, first_labels, second_labels = (
+            self.truth,
+            self.labels[:, first],
+            self.labels[:, second],
+        )
+        keys, inverse = _distinct(
+            [truth, first_labels, second_labels], [truth, second_labels, first_labels]
+        )
+        direct, mirrored = np.split(inverse, 2)
         partner = np.empty(keys.shape[1], dtype=np.int64)
-        partner[own], partner[mirrored] = mirrored, own
-        alone, index = _distinct(keys[[0, 1]], keys[[0, 2]])
+        partner[direct], partner[mirrored] = mirrored, direct
+        single_keys, index = _distinct(keys[[0, 1]], keys[[0, 2]])
         places = np.split(index, 2)
-        joint = sum_by(own, keys.shape[1], self.counts.observed)
-        both = [sum_by(one, alone.shape[1], joint)[0] for one in places]
-        counts = self._counts(alone, 0.5 * (both[0] + both[1]))
-        return Pair(self, counts, own, partner, [Seen(counts, one) for one in places])
+        joint = sum_by(direct, keys.shape[1], self.counts.observed)
+        model_tables = [
+            sum_by(outcome_places, single_keys.shape[1], joint)[0] for outcome_places in places
+        ]
+        counts = self._counts(single_keys, 0.5 * (model_tables[0] + model_tables[1]))
+        return Pair(
+            self,
+            counts,
+            direct,
+            partner,
+            [Seen(counts, outcome_places) for outcome_places in places],
+        )
 
     def _counts(self, keys: Integers, table: Floats) -> Counts:
         return replace(
@@ -136,7 +150,7 @@ class Pair:
     counts : Counts
         The form (true class, one label) that measures read; its table is the mean of
         both models' tables, which swapping them leaves as it is.
-    own : ndarray of int64
+    pair_outcome : ndarray of int64
         Where each joint outcome falls among the pair's outcomes.
     partner : ndarray of int64
         The outcome with the two labels swapped.
@@ -146,40 +160,40 @@ class Pair:
 
     joint: Joint
     counts: Counts
-    own: Integers
+    pair_outcome: Integers
     partner: Integers
     views: list[Seen]
 
     def tables(self, tables: Floats) -> Floats:
-        """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
-        return sum_by(self.own, len(self.partner), tables)
+        """Sum joint tables (r, outcomes, groups) over the pair's outcomes."""
+        return sum_by(self.pair_outcome, len(self.partner), tables)
 
     def swapped(self, replicates: int, seed: Seed) -> Iterator[Floats]:
         """Yield tables in which each row, or unit, swaps the two models with probability 1/2."""
         sampler = self.joint.counts.sampler
         if isinstance(sampler, ItemSampler):
-            outcome = self.own[sampler.outcome]
+            outcome = self.pair_outcome[sampler.outcome]
             mirrored, unit = self.partner[outcome], sampler.unit[sampler.item]
             size, groups = len(self.partner), sampler.shape[1]
-            for start, many in block_sizes(replicates, max(size * groups, len(sampler.keys))):
-                replicate = range(start, start + many)
+            for start, n_tables in block_sizes(replicates, max(size * groups, len(sampler.keys))):
+                replicate = range(start, start + n_tables)
                 counted = []
                 for flip in unit_uniforms(seed, "swap", sampler.keys, replicate) < 0.5:
                     places = np.where(flip[unit], mirrored, outcome) * groups
                     flat = places + sampler.group[sampler.item]
                     counted.append(np.bincount(flat, sampler.weight, size * groups))
-                yield np.reshape(counted, (many, size, groups))
+                yield np.reshape(counted, (n_tables, size, groups))
             return
         observed = self.tables(self.joint.counts.observed)[0]
         upper = np.flatnonzero(self.partner > np.arange(len(self.partner)))
-        both = integers(observed[upper] + observed[self.partner[upper]])
+        pair_sums = integers(observed[upper] + observed[self.partner[upper]])
         order = group_order(observed)
         for start, size in block_sizes(replicates, observed.size):
             rng = stream(seed, "swap", start)
             tables = np.broadcast_to(observed, (size, *observed.shape)).copy()
-            kept = rng.binomial(both[:, order], 0.5, size=(size, *both.shape))
-            tables[:, upper] = kept[:, :, np.argsort(order)]
-            tables[:, self.partner[upper]] = both - tables[:, upper]
+            unswapped = rng.binomial(pair_sums[:, order], 0.5, size=(size, *pair_sums.shape))
+            tables[:, upper] = unswapped[:, :, np.argsort(order)]
+            tables[:, self.partner[upper]] = pair_sums - tables[:, upper]
             yield tables
 
 
@@ -208,9 +222,9 @@ def join(
     """
     if len(predictions) < 2:
         raise InputError(f"predictions: {len(predictions)} models; expected at least two")
-    encoded = [encode(y_true, what="y_true")]
+    encoded = [encode(y_true, subject="y_true")]
     for name, labels in predictions.items():
-        encoded.append(encode(labels, what=f"predictions[{name!r}]"))
+        encoded.append(encode(labels, subject=f"predictions[{name!r}]"))
         check_lengths(len(encoded[0][0]), **{f"predictions[{name!r}]": len(encoded[-1][0])})
     classes, columns = recoded(*encoded)
     codes = np.stack(columns)
@@ -219,11 +233,11 @@ def join(
     combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
     # Classes and combinations are counted under their numbers.
     numbers = tuple(map(str, range(max(len(classes), combinations.shape[1]))))
-    truth, labels = (Encoded(some.astype(np.int32), numbers) for some in (codes[0], combined))
+    truth, labels = (Encoded(column.astype(np.int32), numbers) for column in (codes[0], combined))
     counts = count(truth, labels, Groups.of(groups), units=units)
     place = np.array([int(name) for name in counts.classes])
-    seen = combinations[:, place[counts.prediction]].T
-    return Joint(counts, tuple(predictions), classes, place[counts.truth], seen)
+    model_labels = combinations[:, place[counts.prediction]].T
+    return Joint(counts, tuple(predictions), classes, place[counts.truth], model_labels)
 
 
 # Multiplications that make the exact distribution of swapped differences: a second of work.
@@ -271,53 +285,53 @@ class _Paired:
         null hypothesis in words.
         """
         sums = np.abs(self.right[0] - self.right[1])
-        sizes, many = np.unique(sums[sums > 0], return_counts=True)
+        sizes, counts = np.unique(sums[sums > 0], return_counts=True)
         null = "the two models are exchangeable on each image"
-        lengths = 2 * sizes * many + 1
+        lengths = 2 * sizes * counts + 1
         # Multiplications of the convolutions.
         if ((np.cumsum(lengths - 1) + 1)[1:] * lengths[1:]).sum() <= _EXACT_WORK:
-            values, weights = _enumerated(sizes, many)
+            values, weights = _enumerated(sizes, counts)
             return values / self.most, weights, f"{null}; every swap enumerated"
         draws = null_draws(resampling)
-        swapped = stream(rng, "swap").binomial(many, 0.5, size=(draws, len(many)))
-        values = ((2 * swapped - many) * sizes).sum(axis=1)
+        swapped = stream(rng, "swap").binomial(counts, 0.5, size=(draws, len(counts)))
+        values = ((2 * swapped - counts) * sizes).sum(axis=1)
         return values / self.most, None, f"{null}; {draws} swaps"
 
-    def replicates(self, many: int, rng: Seed) -> Floats:
+    def replicates(self, n_replicates: int, rng: Seed) -> Floats:
         """Return accuracies of both models on resampled images, shape (many, 2)."""
         # Images of one joint outcome (who was right, how often) are alike.
         kinds, times = np.unique(self.right, axis=1, return_counts=True)
         shares = times / self.images
-        drawn = stream(rng, "bootstrap").multinomial(self.images, shares, size=many)
-        return np.stack([(drawn * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
+        resampled = stream(rng, "bootstrap").multinomial(self.images, shares, size=n_replicates)
+        return np.stack([(resampled * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
 
 
 def _pair(y_true: Any, predictions: Facts) -> _Paired:
-    encoded = [encode(y_true, what="y_true")]
+    encoded = [encode(y_true, subject="y_true")]
     n = len(encoded[0][0])
-    for what, some in predictions.items():
-        array = np.atleast_2d(np.asarray(some))
+    for subject, predicted in predictions.items():
+        array = np.atleast_2d(np.asarray(predicted))
         if array.ndim != 2 or array.shape[1] != n:
             raise InputError(
-                f"{what}: shape {np.shape(some)}; expected ({n},) or (runs, {n}), as y_true"
+                f"{subject}: shape {np.shape(predicted)}; expected ({n},) or (runs, {n}), as y_true"
             )
-        encoded.append(encode(array.ravel(), what=what))
+        encoded.append(encode(array.ravel(), subject=subject))
     _, (truth, *labels) = recoded(*encoded)
-    first, second = (len(some) // n for some in labels)
+    first, second = (len(codes) // n for codes in labels)
     if first != second:
         raise InputError(f"y_pred_biased: {second} runs; expected {first}, as in y_pred_unbiased")
-    both = np.reshape(labels, (2, first, n))
-    kept = (truth >= 0) & (both >= 0).all(axis=(0, 1))
-    if not kept.any():
+    model_codes = np.reshape(labels, (2, first, n))
+    complete = (truth >= 0) & (model_codes >= 0).all(axis=(0, 1))
+    if not complete.any():
         raise InputError("no image has a true class and a prediction of both models; expected one")
-    hits = integers(both[:, :, kept] == truth[kept])
-    return _Paired(hits.sum(axis=1), hits.sum(axis=2) / kept.sum(), tally(~kept))
+    hits = integers(model_codes[:, :, complete] == truth[complete])
+    return _Paired(hits.sum(axis=1), hits.sum(axis=2) / complete.sum(), tally(~complete))
 
 
-def _enumerated(sizes: Integers, many: Integers) -> tuple[Floats, Floats]:
+def _enumerated(sizes: Integers, counts: Integers) -> tuple[Floats, Floats]:
     """Return every sum of ±size, and its probability when signs are fair coins."""
     total = np.ones(1)
-    for size, times in zip(sizes.tolist(), many.tolist(), strict=True):
+    for size, times in zip(sizes.tolist(), counts.tolist(), strict=True):
         mass = np.zeros(2 * size * times + 1)
         mass[:: 2 * size] = scipy.stats.binom.pmf(np.arange(times + 1), times, 0.5)
         total = floats(np.convolve(total, mass))
@@ -382,10 +396,10 @@ def accuracy_difference(
     models = {"y_pred_unbiased": y_pred_unbiased, "y_pred_biased": y_pred_biased}
     paired = _pair(y_true, models)
     value, n = abs(float(paired.rates[0] - paired.rates[1])), paired.images
-    held, boot, method = NOTHING, None, "none: use Bootstrap()"
+    chance_test, boot, method = UNTESTED, None, "none: use Bootstrap()"
     if resampling is not None:
         differences, weights, text = paired.swaps(resampling, rng)
-        held = against(np.abs(differences), value, "higher", text, weights=weights)
+        chance_test = compare_with_null(np.abs(differences), value, "higher", text, weights=weights)
     if isinstance(resampling, Bootstrap):
         boot = paired.replicates(resampling.replicates, rng)
         method = f"paired {replicates_text(boot, 'images')}"
@@ -396,8 +410,8 @@ def accuracy_difference(
         dict.fromkeys(MODELS, n),
         method,
         params={"runs": paired.by_run.shape[1]},
-        **held.fields("no resampling was asked for"),
-        by=_parts(paired, boot, ends, held, level_of(resampling)),
+        **chance_test.fields("no resampling was asked for"),
+        by=_parts(paired, boot, ends, chance_test, level_of(resampling)),
         excluded={"missing true class or prediction": paired.missing},
         unit="row",
         ends=ends,
@@ -405,7 +419,7 @@ def accuracy_difference(
 
 
 def _parts(
-    paired: _Paired, boot: Floats | None, ends: Ends, held: Against, level: float
+    paired: _Paired, boot: Floats | None, ends: Ends, chance_test: ChanceTest, level: float
 ) -> Iterator[Part]:
     """Yield the difference with both accuracies, in per cent, and as mean over runs."""
     rates, n = paired.rates, paired.images
@@ -421,7 +435,13 @@ def _parts(
         for model, *numbers in zip(MODELS, rates.tolist(), low.tolist(), high.tolist(), strict=True)
     )
     yield number(
-        "accuracy_difference", difference, ends=ends, level=level, held=held, n=n, by_group=groups
+        "accuracy_difference",
+        difference,
+        ends=ends,
+        level=level,
+        chance_test=chance_test,
+        n=n,
+        by_group=groups,
     )
     if rates[0] == 0:
         reason = f"the model {MODELS[0]} is never right"

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Literal, Unpack, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from equipoise.core import (
@@ -50,7 +51,7 @@ from equipoise.metrics.counts.table import (
     least_design,
     moments,
 )
-from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
+from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
 from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -62,6 +63,8 @@ from equipoise.stats.intervals import (
     simultaneous_gap,
     studentized_range,
 )
+from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import Seed
 
 Combination = Literal["max", "mean"]
 
@@ -87,9 +90,9 @@ class Cells(dict[str, Floats]):
     `compared` are the groups large enough, shape (groups,); `whole`: all weights are whole numbers.
     """
 
-    def __init__(self, compared: Booleans, whole: bool, **cells: Floats) -> None:
+    def __init__(self, compared: Booleans, whole_counts: bool, **cells: Floats) -> None:
         super().__init__(cells)
-        self.compared, self.whole = compared, whole
+        self.compared, self.whole = compared, whole_counts
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Cells:
@@ -100,12 +103,12 @@ class Cells(dict[str, Floats]):
     def _sum(cls, counts: Counts, tables: Floats) -> Cells:
         truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
         total = np.broadcast_to(counts.totals(tables)[:, None], truth.shape)
-        usable, both = counts.groups.usable, counts.hits(tables)
+        usable, hits = counts.groups.usable, counts.hits(tables)
         usable = usable if usable.any() else ~usable
         return cls(
             usable,
             counts.independent,
-            both=both,
+            both=hits,
             truth=truth,
             prediction=prediction,
             total=total,
@@ -113,14 +116,14 @@ class Cells(dict[str, Floats]):
 
     def __missing__(self, name: str) -> Floats:
         if name == "right":
-            found = self["both"] + self["neither"]
+            weights = self["both"] + self["neither"]
         else:
-            whole, part = (self[one] for one in _RESTS[name])
-            found = whole - part
+            total, part = (self[key] for key in _RESTS[name])
+            weights = total - part
             if not self.whole:
-                found = np.where(found > _ROUNDING * whole, found, 0.0)
-        self[name] = found
-        return found
+                weights = np.where(weights > _ROUNDING * total, weights, 0.0)
+        self[name] = weights
+        return weights
 
 
 @dataclass(frozen=True)
@@ -148,18 +151,18 @@ class Rate:
 
     def counts(self, cells: Cells) -> list[Pair]:
         """Return numerator and denominator of each share, each (r, classes, groups)."""
-        return [(cells[some], cells[every]) for some, every, _ in self.terms]
+        return [(cells[numerator], cells[denominator]) for numerator, denominator, _ in self.terms]
 
     def shares(self, cells: Cells) -> Floats:
         """Return the rate of every class and group, (r, classes, groups); NaN without rows."""
         if self.name not in cells:
-            every = [divide(*pair) for pair in self.counts(cells)]
+            term_shares = [divide(*pair) for pair in self.counts(cells)]
             if self.predictions:
-                wrong, right = every
-                found = divide(right, right + self.odds(cells) * wrong)
+                wrong, right = term_shares
+                rate = divide(right, right + self.odds(cells) * wrong)
             else:
-                found = np.asarray(sum(every) / len(every))
-            cells[self.name] = found
+                rate = np.asarray(sum(term_shares) / len(term_shares))
+            cells[self.name] = rate
         return cells[self.name]
 
     def odds(self, cells: Cells) -> Floats:
@@ -175,13 +178,15 @@ class Rate:
     def totals(self, cells: Cells) -> Floats:
         """Return the rows behind the rate, (r, classes, groups)."""
         pairs = self.counts(cells)
-        return floats(sum(some if self.predictions else totals for some, totals in pairs))
+        return floats(
+            sum(numerator if self.predictions else denominator for numerator, denominator in pairs)
+        )
 
     def fewest(self, counts: Counts) -> Floats:
         """Return the smaller of the observed denominators, (classes, groups)."""
         cells = Cells.of(counts, counts.observed)
-        every = [self.totals(cells), *(totals for _, totals in self.counts(cells))]
-        return floats(reduce(np.minimum, every)[0])
+        denominators = [self.totals(cells), *(totals for _, totals in self.counts(cells))]
+        return floats(reduce(np.minimum, denominators)[0])
 
     def large(self, counts: Counts) -> Booleans:
         """Whether observed denominators have the minimum size, as rounded where it is shown.
@@ -193,41 +198,45 @@ class Rate:
 
     def gaps(self, counts: Counts, cells: Cells) -> Floats:
         """Return the gap of every class between groups large enough, (r, classes)."""
-        one = _SAME_GAPS.get(self.name, self)
-        name = f"gap in {one.name}"
+        rate = _SAME_GAPS.get(self.name, self)
+        name = f"gap in {rate.name}"
         if name not in cells:
-            usable = counts.groups.usable & one.large(counts)
-            cells[name] = gaps(one.shares(cells), usable)
+            usable = counts.groups.usable & rate.large(counts)
+            cells[name] = gaps(rate.shares(cells), usable)
         return cells[name]
 
     def scored(self, pairs: Sequence[Pair], level: float, cells: Cells) -> Scored:
         """Return the rate in one table with hybrid intervals from the counts of its terms."""
-        each = [scored(*pair, level) for pair in pairs]
+        scored_terms = [scored(*pair, level) for pair in pairs]
         if not self.predictions:
-            return reduce(Scored.plus, each).scaled(1.0 / len(each))
-        wrong, right = each
+            return reduce(Scored.plus, scored_terms).scaled(1.0 / len(scored_terms))
+        wrong, right = scored_terms
         odds, ratio = self.odds(cells)[0], wrong.over(right)
         value = divide(right.value, right.value + odds * wrong.value)
         return Scored(value, *(1.0 / (1.0 + odds * end) for end in (ratio.high, ratio.low)))
 
     def effective(self, counts: Counts) -> list[Pair]:
         """Return observed counts of its terms in independent rows, each (classes, groups)."""
-        every = self.counts(Cells.of(counts, counts.observed))
-        pairs = [(some[0], totals[0]) for some, totals in every]
+        term_weights = self.counts(Cells.of(counts, counts.observed))
+        pairs = [(numerator[0], totals[0]) for numerator, totals in term_weights]
         squares = counts.once(counts.observed, moments)
         if squares is None:
             return pairs
         least = least_design(counts)
-        found = []
-        for (some, base, _), pair in zip(self.terms, pairs, strict=True):
-            one, other = _parts_of(some), _parts_of(base)
+        effective_pairs = []
+        for (numerator, base, _), pair in zip(self.terms, pairs, strict=True):
+            numerator_cells, base_cells = _parts_of(numerator), _parts_of(base)
             sums = (
                 np.einsum("i,ijcg,j->cg", first, squares, second)
-                for first, second in ((one, one), (one, other), (other, other))
+                for first, second in (
+                    (numerator_cells, numerator_cells),
+                    (numerator_cells, base_cells),
+                    (base_cells, base_cells),
+                )
             )
             design = design_effects(*pair, *sums, least=least)
-            found.append((pair[0] / design, pair[1] / design))
-        return found
+            effective_pairs.append((pair[0] / design, pair[1] / design))
+        return effective_pairs
 
 
 def _large(counts: Counts, _: Floats, rate: Rate) -> Booleans:
@@ -241,8 +250,8 @@ def _parts_of(name: str) -> Floats:
         return floats(np.eye(len(BASES))[BASES.index(name)])
     if name == "right":
         return _parts_of("both") + _parts_of("neither")
-    whole, part = _RESTS[name]
-    return _parts_of(whole) - _parts_of(part)
+    total, part = _RESTS[name]
+    return _parts_of(total) - _parts_of(part)
 
 
 _CLASS, _OTHERS = "rows of the class", "rows of other classes"
@@ -305,15 +314,17 @@ class RateGaps(Measure):
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, and gaps by rate and class."""
-        found = self.gaps(counts, tables)
-        flat = found.reshape(len(tables), -1)
+        rate_gaps = self.gaps(counts, tables)
+        flat = rate_gaps.reshape(len(tables), -1)
         return np.concatenate([largest(flat)[:, None], flat], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        many = len(counts.classes)
-        starts = range(len(draws.observed) - len(self.rates) * many, len(draws.observed), many)
-        every = [
+        n_classes = len(counts.classes)
+        starts = range(
+            len(draws.observed) - len(self.rates) * n_classes, len(draws.observed), n_classes
+        )
+        families = [
             Family(rate, counts, draws, start)
             for rate, start in zip(self.rates, starts, strict=True)
         ]
@@ -323,20 +334,22 @@ class RateGaps(Measure):
             counts,
             draws,
             method=clustered_method(counts, method),
-            ends=ClosedForm(self.ends, (every,)),
+            ends=ClosedForm(self.ends, (families,)),
             params={**vars(self)},
-            by=lambda: self.table(every),
+            by=lambda: self.table(families),
             interval_kind=IntervalKind.SIMULTANEOUS,
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest gap of several rates; the low end holds for all together."""
-        own = [one for one in families if one.rate.name not in _REPEATED]
-        together = spread_level(level, int(sum(np.isfinite(one.value).sum() for one in own)))
+        leading = [family for family in families if family.rate.name not in _REPEATED]
+        joint_level = spread_level(
+            level, int(sum(np.isfinite(family.value).sum() for family in leading))
+        )
         low, high = (
-            np.ravel([one.ends(each)[end] for one in own])
-            for end, each in enumerate((together, level))
+            np.ravel([family.ends(confidence)[end] for family in leading])
+            for end, confidence in enumerate((joint_level, level))
         )
         return largest(low), largest(high)
 
@@ -344,15 +357,15 @@ class RateGaps(Measure):
         """Return one part per rate and class: the gap, its interval, and every group."""
         tables = [
             parts_table(
-                one.rate.name,
-                one.counts.classes,
-                one.draws,
-                one.start,
-                one.ends(one.draws.level),
+                family.rate.name,
+                family.counts.classes,
+                family.draws,
+                family.start,
+                family.ends(family.draws.level),
                 aggregate=Aggregate.DIFFERENCE,
-                **one.columns(),
+                **family.columns(),
             )
-            for one in families
+            for family in families
         ]
         return pa.concat_tables(tables).combine_chunks()
 
@@ -360,8 +373,8 @@ class RateGaps(Measure):
         """Return the gaps (r, rates, classes)."""
         cells = Cells.of(counts, tables)
         # Replicates stay next to each other in memory.
-        found = np.stack([rate.gaps(counts, cells).T for rate in self.rates])
-        return found.transpose(2, 0, 1)
+        stacked = np.stack([rate.gaps(counts, cells).T for rate in self.rates])
+        return stacked.transpose(2, 0, 1)
 
 
 @record
@@ -403,7 +416,7 @@ class Family:
         return self.draws.observed[self.start : self.start + len(self.counts.classes)]
 
     def columns(self) -> Fields:
-        """Return what stands beside the gap of each class, for `parts_table`."""
+        """Return further columns of each class's part, for `parts_table`."""
         groups = self.counts.groups
         base = self.rate.predictions or " and ".join(base for *_, base in self.rate.terms)
         least = f"at least {groups.min_size} {base}" if groups.min_size > 1 else base
@@ -412,16 +425,19 @@ class Family:
         small = (groups.usable & (fewest > 0) & ~large).sum(axis=-1)
         totals = self.rate.totals(self.cells)[0]
         few = f"groups with fewer than {groups.min_size} {base}"
-        own = self.rate.scored(self.effective, self.draws.level, self.cells)
-        empty = [*(every[0] == 0 for _, every in self.rate.counts(self.cells)), totals == 0]
-        bases = [*(one[-1] for one in self.rate.terms), self.rate.predictions]
-        notes = [*(f"no {one}" for one in bases), too_small(groups)]
+        scored_rates = self.rate.scored(self.effective, self.draws.level, self.cells)
+        empty = [
+            *(denominator[0] == 0 for _, denominator in self.rate.counts(self.cells)),
+            totals == 0,
+        ]
+        bases = [*(term[-1] for term in self.rate.terms), self.rate.predictions]
+        notes = [*(f"no {counted}" for counted in bases), too_small(groups)]
         note = np.select([*empty, ~large], notes, "")
         return {
-            "by_group": group_columns(groups, totals, *own.arrays, note),
+            "by_group": group_columns(groups, totals, *scored_rates.arrays, note),
             "n": np.rint(np.where(large & (fewest > 0), totals, 0.0).sum(axis=-1)),
             "excluded": {f"groups without {base}": absent, few: small},
-            "reason": [too_few(one, least) for one in self.value.tolist()],
+            "reason": [too_few(gap, least) for gap in self.value.tolist()],
         }
 
     def ends(self, level: float) -> Pair:
@@ -430,15 +446,18 @@ class Family:
         if not (self.draws.intervals and usable.sum() >= 2):
             return np.full_like(self.value, np.nan), np.full_like(self.value, np.nan)
         compared = [
-            (np.where(self.large, some, 0.0)[:, usable], np.where(self.large, n, 0.0)[:, usable])
-            for some, n in self.effective
+            (
+                np.where(self.large, numerator, 0.0)[:, usable],
+                np.where(self.large, n, 0.0)[:, usable],
+            )
+            for numerator, n in self.effective
         ]
         if len(compared) == 1:
             return simultaneous_gap(*compared[0], level)
         critical = studentized_range(level, tally(usable))
         wide, narrow = (
-            self.rate.scored(compared, each, self.cells)
-            for each in (1.0 - 2.0 * float(ndtr(-critical)), level)
+            self.rate.scored(compared, confidence, self.cells)
+            for confidence in (1.0 - 2.0 * float(ndtr(-critical)), level)
         )
         return largest_gap(wide, narrow)
 
@@ -447,31 +466,30 @@ def rates(
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
-    **rows: Unpack[Rows],
+    *,
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Gaps between groups in every confusion rate, one class against the rest.
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
     Estimate
         The largest gap (max − min over groups) over classes and rates, in [0, 1], higher is
-        worse; without a chance level, since rates have different nulls. `.by` has one part per
-        rate and class: the gap with interval, chance level and p-value, and in `by_group` the
-        rate of every group with its interval. Metrics of the parts: true_positive_rate,
-        false_positive_rate, true_negative_rate, false_negative_rate, precision,
-        negative_predictive_value (groups exchangeable within each true class), selection_rate,
-        accuracy (over all rows), and average_odds, the mean of true and false positive rate,
-        whose gap is the largest average odds difference (within each true class). Precision and
-        negative predictive value are those at equal prevalence: π TPR / (π TPR + (1 − π) FPR)
-        with the prevalence π of all compared rows. A rate without rows in its denominator is NaN
-        with a note, never 0.
+        worse. It has no chance level. `.by` has the gap of every rate and class with interval,
+        chance level and p-value, and the rate of every group: true and false positive and negative
+        rate, precision, negative_predictive_value and average_odds (groups permuted within each
+        true class), selection_rate and accuracy (over all rows). Precision is at equal prevalence:
+        π TPR / (π TPR + (1 − π) FPR), π of all compared rows. A rate without rows is NaN.
 
     Raises
     ------
@@ -492,21 +510,30 @@ def rates(
     >>> gender = ["women", "men"] * 60
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
-    >>> found = m.rates(true, pred, gender)
-    >>> print(found.table().rows[0])
-    ('chef true_positive_rate', '0.667', '[0.455, 0.808]', '[0.000, 0.267]', '60')
+    >>> estimate = m.rates(true, pred, gender)
+    >>> print(estimate.table().rows[0])
+    ('chef true_positive_rate difference', '0.667', '[0.455, 0.808]', '[0.000, 0.267]', '60')
     """
-    found = measured([Rates("class"), Rates("rows")], y_true, y_pred, groups, **rows)
-    values = np.array([one.value for one in found])
+    estimates = measure_rows(
+        [Rates("class"), Rates("rows")],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )
+    values = np.array([estimate.value for estimate in estimates])
 
     def ends(level: float) -> Span:
-        each = spread_level(level, len(found))
-        low = largest(np.array([one.ends(each)[0] for one in found]))
-        high = largest(np.array([one.ends(level)[1] for one in found]))
+        joint_level = spread_level(level, len(estimates))
+        low = largest(np.array([estimate.ends(joint_level)[0] for estimate in estimates]))
+        high = largest(np.array([estimate.ends(level)[1] for estimate in estimates]))
         return float(low), float(high)
 
     return replace(
-        found[0],
+        estimates[0],
         value=float(largest(values)),
         params={},
         chance=None,
@@ -514,8 +541,8 @@ def rates(
         p_value=None,
         null=NullHypothesis.NONE,
         null_drawn="",
-        by=pa.concat_tables([one.by for one in found]),
-        reason="" if np.isfinite(values).any() else found[0].reason,
+        by=pa.concat_tables([estimate.by for estimate in estimates]),
+        reason="" if np.isfinite(values).any() else estimates[0].reason,
         ends=ends,
     )
 
@@ -541,7 +568,7 @@ class Rates(RateGaps):
 
 
 class LeadingRates(Rates):
-    """Of the rates of a null hypothesis those that state no fact of another metric."""
+    """Rates of a null hypothesis that don't repeat another metric."""
 
     @property
     def rates(self) -> tuple[Rate, ...]:
@@ -555,7 +582,8 @@ def demographic_parity(
     groups: GroupLabels,
     *,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted.
 
@@ -570,9 +598,9 @@ def demographic_parity(
     y_pred : array-like, shape (n,)
         Predicted labels. None, NaN and "" are missing.
     groups, units
-        See `equipoise.metrics.counts.count`.
-    drawing
-        resampling and rng, see `equipoise.metrics`.
+        See `equipoise.metrics.count`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -597,23 +625,26 @@ def demographic_parity(
     >>> gender = ["women", "men"] * 60
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
-    >>> m.demographic_parity(true, pred, gender)
-    <demographic_parity 0.333 [0.141, 0.476]; chance 0.067, p = 0.001, n = 120 in 2 groups>
+    >>> parity = m.demographic_parity(true, pred, gender)
+    >>> round(parity.value, 3), round(parity.chance.mean, 3), parity.p_value < 0.01
+    (0.333, 0.067, True)
     """
     shape = shape_of(y_pred)
     if len(shape) != 1:
         raise InputError(f"y_pred: shape {shape}; expected one label per row, shape (n,)")
     counts = count(y_pred if y_true is None else y_true, y_pred, groups, units=units)
     if y_true is None:
-        lost = counts.excluded.items()
-        excluded = {why.replace("true class", "prediction"): rows for why, rows in lost}
+        excluded_rows = counts.excluded.items()
+        excluded = {
+            reason.replace("true class", "prediction"): rows for reason, rows in excluded_rows
+        }
         counts = replace(counts, excluded=excluded)
-    found = measure(counts, [DemographicParity()], **drawing)[0]
+    estimate = measure(counts, [DemographicParity()], resampling, rng)[0]
     if y_true is None:
-        return found
+        return estimate
     labels = demographic_parity(None, y_true, groups, resampling=None).value
-    beside = {"labels": labels, "beyond_labels": found.value - labels}
-    return replace(found, params={**found.params, **beside})
+    label_params = {"labels": labels, "beyond_labels": estimate.value - labels}
+    return replace(estimate, params={**estimate.params, **label_params})
 
 
 @dataclass(frozen=True)
@@ -632,32 +663,32 @@ def equalized_odds(
     groups: GroupLabels,
     *,
     aggregate: Combination = "max",
-    **rows: Unpack[Rows],
+    weights: ArrayLike | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted, given the truth.
 
-    For class c against the rest and k in {truth = c, truth ≠ c}, D_k = max over groups a of
-    P(prediction = c | a, k) minus the min over groups; EO(c) aggregates both, and the value is
-    the largest EO(c).
+    D_k = max − min over groups a of P(prediction = c | a, k), for a class c against the rest and
+    k in {truth = c, truth ≠ c}. EO(c) aggregates both D_k. The value is the largest EO(c).
 
     Parameters
     ----------
-    y_true, y_pred, groups
-        See `equipoise.metrics.counts.count`.
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.count`.
     aggregate : "max" or "mean"
         How the two D_k make EO(c). `mean` reproduces the tables of the SkewSize paper.
-    rows
-        weights, units, resampling and rng, see `equipoise.metrics`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
     Estimate
-        In [0, 1], higher is worse. Chance: the same number when groups are exchangeable within
-        each true class. Interval: pairwise Newcombe intervals, simultaneous over classes,
-        conditions and groups. `.by` has EO(c) of each class, with the
-        groups' rates in the condition of the larger D_k, which `reason` names. A group without
-        rows of a condition, or with fewer than the minimum size, is left out of it and counted; a
-        class with fewer than two groups in a condition is not estimable.
+        In [0, 1], higher is worse. Chance: groups permuted within each true class. Interval:
+        pairwise Newcombe intervals, simultaneous over classes, conditions and groups. `.by` has
+        EO(c) of each class, with the groups' rates in the condition of the larger D_k. A class
+        with fewer than two groups large enough in a condition is not estimable.
 
     Raises
     ------
@@ -666,8 +697,7 @@ def equalized_odds(
 
     References
     ----------
-    Hardt, Price & Srebro 2016. The max − min printed in Albuquerque et al. 2024, eq. 6, runs
-    over groups and conditions jointly, which is near 1 for every good classifier.
+    Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6 (see docs/metrics for its erratum).
 
     Examples
     --------
@@ -676,9 +706,18 @@ def equalized_odds(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.equalized_odds(true, pred, gender)
-    <equalized_odds 0.667 [0.382, 0.808]; chance 0.096, p = 0.001, n = 120 in 2 groups>
+    <equalized_odds difference 0.667 [0.382, 0.808]; chance 0.096, p = 0.001, n = 120 in 2 groups>
     """
-    return measured([EqualizedOdds(aggregate)], y_true, y_pred, groups, **rows)[0]
+    return measure_rows(
+        [EqualizedOdds(aggregate)],
+        y_true,
+        y_pred,
+        groups,
+        weights=weights,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -708,13 +747,13 @@ class EqualizedOdds(RateGaps):
         flat = conditions.reshape(len(tables), -1)
         return np.concatenate([largest(odds)[:, None], odds, flat], axis=1)
 
-    def held(self, observed: Floats) -> Booleans:
-        """Return which numbers are held against chance: not those of single conditions."""
-        return super().held(observed) & (np.arange(len(observed)) <= len(observed) // 3)
+    def tested_numbers(self, observed: Floats) -> Booleans:
+        """Return a mask of tested numbers, without single conditions."""
+        return super().tested_numbers(observed) & (np.arange(len(observed)) <= len(observed) // 3)
 
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest EO; low ends hold for all classes together (Bonferroni)."""
-        classes = np.isfinite([one.value for one in families]).all(axis=0).sum()
+        classes = np.isfinite([family.value for family in families]).all(axis=0).sum()
         low, high = self._ends(families, level, int(classes))
         return largest(low), largest(high)
 
@@ -725,11 +764,16 @@ class EqualizedOdds(RateGaps):
         pairs of groups. A high end of a maximum needs no correction: it is too low only when that
         of the truly largest gap is. The high end of a mean holds for all conditions.
         """
-        most, many = self.aggregate == "max", len(families)
-        levels = spread_level(level, many * classes), level if most else spread_level(level, many)
+        takes_max, n_conditions = self.aggregate == "max", len(families)
+        levels = (
+            spread_level(level, n_conditions * classes),
+            level if takes_max else spread_level(level, n_conditions),
+        )
         low, high = (
-            (np.max if most else np.mean)([one.ends(each)[end] for one in families], axis=0)
-            for end, each in enumerate(levels)
+            (np.max if takes_max else np.mean)(
+                [family.ends(confidence)[end] for family in families], axis=0
+            )
+            for end, confidence in enumerate(levels)
         )
         return low, high
 
@@ -737,9 +781,9 @@ class EqualizedOdds(RateGaps):
         """Return EO of each class with the groups' rates in the condition of the larger gap."""
         counts, draws = families[0].counts, families[0].draws
         places = np.arange(len(counts.classes))
-        conditions = np.stack([one.value for one in families])
+        conditions = np.stack([family.value for family in families])
         deciding = np.argmax(np.where(np.isnan(conditions), np.inf, conditions), axis=0)
-        first, second = (one.columns() for one in families)
+        first, second = (family.columns() for family in families)
         by_group = pa.concat_arrays([first["by_group"], second["by_group"]])
         return parts_table(
             self.name,
@@ -800,7 +844,7 @@ register(
     _rate(
         name="true_positive_rate",
         within_class="always",
-        rest="true_positive_rate",
+        rest_metric="true_positive_rate",
         kinds=("predictions", "concepts"),
         symbol="TPR",
         group_label="true positive rate",
@@ -810,7 +854,7 @@ register(
     ),
     _rate(
         name="false_positive_rate",
-        rest="false_positive_rate",
+        rest_metric="false_positive_rate",
         mirror="true_positive_rate",
         kinds=("predictions", "concepts"),
         symbol="FPR",
@@ -842,7 +886,7 @@ register(
     _rate(
         name="precision",
         of_base_rates=True,
-        rest="precision",
+        rest_metric="precision",
         kinds=("predictions", "concepts"),
         symbol="PPV",
         group_label="precision",
@@ -857,7 +901,7 @@ register(
     _rate(
         name="negative_predictive_value",
         of_base_rates=True,
-        rest="negative_predictive_value",
+        rest_metric="negative_predictive_value",
         mirror="precision",
         symbol="NPV",
         group_label="negative predictive value",
@@ -891,7 +935,7 @@ register(
     _gap(
         name="demographic_parity",
         of_base_rates=True,
-        rest="selection_rate",
+        rest_metric="selection_rate",
         mirror="demographic_parity",
         of_class=True,
         title="Demographic parity difference",
@@ -949,7 +993,7 @@ _unanswered = partial(
 register(
     _unanswered(
         name="unanswered_rate",
-        rest="unanswered_rate",
+        rest_metric="unanswered_rate",
         kinds=("predictions", "answers"),
         group_label="share without an answer",
         clause="{model} gives no usable answer for {groups}",
@@ -960,7 +1004,7 @@ register(
     ),
     _unanswered(
         name="right_rate",
-        rest="right_rate",
+        rest_metric="right_rate",
         kinds=("predictions", "answers"),
         harm="lower",
         group_label="share of right predictions",
@@ -971,7 +1015,7 @@ register(
     ),
     _unanswered(
         name="wrong_rate",
-        rest="wrong_rate",
+        rest_metric="wrong_rate",
         kinds=("predictions", "answers"),
         group_label="share of wrong predictions",
         clause="{model} gives a wrong answer for {groups}",
@@ -981,21 +1025,21 @@ register(
     ),
     _unanswered(
         name="unknown_rate",
-        rest="unknown_rate",
+        rest_metric="unknown_rate",
         group_label="unknown rate",
         clause="{model} says that it does not know for {groups}",
         definition="Share of rows on which the model says that it does not know.",
     ),
     _unanswered(
         name="refused_rate",
-        rest="refused_rate",
+        rest_metric="refused_rate",
         group_label="refused rate",
         clause="{model} refuses to answer for {groups}",
         definition="Share of rows on which the model refuses to answer.",
     ),
     _unanswered(
         name="empty_rate",
-        rest="empty_rate",
+        rest_metric="empty_rate",
         group_label="empty rate",
         clause="{model} gives an empty answer for {groups}",
         definition="Share of rows with an empty answer, or with none because the model failed.",
@@ -1003,7 +1047,7 @@ register(
     _gap(
         name="answer_gap",
         of_base_rates=True,
-        rest="answer_gap",
+        rest_metric="answer_gap",
         mirror="answer_gap",
         of_class=True,
         kinds=("answers",),
@@ -1021,7 +1065,7 @@ register(
     ),
     _gap(
         name="label_gap",
-        rest="label_gap",
+        rest_metric="label_gap",
         mirror="label_gap",
         of_class=True,
         kinds=("dataset",),
@@ -1039,7 +1083,7 @@ register(
     ),
     _unanswered(
         name="missing_rate",
-        rest="missing_rate",
+        rest_metric="missing_rate",
         kinds=("dataset",),
         group_label="share of images without a value",
         clause="In {model}, {subject} is missing for {groups}",
@@ -1049,7 +1093,7 @@ register(
     ),
     _unanswered(
         name="image_defect_rate",
-        rest="image_defect_rate",
+        rest_metric="image_defect_rate",
         kinds=("dataset",),
         group_label="share of images with the defect",
         clause="In {model}, {groups} have the defect {subject}",

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
 
 import numpy as np
 
@@ -29,25 +28,32 @@ from equipoise.core import (
     record,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, Against, against, known_ends, number, spread_level
+from equipoise.metrics.building import (
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
+    known_ends,
+    number,
+    spread_level,
+)
 from equipoise.metrics.counts.shares import independent_rows
-from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL, Drawing
+from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL
 from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import Scored, scored
-from equipoise.stats.resampling import level_of, null_draws, resolution_of
-from equipoise.stats.streams import stream
+from equipoise.stats.resampling import Resampling, level_of, null_draws, resolution_of
+from equipoise.stats.streams import Seed, stream
 
 REFERENCE = "the reference"
 # Added to a count of 0 where the logarithm of a drawn share is wanted.
 _UNSEEN = 0.5
 
 
-def _population(given: Mapping[str, float] | Groups) -> tuple[dict[str, float], float]:
+def _population(reference: Mapping[str, float] | Groups) -> tuple[dict[str, float], float]:
     """Return the shares of a reference, and the independent images that they were counted in."""
-    if isinstance(given, Groups):
-        sizes = dict(zip(given.names, given.counts.tolist(), strict=True))
+    if isinstance(reference, Groups):
+        sizes = dict(zip(reference.names, reference.counts.tolist(), strict=True))
     else:
-        sizes = {str(name): float(one) for name, one in given.items()}
+        sizes = {str(name): float(size) for name, size in reference.items()}
     numbers = np.array([*sizes.values()])
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
         raise InputError(
@@ -55,8 +61,8 @@ def _population(given: Mapping[str, float] | Groups) -> tuple[dict[str, float], 
             "all 0"
         )
     total = float(numbers.sum())
-    shares = {name: one / total for name, one in sizes.items() if one}
-    return shares, total if isinstance(given, Groups) else math.inf
+    shares = {name: size / total for name, size in sizes.items() if size}
+    return shares, total if isinstance(reference, Groups) else math.inf
 
 
 def representation(
@@ -64,9 +70,10 @@ def representation(
     reference: Mapping[str, float] | Groups,
     *,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
-    """Largest difference between the shares of groups and those in a reference population.
+    """Largest difference between groups' shares here and in a reference.
 
     Parameters
     ----------
@@ -77,8 +84,8 @@ def representation(
         exact; or the groups of another data set, which is a sample like this one.
     units : array-like (n,), optional
         Units that repeat, such as persons.
-    drawing
-        resampling and rng, see `equipoise.metrics`.
+    resampling, rng
+        See `equipoise.metrics`.
 
     Returns
     -------
@@ -100,34 +107,39 @@ def representation(
     >>> m.representation(["women"] * 40 + ["men"] * 60, {"women": 0.5, "men": 0.5})
     <representation_gap 0.100 [0.000, 0.202]; chance 0.039, p = 0.048, n = 100 in 2 groups>
     """
-    own = Groups.of(groups)
-    resampling, seed = drawing.get("resampling", DEFAULT), drawing.get("rng", 0)
-    shares, of = _population(reference)
-    sizes = {name: many for name, many in zip(own.names, own.counts.tolist(), strict=True) if many}
+    image_groups = Groups.of(groups)
+    shares, n_reference = _population(reference)
+    sizes = {
+        name: size
+        for name, size in zip(image_groups.names, image_groups.counts.tolist(), strict=True)
+        if size
+    }
     if not sizes:
         raise InputError("no image has a group; expected at least one that has")
     names = tuple(dict.fromkeys((*sizes, *shares)))
     n = np.array([sizes.get(name, 0) for name in names])
     target = np.array([shares.get(name, 0.0) for name in names])
-    rows = independent_rows(own.codes, units)
-    sides = _Sides(names, n / n.sum(), rows, target, of)
+    rows = independent_rows(image_groups.codes, units)
+    sides = _Sides(names, n / n.sum(), rows, target, n_reference)
     null = None
     if resampling is not None:
         draws = null_draws(resampling, MAX_DRAWN_CELLS // len(names))
-        null = sides.drawn(stream(seed, "representation", own.name), draws)
-    finest, apart = resolution_of(resampling), float(np.abs(sides.shares - target).max())
-    every = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
-    held = against(every, apart, "higher", sides.hypothesis, resolution=finest)
-    how = "Wilson" if math.isinf(of) else "Newcombe"
+        null = sides.draw_null(stream(rng, "representation", image_groups.name), draws)
+    finest, largest_gap = resolution_of(resampling), float(np.abs(sides.shares - target).max())
+    null_gaps = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
+    chance_test = compare_with_null(
+        null_gaps, largest_gap, "higher", sides.hypothesis, resolution=finest
+    )
+    interval_name = "Wilson" if math.isinf(n_reference) else "Newcombe"
     return make_estimate(
         "representation_gap",
-        apart,
+        largest_gap,
         dict(zip(names, n.tolist(), strict=True)),
-        NO_INTERVAL if resampling is None else f"{how}, simultaneous over groups",
-        params={"reference": {name: round(one, 12) for name, one in shares.items()}},
-        **_drawn(held).fields("no resampling was asked for"),
+        NO_INTERVAL if resampling is None else f"{interval_name}, simultaneous over groups",
+        params={"reference": {name: round(share, 12) for name, share in shares.items()}},
+        **_named_as_draws(chance_test).fields("no resampling was asked for"),
         by=sides.parts(n.tolist(), null, level_of(resampling), finest),
-        excluded={"no group": own.n_missing},
+        excluded={"no group": image_groups.n_missing},
         interval_kind=IntervalKind.SIMULTANEOUS,
         unit="row" if units is None else "unit",
         ends=no_ends if resampling is None else sides.together,
@@ -161,50 +173,56 @@ class _Sides:
 
     def scored(self, level: float) -> tuple[Scored, Scored]:
         """Return the shares of both sides with their intervals."""
-        own = scored(self.shares * self.rows, self.rows, level)
+        observed = scored(self.shares * self.rows, self.rows, level)
         if math.isinf(self.n):
-            return own, Scored(self.target, self.target, self.target)
-        return own, scored(self.target * self.n, self.n, level)
+            return observed, Scored(self.target, self.target, self.target)
+        return observed, scored(self.target * self.n, self.n, level)
 
     def together(self, level: float) -> Span:
         """Return the ends of the largest difference."""
-        own, other = self.scored(spread_level(level, len(self.names)))
-        apart = own.minus(other)
-        low = np.max([apart.low, -apart.high], initial=0.0)
-        return float(low), float(np.abs([apart.low, apart.high]).max())
+        observed, target = self.scored(spread_level(level, len(self.names)))
+        difference = observed.minus(target)
+        low = np.max([difference.low, -difference.high], initial=0.0)
+        return float(low), float(np.abs([difference.low, difference.high]).max())
 
-    def drawn(self, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
+    def draw_null(self, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
         """Return shares of both sides under the hypothesis, each (draws, groups)."""
         rows = max(round(self.rows), 1)
         # By size, so that renamed groups keep their draws.
         order = np.lexsort((self.shares, self.target))
-        back = np.argsort(order)
+        inverse_order = np.argsort(order)
         if math.isinf(self.n):
-            own = rng.multinomial(rows, self.target[order], draws)[:, back]
-            return own / rows, self.target[None]
-        other = max(round(self.n), 1)
-        both = _counts(self.shares * self.rows + self.target * self.n, rows + other)
-        own = rng.multivariate_hypergeometric(both[order], rows, draws, method="marginals")[:, back]
-        return own / rows, (both - own) / other
+            counts = rng.multinomial(rows, self.target[order], draws)[:, inverse_order]
+            return counts / rows, self.target[None]
+        n_other = max(round(self.n), 1)
+        pooled = _counts(self.shares * self.rows + self.target * self.n, rows + n_other)
+        counts = rng.multivariate_hypergeometric(pooled[order], rows, draws, method="marginals")[
+            :, inverse_order
+        ]
+        return counts / rows, (pooled - counts) / n_other
 
     def parts(
         self, sizes: list[int], null: tuple[Floats, Floats] | None, level: float, finest: float
     ) -> Iterator[Part]:
-        """Yield the representation of each group beside the reference."""
-        own, other = self.scored(level)
-        ratio, least = own.over(other), _UNSEEN / max(self.rows, 1.0)
+        """Yield the representation of each group, with its reference share."""
+        observed, target = self.scored(level)
+        ratio, least = observed.over(target), _UNSEEN / max(self.rows, 1.0)
         rows = 0 if math.isinf(self.n) else round(self.n)
         with unwarned():
             logs = Scored(*map(np.log, ratio.arrays))
         for place, name in enumerate(self.names):
-            held, reason = NOTHING, ""
+            chance_test, reason = UNTESTED, ""
             if self.target[place] == 0:
                 reason = "the reference has no image of the group"
             elif null is not None:
-                first, second = (one[:, place % one.shape[1]] for one in null)
-                drawn = np.log(np.maximum(first, least) / np.maximum(second, least))
-                seen = max(float(logs.value[place]), math.log(least / self.target[place]))
-                held = against(drawn, seen, "either", self.hypothesis, resolution=finest)
+                first, second = (
+                    side_shares[:, place % side_shares.shape[1]] for side_shares in null
+                )
+                null_logs = np.log(np.maximum(first, least) / np.maximum(second, least))
+                observed_log = max(float(logs.value[place]), math.log(least / self.target[place]))
+                chance_test = compare_with_null(
+                    null_logs, observed_log, "either", self.hypothesis, resolution=finest
+                )
             low, high = (float(end[place]) for end in (logs.low, logs.high))
             yield number(
                 "representation",
@@ -212,33 +230,34 @@ class _Sides:
                 subject=name,
                 ends=no_ends if null is None or reason else known_ends(low, high),
                 level=level,
-                held=_drawn(held),
+                chance_test=_named_as_draws(chance_test),
                 n=sum(sizes),
                 by_group=(
-                    GroupValue(name, (name,), sizes[place], *_at(own, place)),
-                    GroupValue(REFERENCE, (REFERENCE,), rows, *_at(other, place)),
+                    GroupValue(name, (name,), sizes[place], *_at(observed, place)),
+                    GroupValue(REFERENCE, (REFERENCE,), rows, *_at(target, place)),
                 ),
                 reason=reason,
             )
 
 
 def _at(side: Scored, place: int) -> tuple[float, float, float]:
-    value, low, high = (float(one[place]) for one in side.arrays)
+    value, low, high = (float(values[place]) for values in side.arrays)
     return value, low, high
 
 
-def _drawn(held: Against) -> Against:
-    """Call draws of images what they are."""
-    return replace(held, drawn=held.drawn.replace("permutation", "draw"))
+def _named_as_draws(chance_test: ChanceTest) -> ChanceTest:
+    """Replace "permutation" by "draw" in the text of the null hypothesis."""
+    null_drawn = chance_test.null_drawn.replace("permutation", "draw")
+    return replace(chance_test, null_drawn=null_drawn)
 
 
 def _counts(weights: Floats, total: int) -> Integers:
     """Return whole numbers in these proportions that sum to a total."""
     exact = weights / weights.sum() * total
-    found = integers(np.floor(exact))
-    order = np.argsort(found - exact, kind="stable")
-    found[order[: total - int(found.sum())]] += 1
-    return integers(found)
+    rounded = integers(np.floor(exact))
+    order = np.argsort(rounded - exact, kind="stable")
+    rounded[order[: total - int(rounded.sum())]] += 1
+    return integers(rounded)
 
 
 _spec = partial(

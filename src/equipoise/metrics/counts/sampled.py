@@ -72,10 +72,10 @@ class SampledShare:
         """Return the share with its interval."""
         if np.isnan(self.value):
             return Scored(*nans((3, 1)))[0]
-        seen = scored(self.value * self.effective, self.effective, level)
-        known = seen.scaled(1.0 - self.missed)
+        share = scored(self.value * self.effective, self.effective, level)
+        scaled = share.scaled(1.0 - self.missed)
         return Scored(
-            known.value + self.missed / 2.0, known.low, np.asarray(known.high + self.missed)
+            scaled.value + self.missed / 2.0, scaled.low, np.asarray(scaled.high + self.missed)
         )
 
 
@@ -115,24 +115,28 @@ class SampledCells:
         condition: ArrayLike | None = None,
     ) -> SampledCells:
         """Count cells; see `labelled_share_gap` for parameters and errors."""
-        stratum, names = encode(strata, what="strata")
+        stratum, names = encode(strata, subject="strata")
         n = len(stratum)
-        of = Groups.of(np.full(n, "all") if groups is None else groups)
+        image_groups = Groups.of(np.full(n, "all") if groups is None else groups)
         inside = np.ones(n) if condition is None else _binary(condition, "condition", n)
-        yes = _binary(outcome, "outcome", n)
-        if len(of.codes) != n:
-            raise InputError(f"groups: {len(of.codes)} labels; expected {n}, as of strata")
-        known = (of.codes >= 0) & (stratum >= 0)
-        pair = np.where(known, integers(of.codes) * len(names) + stratum, -1)
-        cells = np.unique(pair[known])
-        code = np.where(known, np.searchsorted(cells, pair), -1)
+        has_outcome = _binary(outcome, "outcome", n)
+        if len(image_groups.codes) != n:
+            raise InputError(
+                f"groups: {len(image_groups.codes)} labels; expected {n}, as of strata"
+            )
+        in_cell = (image_groups.codes >= 0) & (stratum >= 0)
+        pair = np.where(in_cell, integers(image_groups.codes) * len(names) + stratum, -1)
+        cells = np.unique(pair[in_cell])
+        code = np.where(in_cell, np.searchsorted(cells, pair), -1)
         # 0 outside the condition, 1 inside without the outcome, 2 with it; NaN without a label.
-        kind = np.where(inside == 0, 0.0, inside + yes)
-        seen = known & ~np.isnan(kind)
+        kind = np.where(inside == 0, 0.0, inside + has_outcome)
+        labelled = in_cell & ~np.isnan(kind)
         counts = np.zeros((len(cells), 3))
-        np.add.at(counts, (code[seen], integers(kind[seen])), 1.0)
-        sizes = floats(np.bincount(code[known], minlength=len(cells)))
-        return cls(of, code, cells // max(len(names), 1), sizes, counts, condition is not None)
+        np.add.at(counts, (code[labelled], integers(kind[labelled])), 1.0)
+        sizes = floats(np.bincount(code[in_cell], minlength=len(cells)))
+        return cls(
+            image_groups, code, cells // max(len(names), 1), sizes, counts, condition is not None
+        )
 
     @property
     def labelled(self) -> Integers:
@@ -152,29 +156,33 @@ class SampledCells:
         order = order[chosen[order]]
         sizes, counts, soft = self.sizes[order], self.counts[order], self.shares[order]
         n = counts.sum(axis=1)
-        seen = n > 0
+        labelled = n > 0
         with np.errstate(invalid="ignore"):
-            observed = np.where(seen[:, None], counts / n[:, None], 0.0)
+            observed = np.where(labelled[:, None], counts / n[:, None], 0.0)
         inside = float((sizes * observed[:, 1:].sum(axis=1)).sum())
         if inside == 0:
             return SampledShare(np.nan, np.nan, np.nan, int(n.sum()))
         value = float((sizes * observed[:, 2]).sum()) / inside
-        missed = float(sizes[~seen].sum())
-        sizes, soft, n = sizes[seen], soft[seen], n[seen]
-        likely = _ratio(sizes, soft)
+        missed = float(sizes[~labelled].sum())
+        sizes, soft, n = sizes[labelled], soft[labelled], n[labelled]
+        smoothed_rate = _ratio(sizes, soft)
         # The sample variance of n + 1 labels, and the finite population: labels don't vary.
-        left = (1.0 + 1.0 / n) * (1.0 - n / sizes)
+        variance_factor = (1.0 + 1.0 / n) * (1.0 - n / sizes)
         if self.conditional:
             replicates = (
                 resampling.replicates if isinstance(resampling, Bootstrap) else DEFAULT_REPLICATES
             )
-            drawn = stream(rng, "labels").multinomial(integers(n), soft, size=(replicates, len(n)))
-            moved = soft + np.sqrt(left)[:, None] * (drawn / n[:, None] - soft)
-            variance = float(np.nanvar(_ratio(sizes, np.maximum(moved, 0.0))))
+            resampled = stream(rng, "labels").multinomial(
+                integers(n), soft, size=(replicates, len(n))
+            )
+            replicate_shares = soft + np.sqrt(variance_factor)[:, None] * (
+                resampled / n[:, None] - soft
+            )
+            variance = float(np.nanvar(_ratio(sizes, np.maximum(replicate_shares, 0.0))))
         else:
-            spread = soft[:, 2] * soft[:, 1] / n * left
+            spread = soft[:, 2] * soft[:, 1] / n * variance_factor
             variance = float((sizes**2 * spread).sum() / sizes.sum() ** 2)
-        effective = likely * (1.0 - likely) / variance if variance else _CENSUS
+        effective = smoothed_rate * (1.0 - smoothed_rate) / variance if variance else _CENSUS
         return SampledShare(value, float(effective), missed / (inside + missed), int(n.sum()))
 
     def allocate(self, size: int, group: str | None = None) -> Integers:
@@ -211,24 +219,24 @@ class SampledCells:
             sides = integers(self.group == self.groups.names.index(group))
         weight, variance = np.zeros(len(sides)), np.zeros(len(sides))
         for side in np.unique(sides):
-            own = sides == side
-            sizes, soft = self.sizes[own], self.shares[own]
+            in_side = sides == side
+            sizes, soft = self.sizes[in_side], self.shares[in_side]
             inside, rate = float((sizes * soft[:, 1:].sum(axis=1)).sum()), _ratio(sizes, soft)
             # Of one image: what it adds to the numerator beyond the rate times the denominator.
             mean = soft[:, 2] * (1.0 - rate) - soft[:, 1] * rate
             squares = soft[:, 2] * (1.0 - rate) ** 2 + soft[:, 1] * rate**2
-            weight[own], variance[own] = sizes / inside, squares - mean**2
+            weight[in_side], variance[in_side] = sizes / inside, squares - mean**2
         return _greedy(weight**2 * variance, self.labelled, integers(self.sizes), size)
 
 
-def _binary(values: ArrayLike, what: str, n: int) -> Floats:
+def _binary(values: ArrayLike, subject: str, n: int) -> Floats:
     try:
         numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.array([np.inf])
     if numbers.shape != (n,) or not (np.isnan(numbers) | np.isin(numbers, (0, 1))).all():
         raise InputError(
-            f"{what}: expected {n} values that are true, false, or None where there is no label"
+            f"{subject}: expected {n} values that are true, false, or None where there is no label"
         )
     return numbers
 
@@ -244,22 +252,22 @@ def _greedy(gain: Floats, labelled: Integers, sizes: Integers, size: int) -> Int
     """Label one image after another where the variance falls most; first cells without labels."""
 
     def entry(cell: int) -> tuple[bool, float, int]:
-        n = int(labelled[cell] + more[cell])
+        n = int(labelled[cell] + additional[cell])
         return n > 0, -gain[cell] / (n * (n + 1) if n else 1), cell
 
-    more = np.zeros(len(sizes), dtype=np.int64)
+    additional = np.zeros(len(sizes), dtype=np.int64)
     heap = [entry(cell) for cell in np.flatnonzero(labelled < sizes).tolist()]
     heapq.heapify(heap)
     for _ in range(size):
         if not heap:
             break
         cell = heap[0][2]
-        more[cell] += 1
-        if labelled[cell] + more[cell] < sizes[cell]:
+        additional[cell] += 1
+        if labelled[cell] + additional[cell] < sizes[cell]:
             heapq.heapreplace(heap, entry(cell))
         else:
             heapq.heappop(heap)
-    return more
+    return additional
 
 
 def labelled_share(
@@ -311,13 +319,13 @@ def labelled_share(
     <labelled_share 0.750 [0.750, 0.750]; n = 40>
     """
     cells = SampledCells.of(outcome, strata, condition=condition)
-    found = cells.share(np.ones(len(cells.sizes), dtype=bool), resampling, rng)
+    share = cells.share(np.ones(len(cells.sizes), dtype=bool), resampling, rng)
 
     def ends(level: float) -> Span:
-        one = found.at(level)
-        return float(one.low), float(one.high)
+        scored_share = share.at(level)
+        return float(scored_share.low), float(scored_share.high)
 
-    return _estimate(Aggregate.VALUE, found.at(0.95).value, cells, resampling, ends, {})
+    return _estimate(Aggregate.VALUE, share.at(0.95).value, cells, resampling, ends, {})
 
 
 def labelled_share_gap(
@@ -365,47 +373,54 @@ def labelled_share_gap(
     <labelled_share difference 0.500 [0.500, 0.500]; n = 80 in 2 groups>
     """
     cells = SampledCells.of(outcome, strata, groups, condition=condition)
-    of, level = cells.groups, level_of(resampling)
-    own = cells.group == np.arange(len(of))[:, None]
-    usable = of.usable[cells.group]
-    shares = [cells.share(chosen, resampling, rng) for chosen in own]
-    rest = [cells.share(usable & ~chosen, resampling, rng) for chosen in own]
-    compared = [one for one, large in zip(shares, of.usable, strict=True) if large and one.n]
+    image_groups, level = cells.groups, level_of(resampling)
+    group_cells = cells.group == np.arange(len(image_groups))[:, None]
+    usable = image_groups.usable[cells.group]
+    shares = [cells.share(chosen, resampling, rng) for chosen in group_cells]
+    rest_shares = [cells.share(usable & ~chosen, resampling, rng) for chosen in group_cells]
+    compared = [
+        share for share, large in zip(shares, image_groups.usable, strict=True) if large and share.n
+    ]
 
     def ends(level: float) -> Span:
         wide = 2.0 * special.ndtr(studentized_range(level, max(len(compared), 2))) - 1.0
-        low, high = largest_gap(_together(compared, wide), _together(compared, level))
+        low, high = largest_gap(_scored_shares(compared, wide), _scored_shares(compared, level))
         return float(low), float(high)
 
-    every, others = _together(shares, level), _together(rest, level)
-    notes = [
-        "" if one.value >= 0 and large else _NO_LABEL if large else too_small(of)
-        for one, large in zip(shares, of.usable, strict=True)
-    ]
-    lows, highs = (every.low, every.high) if resampling else (every.value * np.nan,) * 2
-    rows = group_rows(of, [one.n for one in shares], every.value, lows, highs, notes)
-    whole = cells.share(np.ones(len(cells.sizes), dtype=bool), resampling, rng)
-    parts = [_part("labelled_share", "", whole.at(level), whole.n, resampling, by_group=rows)]
-    apart = every.minus(others)
-    for place, (name, note) in enumerate(zip(of.names, notes, strict=True)):
+    group_scores, rest_scores = _scored_shares(shares, level), _scored_shares(rest_shares, level)
+    unlabelled = np.array([np.isnan(share.value) for share in shares])
+    small = too_small(image_groups)
+    notes = np.select([~image_groups.usable, unlabelled], [small, _NO_LABEL], "").tolist()
+    lows = highs = nans(len(shares))
+    if resampling:
+        lows, highs = group_scores.low, group_scores.high
+    rows = group_rows(
+        image_groups, [share.n for share in shares], group_scores.value, lows, highs, notes
+    )
+    overall = cells.share(np.ones(len(cells.sizes), dtype=bool), resampling, rng)
+    parts = [_part("labelled_share", "", overall.at(level), overall.n, resampling, by_group=rows)]
+    differences = group_scores.minus(rest_scores)
+    for place, (name, note) in enumerate(zip(image_groups.names, notes, strict=True)):
         parts.append(
             _part(
-                "labelled_share", name, apart[place], shares[place].n, resampling,
+                "labelled_share", name, differences[place], shares[place].n, resampling,
                 by_group=(rows[place],), reason=note, aggregate=Aggregate.AGAINST_REST,
             )
         )  # fmt: skip
-    known = _together(compared, level).value
-    value = float(known.max() - known.min()) if (~np.isnan(known)).sum() >= 2 else np.nan
-    counted = {name: one.n for name, one in zip(of.names, shares, strict=True)}
-    few = "fewer than two groups with labels"
-    found = _estimate(Aggregate.DIFFERENCE, value, cells, resampling, ends, counted, few)
-    vars(found)["by"] = parts_to_table(parts)
-    return found
+    values = _scored_shares(compared, level).value
+    value = float(values.max() - values.min()) if (~np.isnan(values)).sum() >= 2 else np.nan
+    counted = {name: share.n for name, share in zip(image_groups.names, shares, strict=True)}
+    too_few_groups = "fewer than two groups with labels"
+    estimate = _estimate(
+        Aggregate.DIFFERENCE, value, cells, resampling, ends, counted, too_few_groups
+    )
+    vars(estimate)["by"] = parts_to_table(parts)
+    return estimate
 
 
-def _together(shares: list[SampledShare], level: float) -> Scored:
-    found = [one.at(level).arrays for one in shares]
-    return Scored(*np.array(found, dtype=np.float64).reshape(-1, 3).T)
+def _scored_shares(shares: list[SampledShare], level: float) -> Scored:
+    arrays = [share.at(level).arrays for share in shares]
+    return Scored(*np.array(arrays, dtype=np.float64).reshape(-1, 3).T)
 
 
 def _part(

@@ -60,7 +60,14 @@ from equipoise.core import (
     tally,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, Against, against, ends_of, number, spread_level
+from equipoise.metrics.building import (
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
+    ends_of,
+    number,
+    spread_level,
+)
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import clopper_pearson, divide, wilson
@@ -89,79 +96,82 @@ class Inequality:
 
     Attributes
     ----------
-    said : ndarray, shape (sets, outcomes)
+    outcome_shares : ndarray, shape (sets, outcomes)
         Shares of outcomes in each set of images.
     n : ndarray, shape (sets,)
         Independent images of each set.
-    back : ndarray, shape (classes, outcomes)
+    inverse : ndarray, shape (classes, outcomes)
         Takes shares of outcomes to those of classes, up to a factor that makes these sum to 1.
-    drawn : ndarray, shape (draws, classes, outcomes), or None
+    inverse_draws : ndarray, shape (draws, classes, outcomes), or None
         The same from labelled images that are drawn anew; None where there are none.
     rng : function
         Makes the Generator, anew at every call.
     """
 
-    said: Floats
+    outcome_shares: Floats
     n: Floats
-    back: Floats
-    drawn: Floats | None
+    inverse: Floats
+    inverse_draws: Floats | None
     rng: Callable[[], np.random.Generator]
 
     def __call__(self, level: float) -> Span:
         """Return the lower and upper end."""
         if len(self.n) == 1:
-            low, high = self._together(level)
+            low, high = self._ends_of_mean_shares(level)
         else:
             half = (1.0 + level) / 2.0
-            low, high = max(self._together(half)[0], self._apart(half)), self._roots(level)
+            low, high = (
+                max(self._ends_of_mean_shares(half)[0], self._low_of_own_classes(half)),
+                self._high(level),
+            )
         return max(low, 0.0), min(max(high, 0.0), self.most)
 
     @property
     def most(self) -> float:
         """The inequality where one class has all images."""
-        return 2.0 * (1.0 - 1.0 / len(self.back))
+        return 2.0 * (1.0 - 1.0 / len(self.inverse))
 
     @cached_property
     def estimate(self) -> float:
         """The mean inequality that squares without bias imply, in [0, most]."""
-        if not self._several.any():
+        if not self._estimable_sets.any():
             return math.nan
         roots = np.sqrt(np.maximum(self._squares.mean(axis=0), 0.0))
         return min(float(roots.sum()), self.most)
 
     @cached_property
     def _total(self) -> Floats:
-        """What the shares of all classes sum to before they are divided by it, (sets,)."""
-        return floats(self.said @ self.back.sum(axis=0))
+        """Sum of class shares before normalisation, shape (sets,)."""
+        return floats(self.outcome_shares @ self.inverse.sum(axis=0))
 
     @cached_property
     def _shares(self) -> Floats:
-        return floats(self.said @ self.back.T / self._total[:, None])
+        return floats(self.outcome_shares @ self.inverse.T / self._total[:, None])
 
     @cached_property
     def _images(self) -> Floats:
         """What one image of an outcome says of p_k - 1/K, shape (sets, classes, outcomes)."""
         shares, total = self._shares[:, :, None], self._total[:, None, None]
-        turned = self.back - shares * self.back.sum(axis=0)
-        return floats(turned / total + shares - 1.0 / len(self.back))
+        turned = self.inverse - shares * self.inverse.sum(axis=0)
+        return floats(turned / total + shares - 1.0 / len(self.inverse))
 
     @cached_property
     def _likely(self) -> Floats:
-        """Shares of outcomes where those that were not seen may occur."""
-        return _normalised(self.n[:, None] * self.said + _UNSEEN)
+        """Smoothed shares of outcomes: unobserved outcomes may occur."""
+        return _normalised(self.n[:, None] * self.outcome_shares + _UNSEEN)
 
     def _labelled(self, chosen: Any, tail: float) -> Span:
         """Return how far labelled images may move the mean of what images say, down and up.
 
         `chosen` weighs sets, classes and outcomes.
         """
-        if self.drawn is None:
+        if self.inverse_draws is None:
             return 0.0, 0.0
-        weight = chosen * self.said[:, None, :] / self._total[:, None, None]
-        apart = self.drawn - self.back
-        moved = np.einsum("bkj,kj->b", apart, weight.sum(axis=0))
-        moved -= apart.sum(axis=1) @ (weight * self._shares[:, :, None]).sum(axis=(0, 1))
-        low, high = np.quantile(moved, [tail, 1.0 - tail])
+        weight = chosen * self.outcome_shares[:, None, :] / self._total[:, None, None]
+        inverse_change = self.inverse_draws - self.inverse
+        shift = np.einsum("bkj,kj->b", inverse_change, weight.sum(axis=0))
+        shift -= inverse_change.sum(axis=1) @ (weight * self._shares[:, :, None]).sum(axis=(0, 1))
+        low, high = np.quantile(shift, [tail, 1.0 - tail])
         return max(-float(low), 0.0), max(float(high), 0.0)
 
     def _ends(self, chosen: Booleans, z: float, design: float = 1.0) -> Span:
@@ -187,96 +197,107 @@ class Inequality:
 
     def _span(self, chosen: Booleans) -> tuple[float, float, float]:
         """Return the least and the most that an image says of 2 (p(A) - |A|/K), and the sum."""
-        each = 2.0 * (chosen * self._images).sum(axis=1)
-        return float(each.min()), float(each.max()), float((each * self.said).sum())
+        contributions = 2.0 * (chosen * self._images).sum(axis=1)
+        return (
+            float(contributions.min()),
+            float(contributions.max()),
+            float((contributions * self.outcome_shares).sum()),
+        )
 
-    def _together(self, level: float) -> Span:
+    def _ends_of_mean_shares(self, level: float) -> Span:
         """Return the ends of the inequality of the mean shares."""
-        apart, classes = self._shares.mean(axis=0) - 1.0 / len(self.back), len(self.back)
-        alone, own = np.eye(classes, dtype=bool)[:, None, :, None], _critical(level, classes - 1)
-        each = np.array([self._ends(one, own) for one in alone])
-        unsure = tally((each[:, 0] <= 0.0) & (each[:, 1] >= 0.0))
+        deviations, classes = self._shares.mean(axis=0) - 1.0 / len(self.inverse), len(self.inverse)
+        single_classes, critical = (
+            np.eye(classes, dtype=bool)[:, None, :, None],
+            _critical(level, classes - 1),
+        )
+        class_ends = np.array([self._ends(single, critical) for single in single_classes])
+        unsure = tally((class_ends[:, 0] <= 0.0) & (class_ends[:, 1] >= 0.0))
         wide, narrow = _critical(level, min(unsure, classes - 1)), _critical(level, 1)
-        largest = np.argsort(-apart, kind="stable")
+        largest = np.argsort(-deviations, kind="stable")
         low = high = -self.most
-        for many in range(1, classes):
-            chosen = np.isin(np.arange(classes), largest[:many])[None, :, None]
+        for n_chosen in range(1, classes):
+            chosen = np.isin(np.arange(classes), largest[:n_chosen])[None, :, None]
             low = max(low, self._ends(chosen, wide)[0])
             high = max(high, self._ends(chosen, narrow)[1])
         return low, high
 
-    def _apart(self, level: float) -> float:
+    def _low_of_own_classes(self, level: float) -> float:
         """Return the low end where each set may favour classes of its own."""
-        many = np.maximum(np.rint(self.n), 1.0)
-        drawn = self.rng().multinomial(integers(many), self._likely, (_AGAIN, len(many)))
-        again = drawn / many[:, None]
-        kept = self._without_one(again, many) * self._images
-        found = 2.0 * np.einsum("rmkj,rmj->rm", kept, again)
-        chosen = self._without_one(self.said, self.n)
+        sizes = np.maximum(np.rint(self.n), 1.0)
+        redrawn_counts = self.rng().multinomial(integers(sizes), self._likely, (_AGAIN, len(sizes)))
+        redrawn_shares = redrawn_counts / sizes[:, None]
+        chosen_values = self._chosen_without_image(redrawn_shares, sizes) * self._images
+        redrawn_means = 2.0 * np.einsum("rmkj,rmj->rm", chosen_values, redrawn_shares)
+        chosen = self._chosen_without_image(self.outcome_shares, self.n)
         low, high, _ = self._span(chosen)
-        hits = min(max((float(found.mean()) - low) / max(high - low, _ROUNDING), 0.0), 1.0)
+        hits = min(max((float(redrawn_means.mean()) - low) / max(high - low, _ROUNDING), 0.0), 1.0)
         independent = (high - low) ** 2 * hits * (1.0 - hits) * float((1.0 / self.n).sum())
-        of_sets = float(found.var(axis=0).sum())
-        if len(many) >= _MANY:
-            shown = (chosen * self._images * self.said[:, None]).sum(axis=(1, 2))
+        of_sets = float(redrawn_means.var(axis=0).sum())
+        if len(sizes) >= _MANY:
+            set_values = (chosen * self._images * self.outcome_shares[:, None]).sum(axis=(1, 2))
             # What so few sets show may be too little by two of its standard errors.
-            wider = 1.0 + 2.0 * math.sqrt(2.0 / len(many))
-            of_sets = min(of_sets, wider * 4.0 * len(many) * float(shown.var(ddof=1)))
+            wider = 1.0 + 2.0 * math.sqrt(2.0 / len(sizes))
+            of_sets = min(of_sets, wider * 4.0 * len(sizes) * float(set_values.var(ddof=1)))
         design = of_sets / max(independent, _ROUNDING)
         return self._ends(chosen, _critical(level, 1), max(design, 1.0))[0]
 
-    def _without_one(self, said: Floats, n: Floats) -> Booleans:
+    def _chosen_without_image(self, outcome_shares: Floats, n: Floats) -> Booleans:
         """Whether classes exceed 1/K without an image of each outcome: (..., classes, outcomes)."""
-        apart = np.einsum("mkj,...mj->...mk", self._images, said)
-        rest = n[:, None, None] * apart[..., None] - self._images
-        return np.asarray((rest > _ROUNDING) & (n[:, None, None] > 1.0))
+        deviations = np.einsum("mkj,...mj->...mk", self._images, outcome_shares)
+        remaining = n[:, None, None] * deviations[..., None] - self._images
+        return np.asarray((remaining > _ROUNDING) & (n[:, None, None] > 1.0))
 
     @cached_property
-    def _several(self) -> Booleans:
+    def _estimable_sets(self) -> Booleans:
         """Which sets have two independent images, without which no square is known."""
         return self.n >= 2.0
 
-    def _variance(self, said: Floats) -> Floats:
+    def _variance(self, outcome_shares: Floats) -> Floats:
         """Return covariances of what one image says of classes, (sets, classes, classes)."""
-        images = self._images[self._several]
-        centred = images - np.einsum("mkj,mj->mk", images, said)[:, :, None]
-        return floats(np.einsum("mkj,mlj,mj->mkl", centred, centred, said))
+        images = self._images[self._estimable_sets]
+        centred = images - np.einsum("mkj,mj->mk", images, outcome_shares)[:, :, None]
+        return floats(np.einsum("mkj,mlj,mj->mkl", centred, centred, outcome_shares))
 
     @cached_property
     def _squares(self) -> Floats:
         """Squares of p_k - 1/K without bias, shape (sets with several images, classes)."""
-        some = self._several
-        apart, n = self._shares[some] - 1.0 / len(self.back), self.n[some, None]
-        noise = np.einsum("mkk->mk", self._variance(self.said[some]))
-        return floats(apart**2 - noise / (n - 1.0))
+        estimable = self._estimable_sets
+        deviations, n = self._shares[estimable] - 1.0 / len(self.inverse), self.n[estimable, None]
+        noise = np.einsum("mkk->mk", self._variance(self.outcome_shares[estimable]))
+        return floats(deviations**2 - noise / (n - 1.0))
 
-    def _roots(self, level: float) -> float:
+    def _high(self, level: float) -> float:
         """Return the high end: sqrt(x) <= (x / c + c) / 2 whatever c, best near the root."""
-        some, z = self._several, _critical(level, 1)
-        if not some.any():
+        estimable, z = self._estimable_sets, _critical(level, 1)
+        if not estimable.any():
             return self.most
-        n, likely = self.n[some], self._likely[some]
-        apart = np.einsum("mkj,mj->mk", self._images[some], likely)
+        n, likely = self.n[estimable], self._likely[estimable]
+        deviations = np.einsum("mkj,mj->mk", self._images[estimable], likely)
         noise = self._variance(likely) / n[:, None, None]
-        of_set = 4.0 * apart[:, :, None] * apart[:, None] * noise
+        of_set = 4.0 * deviations[:, :, None] * deviations[:, None] * noise
         of_set += 2.0 * noise**2 * (n / (n - 1.0))[:, None, None]
         squares = np.maximum(self._squares.mean(axis=0), 0.0)
         spread = of_set.sum(axis=0) / len(n) ** 2
-        alone = z * np.sqrt(np.diag(spread)) + _ROUNDING
-        roots = np.sqrt(squares + alone)
+        separate = z * np.sqrt(np.diag(spread)) + _ROUNDING
+        roots = np.sqrt(squares + separate)
         for _ in range(_ROUNDS):
             weight = 0.5 / roots
             error = math.sqrt(max(float(weight @ spread @ weight), _ROUNDING))
             # Classes whose squares vary less together than alone are not left out.
-            roots = np.sqrt(squares + np.maximum(z * spread @ weight / error, alone / len(roots)))
+            roots = np.sqrt(
+                squares + np.maximum(z * spread @ weight / error, separate / len(roots))
+            )
         weight = 0.5 / roots
         error = z * math.sqrt(float(weight @ spread @ weight))
         slope = np.zeros((len(self.n), len(roots), 1))
-        slope[some, :, 0] = 2.0 * (self._shares[some] - 1.0 / len(roots)) * weight / len(n)
+        slope[estimable, :, 0] = (
+            2.0 * (self._shares[estimable] - 1.0 / len(roots)) * weight / len(n)
+        )
         up = self._labelled(slope, float(special.ndtr(-z)))[1]
         high = float(roots.sum() / 2.0 + squares @ weight) + math.hypot(error, up)
-        known = float(some.mean())
-        return known * min(high, self.most) + (1.0 - known) * self.most
+        share_estimable = float(estimable.mean())
+        return share_estimable * min(high, self.most) + (1.0 - share_estimable) * self.most
 
 
 def _critical(level: float, freedom: int) -> float:
@@ -288,7 +309,9 @@ def _critical(level: float, freedom: int) -> float:
 # said is rare and not impossible; to the rates of a class one image in all (Perks), for there a
 # half a cell would make a classifier that never erred on 30 images err often.
 _SAID = 0.5
-_STEPS, _STILL = 2000, 1e-9
+_STEPS, _STILL, _GROWTH = 2000, 1e-9, 1.0 + 1e-6
+# One leap may not end a share: the next steps tell whether it is 0.
+_SHRINK = 0.01
 # Below this singular value a drawn matrix counts as having no inverse.
 _SINGULAR = 1e-9
 _DRAWN = "percentiles of shares drawn from Dirichlet distributions"
@@ -318,10 +341,10 @@ class Confusion:
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> known, _ = m.Confusion.of_labels(
+    >>> confusion, _ = m.Confusion.of_labels(
     ...     ["man", "woman"] * 20, ["man"] * 10 + ["man", "woman"] * 15
     ... )
-    >>> known.counts.tolist()
+    >>> confusion.counts.tolist()
     [[20, 0], [5, 15]]
     """
 
@@ -336,7 +359,7 @@ class Confusion:
 
     @classmethod
     def of_labels(
-        cls, true: Labels, said: Labels, *, outcomes: Sequence[str] = ()
+        cls, true: Labels, predicted: Labels, *, outcomes: Sequence[str] = ()
     ) -> tuple[Confusion, int]:
         """Count labelled images.
 
@@ -357,18 +380,18 @@ class Confusion:
         InputError
             When the lengths differ.
         """
-        rows, classes = encode(true, what="true labels")
-        columns, labels = encode(said, what="predicted labels")
+        rows, classes = encode(true, subject="true labels")
+        columns, labels = encode(predicted, subject="predicted labels")
         if len(rows) != len(columns):
             raise InputError(
                 f"true labels: {len(rows)}; predicted: {len(columns)}; expected as many"
             )
         names = tuple(dict.fromkeys([*outcomes, *classes, *labels]))
-        place = np.array([names.index(one) for one in labels], dtype=np.int64)
-        known = (rows >= 0) & (columns >= 0)
+        place = np.array([names.index(label) for label in labels], dtype=np.int64)
+        complete = (rows >= 0) & (columns >= 0)
         counts = np.zeros((len(classes), len(names)), dtype=np.int64)
-        np.add.at(counts, (rows[known], place[columns[known]]), 1)
-        return cls(classes, names, counts), tally(~known)
+        np.add.at(counts, (rows[complete], place[columns[complete]]), 1)
+        return cls(classes, names, counts), tally(~complete)
 
     @property
     def labelled(self) -> Integers:
@@ -394,24 +417,24 @@ class Confusion:
         return float(sizes[0] / sizes[-1]) if sizes[-1] > 1e-12 * sizes[0] else math.inf
 
     def arranged(self, order: Sequence[str], aside: Sequence[str]) -> Confusion:
-        """Return the counts of classes in an order, then those set aside, outcomes alike."""
-        names = [*order, *(one for one in aside if one in self.classes)]
+        """Return the counts with classes in order, excluded classes last."""
+        names = [*order, *(name for name in aside if name in self.classes)]
         counts, rows = np.pad(self.counts, ((0, 1), (0, 1))), _places(names, self.classes)
-        said = zip(self.outcomes, np.asarray(counts[rows].any(axis=0)), strict=False)
-        outcomes = (*names, *(one for one, some in said if some and one not in names))
+        outcome_used = zip(self.outcomes, np.asarray(counts[rows].any(axis=0)), strict=False)
+        outcomes = (*names, *(name for name, used in outcome_used if used and name not in names))
         columns = _places(outcomes, self.outcomes)
         return Confusion(tuple(names), outcomes, counts[np.ix_(rows, columns)])
 
     @property
     def likely(self) -> Floats:
-        """Counts with what was never seen rare and not impossible."""
+        """Smoothed counts: unobserved outcomes are rare, not impossible."""
         return floats(self.counts) + 1.0 / len(self.outcomes)
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
     """Return the place of each name, -1 where it is not among them."""
     place = {name: index for index, name in enumerate(among)}
-    return [place.get(one, -1) for one in names]
+    return [place.get(name, -1) for name in names]
 
 
 def independent_rows(codes: Integers32, units: Any) -> float:
@@ -419,26 +442,26 @@ def independent_rows(codes: Integers32, units: Any) -> float:
 
     That is n over the design effect: how much more shares vary between units than images.
     """
-    known = codes >= 0
-    n = tally(known)
+    labelled = codes >= 0
+    n = tally(labelled)
     if units is None or not n:
         return float(n)
-    of, names = encode(units, what="units")
-    if len(of) != len(codes):
-        raise InputError(f"units: {len(of)}; expected {len(codes)}, one for each image")
+    owners, names = encode(units, subject="units")
+    if len(owners) != len(codes):
+        raise InputError(f"units: {len(owners)}; expected {len(codes)}, one for each image")
     # An image without a unit is one of its own.
-    own = np.where(of < 0, len(names) + np.arange(len(of)), of)[known]
-    unit, label = numbered(own), codes[known]
-    many, classes = int(unit.max()) + 1, int(label.max()) + 1
-    if many in (1, n):
-        return float(many)
-    table = np.zeros((many, classes))
+    unit_of_image = np.where(owners < 0, len(names) + np.arange(len(owners)), owners)[labelled]
+    unit, label = numbered(unit_of_image), codes[labelled]
+    n_units, classes = int(unit.max()) + 1, int(label.max()) + 1
+    if n_units in (1, n):
+        return float(n_units)
+    table = np.zeros((n_units, classes))
     np.add.at(table, (unit, label), 1.0)
     shares = table.sum(axis=0) / n
     simple = float((shares * (1.0 - shares)).sum()) / n
-    apart = table - shares * table.sum(axis=1, keepdims=True)
-    clustered = float((apart**2).sum()) * many / (many - 1) / n**2
-    return n / max(clustered / simple, 1.0) if simple > 0 else float(many)
+    deviations = table - shares * table.sum(axis=1, keepdims=True)
+    clustered = float((deviations**2).sum()) * n_units / (n_units - 1) / n**2
+    return n / max(clustered / simple, 1.0) if simple > 0 else float(n_units)
 
 
 @record
@@ -449,7 +472,7 @@ class Shares:
     ----------
     classes : tuple of str
         Whose shares are estimated: the first ones of `confusion`.
-    said : ndarray, shape (outcomes,)
+    outcome_counts : ndarray, shape (outcomes,)
         Counts, in the order of the outcomes of `confusion`.
     effective : float
         Independent images.
@@ -465,7 +488,7 @@ class Shares:
     """
 
     classes: Strings
-    said: Floats
+    outcome_counts: Floats
     effective: float
     confusion: Confusion
     exact: bool
@@ -476,13 +499,13 @@ class Shares:
 
     def __call__(self, level: float) -> Span:
         """Return the ends of the MAD."""
-        found = inequality([self])
-        return no_ends(level) if found is None else found(level)
+        bounds = inequality([self])
+        return no_ends(level) if bounds is None else bounds(level)
 
     @cached_property
-    def _every(self) -> Floats:
+    def _all_shares(self) -> Floats:
         """Shares of all true classes, shape (classes of the confusion,)."""
-        share = self.said / self.said.sum()
+        share = self.outcome_counts / self.outcome_counts.sum()
         return floats(likeliest(share[None], self.confusion.rates[None])[0])
 
     @cached_property
@@ -490,20 +513,22 @@ class Shares:
         """Shares among the classes, shape (classes,)."""
         if self.reason:
             return nans(len(self.classes))
-        return floats(self._of_classes(self._every[None])[0])
+        return floats(self._of_classes(self._all_shares[None])[0])
 
     @cached_property
     def boot(self) -> Floats | None:
-        """Shares as likely as those observed, given both sets of images: (draws, classes)."""
+        """Draws of class shares given images and labelled images, (draws, classes)."""
         if self.reason or not isinstance(self.resampling, Bootstrap):
             return None
-        draws, weight = self.resampling.replicates, self.effective / self.said.sum()
+        draws, weight = self.resampling.replicates, self.effective / self.outcome_counts.sum()
         rng = stream(self.seed, "shares", "counts", self.name)
-        said = rng.standard_gamma(self.said * weight + _SAID, (draws, len(self.said)))
-        return self._of_classes(likeliest(_normalised(said), self.likely_rates(draws)))
+        drawn_counts = rng.standard_gamma(
+            self.outcome_counts * weight + _SAID, (draws, len(self.outcome_counts))
+        )
+        return self._of_classes(likeliest(_normalised(drawn_counts), self.likely_rates(draws)))
 
     def likely_rates(self, draws: int) -> Floats:
-        """Return rates as likely as those observed, the same for all sets of images."""
+        """Return draws of the rates, the same for all sets of images."""
         if self.exact:
             return self.confusion.rates[None]
         likely, rng = self.confusion.likely, stream(self.seed, "shares", "confusion")
@@ -514,9 +539,9 @@ class Shares:
         """Shares found where true ones are equal: (draws, classes)."""
         if self.reason or self.resampling is None:
             return None
-        return self.under(np.full_like(self.observed, 1.0 / len(self.observed)))
+        return self.draw_under(np.full_like(self.observed, 1.0 / len(self.observed)))
 
-    def under(self, target: Floats) -> Floats:
+    def draw_under(self, target: Floats) -> Floats:
         """Return shares found where the true ones are `target`: (draws, classes).
 
         Images and labelled images are both drawn anew, as many as there were. Classes aside keep
@@ -525,10 +550,10 @@ class Shares:
         confusion = self.confusion
         draws = null_draws(self.resampling or DEFAULT, MOST_DRAWS)
         if len(self.classes) < len(confusion.classes):
-            every = _normalised(np.clip(self._every, 0.0, None))
-            own = slice(len(self.classes))
-            every[own] = target * every[own].sum()
-            target = every
+            all_shares = _normalised(np.clip(self._all_shares, 0.0, None))
+            target_slice = slice(len(self.classes))
+            all_shares[target_slice] = target * all_shares[target_slice].sum()
+            target = all_shares
         rates = confusion.rates if self.exact else _normalised(confusion.likely)
         n = max(1, round(self.effective))
         rng = stream(self.seed, "shares", "null", self.name)
@@ -536,35 +561,38 @@ class Shares:
         if self.exact:
             return self._of_classes(likeliest(share, rates[None]))
         labelled = stream(self.seed, "shares", "null", "confusion")
-        again = np.empty((draws, *rates.shape))
+        redrawn_rates = np.empty((draws, *rates.shape))
         for row, (count, rate) in enumerate(zip(confusion.labelled.tolist(), rates, strict=True)):
-            again[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
-        return self._of_classes(likeliest(share, again))
+            redrawn_rates[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
+        return self._of_classes(likeliest(share, redrawn_rates))
 
     def _of_classes(self, shares: Floats) -> Floats:
-        some = shares[:, : len(self.classes)]
-        return divide(some, some.sum(axis=1, keepdims=True))
+        class_shares = shares[:, : len(self.classes)]
+        return divide(class_shares, class_shares.sum(axis=1, keepdims=True))
 
-    def method(self, how: str) -> str:
-        """Say how an interval was made, and what it supposes."""
+    def method(self, interval_name: str) -> str:
+        """Return the method of an interval with its assumptions."""
         if self.resampling is None:
             return NO_INTERVAL
         if not isinstance(self.resampling, Bootstrap):
             return "none: use Bootstrap()"
         if self.exact:
-            return f"{how}; not corrected for the errors of the classifier"
+            return f"{interval_name}; not corrected for the errors of the classifier"
         draws = self.resampling.replicates
-        return f"{how}, with {draws} draws of the labelled images; {TRANSPORT}"
+        return f"{interval_name}, with {draws} draws of the labelled images; {TRANSPORT}"
 
-    def against(
-        self, null: Floats | None, value: float, what: str, harm: Harm = "higher"
-    ) -> Against:
+    def compare_with_null(
+        self, null: Floats | None, value: float, hypothesis: str, harm: Harm = "higher"
+    ) -> ChanceTest:
         """Hold a number against draws of it where true shares are `what`."""
         if null is None:
-            return NOTHING
-        text = f"true shares are {what}; {len(null)} draws of images and labelled images"
-        held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
-        return replace(held, drawn=held.drawn.replace("; permutation", ""))
+            return UNTESTED
+        text = f"true shares are {hypothesis}; {len(null)} draws of images and labelled images"
+        chance_test = compare_with_null(
+            null, value, harm, text, resolution=resolution_of(self.resampling)
+        )
+        null_drawn = chance_test.null_drawn.replace("; permutation", "")
+        return replace(chance_test, null_drawn=null_drawn)
 
 
 def inequality(sets: Sequence[Shares]) -> Inequality | None:
@@ -572,14 +600,14 @@ def inequality(sets: Sequence[Shares]) -> Inequality | None:
     first = sets[0]
     if first.reason or not isinstance(first.resampling, Bootstrap):
         return None
-    classes, drawn = len(first.classes), None
+    classes, inverse_draws = len(first.classes), None
     if not first.exact:
-        drawn = _back(first.likely_rates(first.resampling.replicates))[:, :classes]
+        inverse_draws = _inverse(first.likely_rates(first.resampling.replicates))[:, :classes]
     return Inequality(
-        np.stack([one.said / one.said.sum() for one in sets]),
-        np.array([one.effective for one in sets]),
-        _back(first.confusion.rates[None])[0, :classes],
-        drawn,
+        np.stack([shares.outcome_counts / shares.outcome_counts.sum() for shares in sets]),
+        np.array([shares.effective for shares in sets]),
+        _inverse(first.confusion.rates[None])[0, :classes],
+        inverse_draws,
         lambda: stream(first.seed, "shares", "inequality"),
     )
 
@@ -594,14 +622,14 @@ def _whole(shares: Floats) -> Floats:
     return floats(clipped / math.fsum(clipped.tolist()))
 
 
-def inverted(said: Floats, rates: Floats) -> Floats:
-    """Return shares that reproduce the shares of outcomes, which may lie outside [0, 1].
+def inverted(outcome_shares: Floats, rates: Floats) -> Floats:
+    """Return class shares from outcome shares by least squares; may leave [0, 1].
 
     Least squares where there are more outcomes than classes.
 
     Parameters
     ----------
-    said : ndarray, shape (r, outcomes)
+    outcome_counts : ndarray, shape (r, outcomes)
         Shares of outcomes.
     rates : ndarray, shape (r, classes, outcomes)
 
@@ -610,70 +638,75 @@ def inverted(said: Floats, rates: Floats) -> Floats:
     ndarray, shape (r, classes)
         They sum to 1 where there are as many outcomes as classes.
     """
-    return floats(np.einsum("rkj,rj->rk", _back(rates), said))
+    return floats(np.einsum("rkj,rj->rk", _inverse(rates), outcome_shares))
 
 
-def _back(rates: Floats) -> Floats:
+def _inverse(rates: Floats) -> Floats:
     return floats(np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR))
 
 
-def likeliest(said: Floats, rates: Floats) -> Floats:
+def likeliest(outcome_shares: Floats, rates: Floats) -> Floats:
     """Return the shares in the simplex under which the outcomes are likeliest.
 
     Where the plain inverse lies inside the simplex, it is these; elsewhere expectation
     maximisation leads to the point of the border, see `inverted` for the parameters.
     """
-    plain = inverted(said, rates)
+    plain = inverted(outcome_shares, rates)
     if rates.shape[1] == rates.shape[2]:
         inside = (plain >= 0.0).all(axis=1) & (np.abs(plain.sum(axis=1) - 1.0) < 1e-9)
     else:
         inside = np.zeros(len(plain), dtype=bool)
-    found = plain.copy()
+    shares = plain.copy()
     outside = np.flatnonzero(~inside)
     if len(outside):
         start = np.clip(plain[outside], 0.0, 1.0) + 0.1 / plain.shape[1]
         start /= start.sum(axis=1, keepdims=True)
-        found[outside] = _maximised(start, said[outside], rates[outside])
-    return found
+        shares[outside] = _maximised(start, outcome_shares[outside], rates[outside])
+    return shares
 
 
-def _maximised(start: Floats, said: Floats, rates: Floats) -> Floats:
+def _maximised(start: Floats, outcome_shares: Floats, rates: Floats) -> Floats:
     """Return where expectation maximisation leads, each row until it stands still.
 
     Steps are squared (Varadhan & Roland 2008), for on the border plain ones hardly move.
     """
-    found, moving = start.copy(), np.arange(len(start))
+    shares, moving = start.copy(), np.arange(len(start))
     for _ in range(_STEPS):
-        here, asked, given = found[moving], said[moving], rates[moving]
-        first = _step(here, asked, given)
-        second = _step(first, asked, given)
-        away, turn = first - here, second - 2.0 * first + here
+        current, outcome_batch, rate_batch = shares[moving], outcome_shares[moving], rates[moving]
+        first = _step(current, outcome_batch, rate_batch)
+        second = _step(first, outcome_batch, rate_batch)
+        away, turn = first - current, second - 2.0 * first + current
         turned = np.sqrt((turn**2).sum(axis=1))
         with unwarned():
-            far = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[:, None]
-        leap = np.clip(here + 2.0 * far * away + far**2 * turn, 1e-12, None)
-        leap = _step(leap / leap.sum(axis=1, keepdims=True), asked, given)
-        worse = _fit(leap, asked, given) < _fit(second, asked, given)
+            step_length = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[
+                :, None
+            ]
+        leap = current + 2.0 * step_length * away + step_length**2 * turn
+        leap = np.maximum(leap, np.maximum(_SHRINK * current, 1e-12))
+        leap = _step(leap / leap.sum(axis=1, keepdims=True), outcome_batch, rate_batch)
+        worse = _fit(leap, outcome_batch, rate_batch) < _fit(second, outcome_batch, rate_batch)
         leap[worse] = second[worse]
-        found[moving] = leap
-        moving = moving[np.abs(leap - here).max(axis=1) > _STILL]
+        shares[moving] = leap
+        # A share that a leap set to 0 by mistake grows at first by less than it stands still.
+        unsettled = (np.abs(leap - current) > _STILL) | (first > current * _GROWTH)
+        moving = moving[unsettled.any(axis=1)]
         if not len(moving):
             break
-    found[found < 1e-7] = 0.0
-    return floats(found / found.sum(axis=1, keepdims=True))
+    shares[shares < 1e-7] = 0.0
+    return floats(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _step(shares: Floats, said: Floats, rates: Floats) -> Floats:
+def _step(shares: Floats, outcome_shares: Floats, rates: Floats) -> Floats:
     expected = np.einsum("rk,rkj->rj", shares, rates)
-    ratio = said / np.maximum(expected, 1e-300)
-    moved = shares * np.einsum("rkj,rj->rk", rates, ratio)
-    total = moved.sum(axis=1, keepdims=True)
-    return np.where(total > 0, moved / np.where(total > 0, total, 1.0), shares)
+    ratio = outcome_shares / np.maximum(expected, 1e-300)
+    updated = shares * np.einsum("rkj,rj->rk", rates, ratio)
+    total = updated.sum(axis=1, keepdims=True)
+    return np.where(total > 0, updated / np.where(total > 0, total, 1.0), shares)
 
 
-def _fit(shares: Floats, said: Floats, rates: Floats) -> Floats:
+def _fit(shares: Floats, outcome_shares: Floats, rates: Floats) -> Floats:
     expected = np.maximum(np.einsum("rk,rkj->rj", shares, rates), 1e-300)
-    return floats((said * np.log(expected)).sum(axis=1))
+    return floats((outcome_shares * np.log(expected)).sum(axis=1))
 
 
 def mad(shares: Floats) -> Floats:
@@ -755,15 +788,17 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> known, _ = m.Confusion.of_labels(
+    >>> confusion, _ = m.Confusion.of_labels(
     ...     ["man", "woman"] * 50, ["man", "woman"] * 45 + ["man", "man"] * 5
     ... )
-    >>> m.corrected_shares(["man"] * 60 + ["woman"] * 40, known)
+    >>> m.corrected_shares(["man"] * 60 + ["woman"] * 40, confusion)
     <share_mad 0.111 [0.000, 0.342]; chance 0.102, p = 0.41, n = 100>
     """
-    codes, names = encode(predicted, what="predicted labels")
-    every = names if confusion is None else confusion.classes
-    order = tuple(one for one in (every if classes is None else classes) if one not in aside)
+    codes, names = encode(predicted, subject="predicted labels")
+    all_classes = names if confusion is None else confusion.classes
+    order = tuple(
+        name for name in (all_classes if classes is None else classes) if name not in aside
+    )
     if len(order) < 2 or len({*order}) < len(order):
         raise InputError(f"classes: {[*order]}; expected at least two, each once")
     if confusion is None:
@@ -772,14 +807,18 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         arranged = confusion.arranged(order, aside)
     of_label = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counted = dict(zip(names, of_label, strict=True))
-    said = np.array([counted.get(one, 0) for one in arranged.outcomes], dtype=np.float64)
-    effective = independent_rows(codes, units) * said.sum() / max(sum(of_label), 1)
+    outcome_counts = np.array(
+        [counted.get(outcome, 0) for outcome in arranged.outcomes], dtype=np.float64
+    )
+    effective = independent_rows(codes, units) * outcome_counts.sum() / max(sum(of_label), 1)
     exact = confusion is None
-    shares = Shares(order, said, effective, arranged, exact, name, resampling, rng)
+    shares = Shares(order, outcome_counts, effective, arranged, exact, name, resampling, rng)
     reason = _reason(shares, aside, max_condition, min_labelled)
     shares = replace(shares, reason=reason)
     value = float(mad(shares.observed[None])[0])
-    held = shares.against(None if shares.null is None else mad(shares.null), value, "equal")
+    chance_test = shares.compare_with_null(
+        None if shares.null is None else mad(shares.null), value, "equal"
+    )
     bounds = inequality([shares])
     params: Fields = {"corrected": not exact, "excluded_classes": [*aside]}
     if not exact:
@@ -790,18 +829,18 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         }
     if units is not None:
         params["effective_images"] = round(effective, 3)
-    why = "no class" if exact else "of no labelled image"
-    others = {one: n for one, n in counted.items() if one not in arranged.outcomes}
+    unused_reason = "no class" if exact else "of no labelled image"
+    unused_counts = {label: n for label, n in counted.items() if label not in arranged.outcomes}
     return make_estimate(
         "share_mad",
         value,
-        {"images": int(said.sum())},
+        {"images": int(outcome_counts.sum())},
         shares.method(_ENDS),
         params=params,
-        **held.fields(reason or "no resampling was asked for"),
+        **chance_test.fields(reason or "no resampling was asked for"),
         by=lambda: _parts(shares),
         excluded={"nothing was said": tally(codes < 0)}
-        | {f"said {one}: {why}": n for one, n in others.items()},
+        | {f"said {label}: {unused_reason}": n for label, n in unused_counts.items()},
         unit="image" if units is None else "unit",
         reason=reason,
         ends=shares,
@@ -812,13 +851,13 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
 def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labelled: int) -> str:
     """Return why there are no shares, "" where there are."""
     confusion = shares.confusion
-    if not shares.said.sum():
+    if not shares.outcome_counts.sum():
         return "no image was named"
     if shares.exact:
         return ""
     few = [
-        f"{one}: {count}"
-        for one, count in zip(confusion.classes, confusion.labelled.tolist(), strict=True)
+        f"{name}: {count}"
+        for name, count in zip(confusion.classes, confusion.labelled.tolist(), strict=True)
         if count < min_labelled
     ]
     if few:
@@ -831,16 +870,16 @@ def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labe
     return "" if shares.observed.sum() > 0 else f"no image is left beside {', '.join(aside)}"
 
 
-def _parts(found: Shares) -> Iterator[Part]:
-    level, used = level_of(found.resampling), int(found.said.sum())
-    named = found.said[: len(found.classes)]
-    weight = found.effective / found.said.sum() if used else math.nan
-    for index, name in enumerate(found.classes):
-        low, high = ends_of(found.boot, index)(level)
-        value = float(found.observed[index])
+def _parts(shares: Shares) -> Iterator[Part]:
+    level, used = level_of(shares.resampling), int(shares.outcome_counts.sum())
+    named = shares.outcome_counts[: len(shares.classes)]
+    weight = shares.effective / shares.outcome_counts.sum() if used else math.nan
+    for index, name in enumerate(shares.classes):
+        low, high = ends_of(shares.boot, index)(level)
+        value = float(shares.observed[index])
         share = (GroupValue(name, (name,), used, value, low, high),)
         yield Part(
-            "corrected_share", name, value, low, high, n=used, by_group=share, reason=found.reason
+            "corrected_share", name, value, low, high, n=used, by_group=share, reason=shares.reason
         )
         # Of the images that were assigned to any class.
         raw = (math.nan, math.nan, math.nan)
@@ -881,30 +920,43 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     >>> m.mean_share_mad({"chef": chef, "nurse": nurse})
     <share_mad 0.400 [0.103, 0.542]; chance 0.078, p = 0.001, n = 200 in 2 groups>
     """
-    known = {name: one for name, one in estimates.items() if one.estimable}
-    found = [one.ends for one in known.values() if isinstance(one.ends, Shares)]
-    if not found or len(found) < len(known):
+    estimable = {name: estimate for name, estimate in estimates.items() if estimate.estimable}
+    share_sets = [
+        estimate.ends for estimate in estimable.values() if isinstance(estimate.ends, Shares)
+    ]
+    if not share_sets or len(share_sets) < len(estimable):
         raise InputError("estimates: expected what corrected_shares returned, at least one of them")
-    first = found[0]
-    if len({(one.resampling, one.seed, one.classes, one.confusion.key) for one in found}) > 1:
+    first = share_sets[0]
+    if (
+        len(
+            {
+                (shares.resampling, shares.seed, shares.classes, shares.confusion.key)
+                for shares in share_sets
+            }
+        )
+        > 1
+    ):
         raise InputError(
             "estimates: of other classes, labelled images, seeds or numbers of draws; use the same"
         )
-    if len({one.name for one in found}) < len(found):
+    if len({shares.name for shares in share_sets}) < len(share_sets):
         raise InputError("estimates: two share a name and so their draws; give each its own name=")
-    value, bounds = float(np.mean([one.value for one in known.values()])), inequality(found)
-    nulls = [mad(one.null) for one in found if one.null is not None]
+    value, bounds = (
+        float(np.mean([estimate.value for estimate in estimable.values()])),
+        inequality(share_sets),
+    )
+    nulls = [mad(shares.null) for shares in share_sets if shares.null is not None]
     null = np.mean(nulls, axis=0) if nulls else None
-    held = first.against(null, value, "equal in every set")
+    chance_test = first.compare_with_null(null, value, "equal in every set")
     return make_estimate(
         "share_mad",
         value,
-        {name: one.n["images"] for name, one in known.items()},
+        {name: estimate.n["images"] for name, estimate in estimable.items()},
         first.method(_ENDS),
-        params={"sets": len(known), "corrected": not first.exact},
-        **held.fields("no resampling was asked for"),
-        excluded={"not estimable": len(estimates) - len(known)},
-        unit=next(iter(known.values())).unit,
+        params={"sets": len(estimable), "corrected": not first.exact},
+        **chance_test.fields("no resampling was asked for"),
+        excluded={"not estimable": len(estimates) - len(estimable)},
+        unit=next(iter(estimable.values())).unit,
         ends=bounds or no_ends,
         corrected=bounds.estimate if bounds else math.nan,
     )
@@ -943,38 +995,44 @@ def share_gap(
     >>> m.share_gap(shares, {"man": 0.5, "woman": 0.5})
     <share_gap 0.100 [0.001, 0.203]; chance 0.040, p = 0.055, n = 100>
     """
-    found = shares.ends
-    if not isinstance(found, Shares):
+    corrected = shares.ends
+    if not isinstance(corrected, Shares):
         raise InputError(f"shares: {shares.metric} is not what corrected_shares returned")
-    classes = found.classes
+    classes = corrected.classes
     target = _target(classes, outside)
-    apart = found.observed - target
-    value = float(np.abs(apart).max())
-    null = None if found.null is None else found.under(target) - target
-    what = "equal" if isinstance(outside, str) else "those from outside"
-    held = found.against(None if null is None else np.abs(null).max(axis=1), value, what)
-    drawn = None if found.boot is None else found.boot - target
-    used, level, parts = int(found.said.sum()), level_of(found.resampling), []
+    differences = corrected.observed - target
+    value = float(np.abs(differences).max())
+    null = None if corrected.null is None else corrected.draw_under(target) - target
+    hypothesis = "equal" if isinstance(outside, str) else "those from outside"
+    chance_test = corrected.compare_with_null(
+        None if null is None else np.abs(null).max(axis=1), value, hypothesis
+    )
+    replicate_differences = None if corrected.boot is None else corrected.boot - target
+    used, level, parts = int(corrected.outcome_counts.sum()), level_of(corrected.resampling), []
 
     def ends_together(level: float) -> Span:
-        each = spread_level(level, len(classes))
-        low, high = np.transpose([ends_of(drawn, index)(each) for index in range(len(classes))])
+        joint_level = spread_level(level, len(classes))
+        low, high = np.transpose(
+            [ends_of(replicate_differences, index)(joint_level) for index in range(len(classes))]
+        )
         reached = np.abs([low, high]).max()
         return float(np.max([low, -high], initial=0.0)), float(reached)
 
     for index, name in enumerate(classes):
-        ends = ends_of(drawn, index)
+        ends = ends_of(replicate_differences, index)
         low, high = (float(end + target[index]) for end in ends(level))
-        difference, of_class = float(apart[index]), None if null is None else null[:, index]
+        difference, of_class = float(differences[index]), None if null is None else null[:, index]
         part = number(
             "share_difference",
             difference,
             subject=name,
             ends=ends,
             level=level,
-            held=found.against(of_class, difference, what, "either"),
+            chance_test=corrected.compare_with_null(of_class, difference, hypothesis, "either"),
             n=used,
-            by_group=(GroupValue(name, (name,), used, float(found.observed[index]), low, high),),
+            by_group=(
+                GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),
+            ),
             reason=shares.reason,
             shows="share",
         )
@@ -983,25 +1041,27 @@ def share_gap(
         "share_gap",
         value,
         shares.n,
-        found.method(f"{_DRAWN}, simultaneous over classes"),
+        corrected.method(f"{_DRAWN}, simultaneous over classes"),
         interval_kind=IntervalKind.SIMULTANEOUS,
         params={
             **shares.params,
-            "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
+            "outside": dict(
+                zip(classes, [round(share, 12) for share in target.tolist()], strict=True)
+            ),
         },
-        **held.fields(shares.reason or "no resampling was asked for"),
+        **chance_test.fields(shares.reason or "no resampling was asked for"),
         by=parts,
         excluded=shares.excluded,
         unit=shares.unit,
         reason=shares.reason,
-        ends=no_ends if drawn is None else ends_together,
+        ends=no_ends if replicate_differences is None else ends_together,
     )
 
 
 def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:
-    given = dict.fromkeys(classes, 1.0) if outside == "uniform" else outside
-    known = given if isinstance(given, Mapping) else {}
-    numbers = np.array([float(known.get(one, math.nan)) for one in classes])
+    outside_shares = dict.fromkeys(classes, 1.0) if outside == "uniform" else outside
+    by_class = outside_shares if isinstance(outside_shares, Mapping) else {}
+    numbers = np.array([float(by_class.get(name, math.nan)) for name in classes])
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
         raise InputError(
             f"outside: {outside!r}; expected 'uniform', or a share or count of each class, at "

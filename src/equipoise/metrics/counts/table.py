@@ -48,7 +48,7 @@ from equipoise.stats.threads import each, stretches, threads
 
 Whole = NDArray[np.integer[Any]] | Booleans
 
-NOTHING = "no row has a true class, a prediction and a group; expected at least one"
+NO_ROWS = "no row has a true class, a prediction and a group; expected at least one"
 
 # Below this, floats tell all whole numbers apart.
 _EXACT = 1 << 53
@@ -96,7 +96,7 @@ class Column:
 
     @classmethod
     def of(
-        cls, labels: Labels, what: str, *, ordered: bool = True, sampled: bool = False
+        cls, labels: Labels, subject: str, *, ordered: bool = True, sampled: bool = False
     ) -> Column:
         """Take labels as they are where they are numbers of a small range; encode others.
 
@@ -109,16 +109,16 @@ class Column:
         InputError
             As `equipoise.core.labels.encode`.
         """
-        known = coded(labels) or label_array(labels, what=what)
-        if isinstance(known, Encoded) and not ordered:
-            return cls.coded(known.codes, known.vocabulary)
-        if isinstance(known, np.ndarray) and known.ndim == 1 and known.dtype.kind in "iub":
-            some = np.append(known[:_SAMPLE], known[-_SAMPLE:]) if sampled else known
-            low, high = (int(some.min()), int(some.max())) if len(some) else (0, 0)
+        array = coded(labels) or label_array(labels, subject=subject)
+        if isinstance(array, Encoded) and not ordered:
+            return cls.coded(array.codes, array.vocabulary)
+        if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iub":
+            sample = np.append(array[:_SAMPLE], array[-_SAMPLE:]) if sampled else array
+            low, high = (int(sample.min()), int(sample.max())) if len(sample) else (0, 0)
             size = high - low + 1
-            if size <= max(_RANGE, len(known)) and -_EXACT < low <= high < _EXACT:
-                return cls(known, low, size)
-        return cls.coded(*encode(known, what=what))
+            if size <= max(_RANGE, len(array)) and -_EXACT < low <= high < _EXACT:
+                return cls(array, low, size)
+        return cls.coded(*encode(array, subject=subject))
 
     @classmethod
     def coded(cls, codes: Whole, names: Strings) -> Column:
@@ -151,22 +151,22 @@ Pairs = tuple[Integers, Any]
 def _uncompiled_pairs(columns: Sequence[Column]) -> Pairs:
     """Count rows by sorting them, or all cells where there are fewer of these than of rows."""
     sizes = [column.size for column in columns]
-    if (most := math.prod(sizes)) >= 1 << 62:
+    if (n_cells := math.prod(sizes)) >= 1 << 62:
         raise InputError(f"{sizes[0]} × {sizes[1]} × {sizes[2]} labels are too many to count")
 
     def count(rows: range) -> Pairs:
         keys = np.zeros(len(rows), dtype=np.int64)
         for column in columns:
             keys *= column.size
-            some = column.values[rows.start : rows.stop]
-            np.add(keys, some, out=keys, dtype=np.int64, casting="unsafe")
+            values = column.values[rows.start : rows.stop]
+            np.add(keys, values, out=keys, dtype=np.int64, casting="unsafe")
             keys -= column.low
-        if most <= len(keys):
-            dense = np.bincount(keys, minlength=most).reshape(-1, sizes[2])
+        if n_cells <= len(keys):
+            dense = np.bincount(keys, minlength=n_cells).reshape(-1, sizes[2])
             pairs = np.flatnonzero(dense.any(axis=1))
             return pairs, dense[pairs]
         # Half as many bits are sorted in half of the time.
-        keys = keys.astype(np.uint32 if most <= 1 << 32 else np.int64)
+        keys = keys.astype(np.uint32 if n_cells <= 1 << 32 else np.int64)
         keys.sort()
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
         cells, counts = integers(keys[first]), np.diff(first, append=len(keys))
@@ -175,7 +175,7 @@ def _uncompiled_pairs(columns: Sequence[Column]) -> Pairs:
         table[place, cells % sizes[2]] = counts
         return pairs, table
 
-    return _added(each(count, stretches(len(columns[0]))), sizes[2])
+    return _merged_counts(each(count, stretches(len(columns[0]))), sizes[2])
 
 
 def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
@@ -189,19 +189,19 @@ def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
     least = _MORE if pairs * third.size <= len(first) // threads() else _MANY
     if not least <= len(first) < _MOST or pairs > _MOST_PAIRS:
         return None
-    ranges = np.array([(one.low, one.size) for one in columns])
+    ranges = np.array([(column.low, column.size) for column in columns])
 
     def count(rows: range) -> Pairs | None:
         row_of, keys = np.zeros(pairs, dtype=np.uint16), np.zeros(room, dtype=np.int64)
         table = np.zeros(room * third.size, dtype=np.int32)
-        ones, others, group = (
-            np.ascontiguousarray(one.values[rows.start : rows.stop], dtype=np.int64)
-            for one in columns
+        first_labels, second_labels, group = (
+            np.ascontiguousarray(column.values[rows.start : rows.stop], dtype=np.int64)
+            for column in columns
         )
-        many = _add(ones, others, group, ranges, row_of, keys, table)
-        if many < 0:
+        n_pairs = _add(first_labels, second_labels, group, ranges, row_of, keys, table)
+        if n_pairs < 0:
             return None
-        order = np.argsort(keys[:many])
+        order = np.argsort(keys[:n_pairs])
         return keys[order], table.reshape(room, -1)[order]
 
     # As 64-bit numbers, columns of all rows would take more memory than they do.
@@ -210,19 +210,19 @@ def _counted_pairs(columns: Sequence[Column]) -> Pairs | None:
         for rows in stretches(len(first))
         for start in range(rows.start, rows.stop, _AT_ONCE)
     ]
-    found = [one for one in each(count, parts) if one is not None]
-    return _added(found, third.size) if len(found) == len(parts) else None
+    counted = [part for part in each(count, parts) if part is not None]
+    return _merged_counts(counted, third.size) if len(counted) == len(parts) else None
 
 
-def _added(found: Sequence[Pairs], places: int) -> Pairs:
+def _merged_counts(blocks: Sequence[Pairs], places: int) -> Pairs:
     """Add the counts of stretches of rows."""
-    known = found[0][0]
-    alike = all(np.array_equal(known, keys) for keys, _ in found)
-    known = known if alike else np.unique(np.concatenate([keys for keys, _ in found]))
-    table = np.zeros((len(known), places))
-    for keys, counted in found:
-        table[slice(None) if alike else np.searchsorted(known, keys)] += counted
-    return known, table
+    all_keys = blocks[0][0]
+    same_keys = all(np.array_equal(all_keys, keys) for keys, _ in blocks)
+    all_keys = all_keys if same_keys else np.unique(np.concatenate([keys for keys, _ in blocks]))
+    table = np.zeros((len(all_keys), places))
+    for keys, counted in blocks:
+        table[slice(None) if same_keys else np.searchsorted(all_keys, keys)] += counted
+    return all_keys, table
 
 
 # Labels may come from memory that must not be written.
@@ -247,33 +247,41 @@ def _add(
     through each step together, which is several times as quick as one after the other.
     """
     low, other_low, group_low = ranges[:, 0]
-    most, size, groups = ranges[:, 1].astype(np.uint64)
-    places, many = np.empty(_BLOCK, dtype=np.uint32), 0
+    first_size, size, groups = ranges[:, 1].astype(np.uint64)
+    places, n_pairs = np.empty(_BLOCK, dtype=np.uint32), 0
     for row in range(0, len(first), _BLOCK):
         end = row + _BLOCK
-        ones, others, group = first[row:end], second[row:end], third[row:end]
+        first_labels, second_labels, group = first[row:end], second[row:end], third[row:end]
         outside = new = False
-        for i in range(len(ones)):
+        for i in range(len(first_labels)):
             # What lies below a range is far without a sign.
-            far, other_far = np.uint64(ones[i] - low), np.uint64(others[i] - other_low)
-            group_far = np.uint64(group[i] - group_low)
-            outside = bool(outside | (far >= most) | (other_far >= size) | (group_far >= groups))
-            places[i] = np.uint32(far) * np.uint32(size) + np.uint32(other_far)
+            offset, second_offset = (
+                np.uint64(first_labels[i] - low),
+                np.uint64(second_labels[i] - other_low),
+            )
+            group_offset = np.uint64(group[i] - group_low)
+            outside = bool(
+                outside
+                | (offset >= first_size)
+                | (second_offset >= size)
+                | (group_offset >= groups)
+            )
+            places[i] = np.uint32(offset) * np.uint32(size) + np.uint32(second_offset)
         if outside:
             return -1
-        for i in range(len(ones)):
+        for i in range(len(first_labels)):
             new = bool(new | (row_of[places[i]] == 0))
-        if new and many + _BLOCK > len(keys):
+        if new and n_pairs + _BLOCK > len(keys):
             return -1
-        for i in range(len(ones) if new else 0):
+        for i in range(len(first_labels) if new else 0):
             if row_of[places[i]] == 0:
-                keys[many] = places[i]
-                many += 1
-                row_of[places[i]] = many
-        for i in range(len(ones)):
+                keys[n_pairs] = places[i]
+                n_pairs += 1
+                row_of[places[i]] = n_pairs
+        for i in range(len(first_labels)):
             start = np.uint32(row_of[places[i]] - 1) * np.uint32(groups)
             table[start + np.uint32(group[i] - group_low)] += 1
-    return many
+    return n_pairs
 
 
 def count_cells(
@@ -293,58 +301,66 @@ def count_cells(
         How many rows; whole numbers.
     excluded : dict of str to int
     """
-    given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
+    encoded_groups = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
     named = [(y_true, "y_true"), (y_pred, "y_pred")]
     if not isinstance(groups, Groups | Mapping):
         named.append((groups, "groups['group']"))
     # Arrow encodes text in threads; numbers are ready sooner than a thread is.
-    spread = map if all(isinstance(one, np.ndarray) for one, _ in named) else each
+    spread = map if all(isinstance(labels, np.ndarray) for labels, _ in named) else each
     columns = list(
-        spread(lambda one: Column.of(*one, ordered=one[0] is groups, sampled=True), named)
+        spread(
+            lambda named_labels: Column.of(
+                *named_labels, ordered=named_labels[0] is groups, sampled=True
+            ),
+            named,
+        )
     )
-    if given:
-        columns.append(Column.coded(given.codes, given.names))
+    if encoded_groups:
+        columns.append(Column.coded(encoded_groups.codes, encoded_groups.names))
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
-    found = _counted_pairs(columns)
-    if found is None:
-        columns = [Column.of(one.values, "labels") if one.names is None else one for one in columns]
-        found = _counted_pairs(columns) or _uncompiled_pairs(columns)
-    pairs, table = found
+    counted_table = _counted_pairs(columns)
+    if counted_table is None:
+        columns = [
+            Column.of(column.values, "labels") if column.names is None else column
+            for column in columns
+        ]
+        counted_table = _counted_pairs(columns) or _uncompiled_pairs(columns)
+    pairs, table = counted_table
     truth, label, group = columns
     first, second = np.divmod(pairs, label.size)
-    classes, (true, said) = _classes((truth, first), (label, second))
-    complete, without = (true >= 0) & (said >= 0), int(group.names is not None)
-    lost = {
+    classes, (true, predicted) = _classes((truth, first), (label, second))
+    complete, without = (true >= 0) & (predicted >= 0), int(group.names is not None)
+    dropped = {
         "missing true class": table[true < 0].sum(),
-        "missing prediction": table[(said < 0) & (true >= 0)].sum(),
+        "missing prediction": table[(predicted < 0) & (true >= 0)].sum(),
         "missing group": table[complete, :without].sum(),
     }
     # Some pairs occur without a group only.
-    kept = complete & table[:, without:].any(axis=1)
-    if not kept.any():
-        raise InputError(NOTHING)
-    keys = true * len(classes) + said
+    used = complete & table[:, without:].any(axis=1)
+    if not used.any():
+        raise InputError(NO_ROWS)
+    keys = true * len(classes) + predicted
     places = np.arange(without, group.size)
-    if given:
-        made = (given.attributes, given.levels, given.min_size)
+    if encoded_groups:
+        description = (encoded_groups.attributes, encoded_groups.levels, encoded_groups.min_size)
     else:
         places = places[table[:, places].any(axis=0)]
-        made = (("group",), tuple((name,) for name in group.texts(places)), MIN_SIZE)
-    rows = np.flatnonzero(kept)
+        description = (("group",), tuple((name,) for name in group.texts(places)), MIN_SIZE)
+    rows = np.flatnonzero(used)
     rows = rows[np.argsort(keys[rows], kind="stable")]
     keys, table = keys[rows], table.take(rows, axis=0).take(places, axis=1)
 
     # Where every row counts, its labels need not be kept.
-    held = columns if any(lost.values()) else [group]
+    masking_columns = columns if any(dropped.values()) else [group]
 
     def codes() -> Integers32:
-        missing = np.any([one.missing(one.places()) for one in held], axis=0)
+        missing = np.any([column.missing(column.places()) for column in masking_columns], axis=0)
         of_place = np.zeros(group.size, dtype=np.int32)
         of_place[places] = np.arange(len(places), dtype=np.int32)
         return np.asarray(of_place[group.places()[~missing]])
 
-    excluded = {reason: int(many) for reason, many in lost.items() if many}
-    counted = CountedGroups(made, integers(table.sum(axis=0)), codes)
+    excluded = {reason: int(count) for reason, count in dropped.items() if count}
+    counted = CountedGroups(description, integers(table.sum(axis=0)), codes)
     return counted, classes, keys, table, excluded
 
 
@@ -352,15 +368,19 @@ def _classes(*sides: tuple[Column, Integers]) -> tuple[Strings, Sequence[Integer
     """Return the sorted labels that occur, and which of them each place is, -1 where missing."""
     low = min(column.low for column, _ in sides)
     size = max(column.low + column.size for column, _ in sides) - low
-    whole = all(one.names is None and one.values.dtype.kind in "iu" for one, _ in sides)
-    if not whole or size > 2 * sum(column.size for column, _ in sides):
+    all_integers = all(
+        column.names is None and column.values.dtype.kind in "iu" for column, _ in sides
+    )
+    if not all_integers or size > 2 * sum(column.size for column, _ in sides):
         return recoded(*(_occurring(*side) for side in sides))
     # Whole numbers have an order without their texts.
     numbers = [places + (column.low - low) for column, places in sides]
     occurs = np.zeros(size, dtype=bool)
     occurs[np.concatenate(numbers)] = True
     rank = np.cumsum(occurs) - 1
-    return tuple(map(str, (np.flatnonzero(occurs) + low).tolist())), [rank[one] for one in numbers]
+    return tuple(map(str, (np.flatnonzero(occurs) + low).tolist())), [
+        rank[offsets] for offsets in numbers
+    ]
 
 
 def _occurring(column: Column, places: Integers) -> tuple[Integers, Strings]:
@@ -391,8 +411,8 @@ MOST_WEIGHT = 1e9
 
 def _labels(y_pred: Any, weights: Any, true_names: Strings) -> tuple[Integers32, Strings, Floats]:
     """Return label codes (n, k), their names, and weights (n, k)."""
-    known = isinstance(y_pred, Encoded)
-    array = y_pred.codes if known else y_pred
+    encoded = isinstance(y_pred, Encoded)
+    array = y_pred.codes if encoded else y_pred
     single = array.ndim == 1 and weights is None
     shape = (len(array), 1) if single else array.shape
     if len(shape) != 2 or shape[1] == 0:
@@ -407,7 +427,7 @@ def _labels(y_pred: Any, weights: Any, true_names: Strings) -> tuple[Integers32,
         near = np.isclose(spread.sum(axis=1), 1.0, rtol=0.0, atol=SUM_TOLERANCE)
         _check_rows(near, "y_pred", "probabilities that sum to 1")
         return np.tile(np.arange(shape[1], dtype=np.int32), (len(array), 1)), true_names, spread
-    codes, names = encode(y_pred if known else array.ravel(), what="y_pred")
+    codes, names = encode(y_pred if encoded else array.ravel(), subject="y_pred")
     if weights is None:
         return codes.reshape(shape), names, np.full(shape, 1.0 / shape[1])
     spread = _weights(weights, "weights", shape)
@@ -419,26 +439,26 @@ def _labels(y_pred: Any, weights: Any, true_names: Strings) -> tuple[Integers32,
     return codes.reshape(shape), names, spread
 
 
-def _weights(weights: Any, what: str, shape: tuple[int, ...]) -> Floats:
-    check_unmasked(weights, what=what)
+def _weights(weights: Any, subject: str, shape: tuple[int, ...]) -> Floats:
+    check_unmasked(weights, subject=subject)
     try:
         array = np.asarray(weights)
         spread = array.astype(np.float64, casting="unsafe" if array.dtype.kind in "OU" else "safe")
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what}: expected numbers of shape {shape}, as y_pred") from None
+        raise InputError(f"{subject}: expected numbers of shape {shape}, as y_pred") from None
     if spread.shape != shape:
-        raise InputError(f"{what}: shape {spread.shape}; expected {shape}, as y_pred")
+        raise InputError(f"{subject}: shape {spread.shape}; expected {shape}, as y_pred")
     finite = (np.isfinite(spread) & (spread >= 0)).all(axis=1)
-    _check_rows(finite, what, "finite numbers of at least 0")
+    _check_rows(finite, subject, "finite numbers of at least 0")
     return spread
 
 
-def _check_rows(right: Any, what: str, expected: str) -> None:
-    if not right.all():
-        raise InputError(f"{what}, row {int(np.argmin(right)) + 1}: expected {expected}")
+def _check_rows(valid: Any, subject: str, expected: str) -> None:
+    if not valid.all():
+        raise InputError(f"{subject}, row {int(np.argmin(valid)) + 1}: expected {expected}")
 
 
-def units_of(units: Labels | None, n: int, kept: Booleans) -> Encoded | None:
+def units_of(units: Labels | None, n: int, used: Booleans) -> Encoded | None:
     """Encode the units of the rows that are kept, None without units.
 
     A row of code -1 is a unit of its own.
@@ -450,10 +470,10 @@ def units_of(units: Labels | None, n: int, kept: Booleans) -> Encoded | None:
     """
     if units is None:
         return None
-    codes, names = encode(units, what="units")
+    codes, names = encode(units, subject="units")
     if len(codes) != n:
         raise InputError(f"units: {len(codes)} rows; expected {n}")
-    return Encoded(*encode(Encoded(codes[kept], names)))
+    return Encoded(*encode(Encoded(codes[used], names)))
 
 
 def whole_units(codes: Integers | Integers32, names: Strings) -> tuple[Integers, Words]:
@@ -483,10 +503,10 @@ def item_sampler(
     codes, digests = groups.codes[by_content], []
     rows = by_content[np.argsort(codes, kind="stable")]
     for members in np.split(rows, np.cumsum(groups.counts)[:-1]):
-        held = blake2b()
+        hasher = blake2b()
         for column in (owner, *outcome.T, *weights.T):
-            held.update(column[members].tobytes())
-        digests.append(held.digest())
+            hasher.update(column[members].tobytes())
+        digests.append(hasher.digest())
     rank = np.empty(len(digests), dtype=np.int64)
     rank[sorted(range(len(digests)), key=digests.__getitem__)] = np.arange(len(digests))
     order = np.lexsort([*content, rank[groups.codes], owner])
@@ -503,7 +523,7 @@ def item_sampler(
 
 
 Null = Literal["rows", "class", "prediction"]
-Made = TypeVar("Made")
+Summary = TypeVar("Summary")
 
 
 @record
@@ -570,10 +590,10 @@ class Counts:
         told apart.
         """
         usable, groups = self.groups.usable, self.groups
-        many = tally(usable)
-        if 2 * (many + 1) > len(groups):
+        n_usable = tally(usable)
+        if 2 * (n_usable + 1) > len(groups):
             return self
-        place = np.where(usable, np.cumsum(usable) - 1, many)
+        place = np.where(usable, np.cumsum(usable) - 1, n_usable)
         levels = [*compress(groups.levels, usable.tolist()), ("",) * len(groups.attributes)]
         # Without rows of its own the last group stays out of comparisons.
         fewer = CountedGroups(
@@ -625,8 +645,8 @@ class Counts:
     @cached_property
     def _adders(self) -> tuple[Adder, Adder]:
         """Add outcomes by true class, and by predicted label."""
-        many = len(self.classes)
-        return Adder.of(self.truth, many), Adder.of(self.prediction, many)
+        n_classes = len(self.classes)
+        return Adder.of(self.truth, n_classes), Adder.of(self.prediction, n_classes)
 
     def hits(self, tables: Floats) -> Floats:
         """Weights of right predictions per class: (r, classes, groups)."""
@@ -636,10 +656,10 @@ class Counts:
 
     @cached_property
     def right(self) -> Integers:
-        """Outcomes whose predicted label is the true class."""
+        """Indices of outcomes with a correct prediction."""
         return np.flatnonzero(self.truth == self.prediction)
 
-    def once(self, tables: Floats, make: Callable[..., Made], *arguments: Hashable) -> Made:
+    def once(self, tables: Floats, make: Callable[..., Summary], *arguments: Hashable) -> Summary:
         """Return what `make` makes of tables, made once while they are the same object.
 
         Measures that share draws share what they sum; that of the observed table is kept.
@@ -648,7 +668,7 @@ class Counts:
         key = (make, arguments, tables is self.observed or get_ident())
         if self._latest.get(key, (None,))[0] is not tables:
             self._latest[key] = (tables, make(self, tables, *arguments))
-        shared: Made = self._latest[key][1]
+        shared: Summary = self._latest[key][1]
         return shared
 
     @cached_property
@@ -685,14 +705,17 @@ class Adder:
     @cached_property
     def _rounds(self) -> list[tuple[Any, Integers]]:
         """In turn, the codes with a first, second, ... outcome, and these."""
-        many = np.diff(self.first, append=len(self.order))
-        rounds = [many > place for place in range(min(int(many.max(initial=0)), _MOST_ROUNDS + 1))]
+        outcomes_per_code = np.diff(self.first, append=len(self.order))
+        rounds = [
+            outcomes_per_code > place
+            for place in range(min(int(outcomes_per_code.max(initial=0)), _MOST_ROUNDS + 1))
+        ]
         return [
             (
-                slice(None) if tally(some) == self.size else self.present[some],
-                self.order[self.first[some] + place],
+                slice(None) if tally(has_outcome) == self.size else self.present[has_outcome],
+                self.order[self.first[has_outcome] + place],
             )
-            for place, some in enumerate(rounds)
+            for place, has_outcome in enumerate(rounds)
         ]
 
     def sum(self, tables: Floats) -> Floats:
@@ -759,7 +782,7 @@ def count(
     # Arrays of Arrow have no shape: they are columns.
     column = isinstance(y_pred, Encoded) or hasattr(y_pred, "__arrow_c_array__")
     column = column or hasattr(y_pred, "__arrow_c_stream__")
-    labels = y_pred if column else label_array(y_pred, what="y_pred")
+    labels = y_pred if column else label_array(y_pred, subject="y_pred")
     shape = getattr(labels.codes if isinstance(labels, Encoded) else labels, "shape", (0,))
     if len(shape) > 1 or weights is not None or units is not None:
         labels = coded(labels) or labels
@@ -771,26 +794,26 @@ def count(
 
 def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units: Any) -> Counts:
     """Count rows that are not independent, or that have several labels."""
-    truth, true_names = encode(y_true, what="y_true")
+    truth, true_names = encode(y_true, subject="y_true")
     labels, label_names, spread = _labels(y_pred, weights, true_names)
     check_lengths(len(truth), y_pred=len(labels), groups=len(groups.codes))
     names, (true_codes, label_codes) = recoded((truth, true_names), (labels, label_names))
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     complete = ~(no_truth | no_label | no_group)
-    kept = complete & spread.any(axis=1)
-    if not kept.any():
-        raise InputError(NOTHING)
+    used = complete & spread.any(axis=1)
+    if not used.any():
+        raise InputError(NO_ROWS)
     reasons = {
         "missing true class": no_truth,
         "missing prediction": no_label & ~no_truth,
         "missing group": no_group & ~no_label & ~no_truth,
-        "no weight": complete & ~kept,
+        "no weight": complete & ~used,
     }
-    packed = true_codes[kept, None] * len(names) + label_codes[kept]
+    packed = true_codes[used, None] * len(names) + label_codes[used]
     keys, outcome = np.unique(packed, return_inverse=True)
-    counted, owners = groups.take(kept), units_of(units, len(truth), kept)
+    counted, owners = groups.take(used), units_of(units, len(truth), used)
     outcome = outcome.reshape(packed.shape)
-    sampler = item_sampler(outcome, spread[kept], counted, owners, (len(keys), len(counted)))
+    sampler = item_sampler(outcome, spread[used], counted, owners, (len(keys), len(counted)))
     excluded = {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
     unit = "row" if units is None else "unit"
     return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, unit)
@@ -817,7 +840,7 @@ _LEVEL, _NONE = 0.975, 1e-9
 def moments(counts: Counts, _: Floats | None = None) -> Floats | None:
     """Return sums over units of products of two cells, (bases, bases, classes, groups).
 
-    None where rows are independent. Made for `Counts.once`, which passes a table, too.
+    None where rows are independent. Summary for `Counts.once`, which passes a table, too.
     """
     sampler = counts.sampler
     if not isinstance(sampler, ItemSampler):
@@ -831,18 +854,18 @@ def moments(counts: Counts, _: Floats | None = None) -> Floats | None:
     of_truth, of_prediction = np.split(place, 2)
     right = np.where(truth == prediction, weight, 0.0)
     values = [
-        np.bincount(some, added, minlength=len(cells))
-        for some, added in ((of_truth, right), (of_truth, weight), (of_prediction, weight))
+        np.bincount(cell, added, minlength=len(cells))
+        for cell, added in ((of_truth, right), (of_truth, weight), (of_prediction, weight))
     ]
     values.append(total[cells // classes])
     where = cells % classes * groups + group[cells // classes]
-    found = np.empty((len(BASES), len(BASES), classes, groups))
-    for one, other in combinations_with_replacement(range(len(BASES)), 2):
-        product = np.bincount(where, values[one] * values[other], minlength=classes * groups)
-        found[one, other] = found[other, one] = product.reshape(classes, groups)
+    sums = np.empty((len(BASES), len(BASES), classes, groups))
+    for first, second in combinations_with_replacement(range(len(BASES)), 2):
+        product = np.bincount(where, values[first] * values[second], minlength=classes * groups)
+        sums[first, second] = sums[second, first] = product.reshape(classes, groups)
     # A unit's rows count for every class, whether or not one has its label.
-    found[-1, -1] = np.bincount(group, total**2, minlength=groups)
-    return found
+    sums[-1, -1] = np.bincount(group, total**2, minlength=groups)
+    return sums
 
 
 def accuracy_design(counts: Counts) -> Floats:
@@ -854,8 +877,8 @@ def accuracy_design(counts: Counts) -> Floats:
     right = np.isin(sampler.outcome, counts.right)
     hits, total = np.bincount(owner, sampler.weight * right), np.bincount(owner, sampler.weight)
     sums = (
-        floats(np.bincount(group, one, minlength=groups))
-        for one in (hits, total, hits**2, hits * total, total**2)
+        floats(np.bincount(group, values, minlength=groups))
+        for values in (hits, total, hits**2, hits * total, total**2)
     )
     return design_effects(*sums, least=least_design(counts))
 
@@ -870,8 +893,8 @@ def _owners(sampler: ItemSampler, groups: int) -> tuple[Integers, Integers]:
 def least_design(counts: Counts) -> float:
     """Return the least design effect: rows that share their weight may say more than one."""
     sampler = counts.sampler
-    whole = not isinstance(sampler, ItemSampler) or bool((sampler.weight == 1.0).all())
-    return 1.0 if whole else 0.0
+    unit_weights = not isinstance(sampler, ItemSampler) or bool((sampler.weight == 1.0).all())
+    return 1.0 if unit_weights else 0.0
 
 
 def design_effects(
@@ -899,19 +922,25 @@ def design_effects(
     """
     with unwarned():
         p, units = successes / totals, totals**2 / squared_totals
-        apart = squares - 2.0 * p * products + p**2 * squared_totals
-        variance = np.maximum(apart, 0.0) * units / (units - 1.0)
-        simple = totals * p * (1.0 - p)
-        few = special.stdtrit(np.maximum(units - 1.0, 1.0), _LEVEL) / special.ndtri(_LEVEL)
-        known = (simple > _NONE * totals) & (units > 1.0 + _NONE) & (variance > _NONE * simple)
+        deviations = squares - 2.0 * p * products + p**2 * squared_totals
+        variance = np.maximum(deviations, 0.0) * units / (units - 1.0)
+        simple_variance = totals * p * (1.0 - p)
+        t_factor = special.stdtrit(np.maximum(units - 1.0, 1.0), _LEVEL) / special.ndtri(_LEVEL)
+        defined = (
+            (simple_variance > _NONE * totals)
+            & (units > 1.0 + _NONE)
+            & (variance > _NONE * simple_variance)
+        )
         # A group whose units happen to agree varies as much as the others do.
-        pooled = _sum(known, variance) / _sum(known, simple)
-        design = np.fmax(np.where(known, variance / simple, np.nan), pooled) * few**2
+        pooled = _sum(defined, variance) / _sum(defined, simple_variance)
+        design = (
+            np.fmax(np.where(defined, variance / simple_variance, np.nan), pooled) * t_factor**2
+        )
         design = np.where(np.isnan(design), totals / units, design)
         repeated = squared_totals > totals * (1.0 + _NONE)
     return np.where((totals > 0) & (repeated | (least == 0.0)), np.maximum(design, least), 1.0)
 
 
-def _sum(known: Booleans, values: Floats) -> Floats:
-    """Sum what is known over groups."""
-    return floats(np.where(known, values, 0.0).sum(axis=-1, keepdims=True))
+def _sum(defined: Booleans, values: Floats) -> Floats:
+    """Sum defined values over groups."""
+    return floats(np.where(defined, values, 0.0).sum(axis=-1, keepdims=True))

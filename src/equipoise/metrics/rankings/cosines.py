@@ -1,5 +1,7 @@
 """Cosines of items and queries, ranked block by block: the table of scores is never written out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -19,7 +21,7 @@ from equipoise.core import (
     floats,
     record,
 )
-from equipoise.metrics.vector_rows import Table, float_rows, taken
+from equipoise.metrics.vector_rows import Table, float_rows, take_rows
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
@@ -42,10 +44,10 @@ def _hits(products: Floats32, inverse: Floats32, bar: Floats32, places: Integers
     while True:
         query, column = np.empty(room, np.int16), np.empty(room, np.int32)
         score = np.empty(room, np.float32)
-        many = reaching(products, inverse, bar, query, column, score)
-        if many <= room:
-            return query[:many], places[column[:many]], score[:many]
-        room = many
+        n_hits = reaching(products, inverse, bar, query, column, score)
+        if n_hits <= room:
+            return query[:n_hits], places[column[:n_hits]], score[:n_hits]
+        room = n_hits
 
 
 Found = tuple[Integers, Floats]
@@ -94,9 +96,9 @@ class CosineScores:
 
     def of_owner(self, owner: Integers, rows: Integers) -> Floats:
         """Return the score of each item for its own query, shape (n,); 0 off the rows asked for."""
-        found = np.zeros(len(self))
-        found[rows] = self._scores(owner[rows], rows)
-        return found
+        scores = np.zeros(len(self))
+        scores[rows] = self._scores(owner[rows], rows)
+        return scores
 
     def of_query(self, query: int, rows: Integers) -> Floats:
         """Return the scores of items for one query, shape (rows,)."""
@@ -104,17 +106,17 @@ class CosineScores:
 
     def table(self) -> Floats:
         """Return all scores, shape (queries, n), in one pass over the items."""
-        found = np.empty((len(self.queries), len(self)))
+        scores = np.empty((len(self.queries), len(self)))
 
         def add(start: int) -> None:
             rows = np.arange(start, min(start + BLOCK, len(self)))
             vectors, dots = self._vectors(rows), np.empty((len(rows), len(self.queries)))
             _, lengths = self._products(np.zeros(len(rows), np.int64), rows, vectors)
             inner_all(vectors, self.queries, dots)
-            np.divide(dots.T, lengths, out=found[:, start : start + len(rows)])
+            np.divide(dots.T, lengths, out=scores[:, start : start + len(rows)])
 
         each(add, range(0, len(self), BLOCK))
-        return found
+        return scores
 
     def best(self, queries: Sequence[int], rows: Integers, k: int) -> list[Found]:
         """Find the k best of some items for each query, all that tie with the k-th included.
@@ -133,18 +135,18 @@ class CosineScores:
         list of (rows, scores)
             Per query, in no order.
         """
-        found: list[Found] = []
+        best_items: list[Found] = []
         for start in range(0, len(queries), _QUERIES):
-            held = queries[start : start + _QUERIES]
-            unit = self.queries[held].astype(np.float32)
-            near = self._candidates(unit, rows, k)
+            batch = queries[start : start + _QUERIES]
+            unit = self.queries[batch].astype(np.float32)
+            candidates = self._candidates(unit, rows, k)
             # Queries with few candidates go together, as each call takes its time.
-            turns = np.cumsum([len(places) for places in near]) // (2 * BLOCK)
-            edges = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(near)]
-            parts = [[*zip(held[a:b], near[a:b], strict=True)] for a, b in pairwise(edges)]
+            turns = np.cumsum([len(places) for places in candidates]) // (2 * BLOCK)
+            edges = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(candidates)]
+            parts = [[*zip(batch[a:b], candidates[a:b], strict=True)] for a, b in pairwise(edges)]
             for best in each(partial(self._best, k), parts):
-                found += best
-        return found
+                best_items += best
+        return best_items
 
     def _candidates(self, queries: Floats32, rows: Integers, k: int) -> list[Integers]:
         """Return the items that may be among the k best of each query, all where they are many.
@@ -164,9 +166,9 @@ class CosineScores:
             block, inverse = self._block(rows, start)
             return (queries @ block.T) * inverse
 
-        def bars(some: Iterable[Floats32]) -> Floats32:
-            """Return what a score must reach to be among the k best of all, by those of some."""
-            last = (np.partition(row, -k)[-k] if len(row) >= k else -np.inf for row in some)
+        def bars(score_rows: Iterable[Floats32]) -> Floats32:
+            """Return lower bounds of the k-th best score, from some of the scores."""
+            last = (np.partition(row, -k)[-k] if len(row) >= k else -np.inf for row in score_rows)
             return np.array([float(score) - 2.0 * error for score in last], dtype=np.float32)
 
         def raised(hits: Hits) -> tuple[Hits, Floats32]:
@@ -176,12 +178,12 @@ class CosineScores:
             counts = np.bincount(query, minlength=len(crowded))
             # Down to the next number, as rounding may have gone up.
             bar = np.nextafter(bars(np.split(score, np.cumsum(counts)[:-1])), np.float32(-np.inf))
-            kept = score >= np.repeat(bar, counts)
-            many = np.bincount(query[kept], minlength=len(crowded))
-            np.logical_or(crowded, many > max(_CROWD * items, 8 * k), out=crowded)
+            reached = score >= np.repeat(bar, counts)
+            n_candidates = np.bincount(query[reached], minlength=len(crowded))
+            np.logical_or(crowded, n_candidates > max(_CROWD * items, 8 * k), out=crowded)
             bar[crowded] = np.inf
-            kept &= ~np.repeat(crowded, counts)
-            return (query[kept], place[kept], score[kept]), bar
+            reached &= ~np.repeat(crowded, counts)
+            return (query[reached], place[reached], score[reached]), bar
 
         def scan(bar: Floats32, start: int) -> Hits:
             block, inverse = self._block(rows, start)
@@ -196,41 +198,48 @@ class CosineScores:
         first, *later = (starts[turn == number].tolist() for number in np.unique(turn))
         scores = np.concatenate(each(table, first), axis=1)
         places = np.concatenate([np.arange(start, min(start + BLOCK, items)) for start in first])
-        alike = np.ones(len(places), np.float32)
-        hits, bar = raised(_hits(scores, alike, bars(scores), places))
-        for some in later:
-            found = each(partial(scan, bar), some)
-            query, row, score = (np.concatenate(one) for one in zip(hits, *found, strict=True))
+        unit_scale = np.ones(len(places), np.float32)
+        hits, bar = raised(_hits(scores, unit_scale, bars(scores), places))
+        for round_starts in later:
+            round_hits = each(partial(scan, bar), round_starts)
+            query, row, score = (
+                np.concatenate(arrays) for arrays in zip(hits, *round_hits, strict=True)
+            )
             hits, bar = raised((query, row, score))
-        near = np.split(hits[1], np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1])
-        return [rows if full else rows[one] for one, full in zip(near, crowded, strict=True)]
+        candidates = np.split(hits[1], np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1])
+        return [
+            rows if full else rows[candidate_places]
+            for candidate_places, full in zip(candidates, crowded, strict=True)
+        ]
 
-    def _best(self, k: int, asked: Sequence[tuple[int, Integers]]) -> list[Found]:
+    def _best(self, k: int, candidates: Sequence[tuple[int, Integers]]) -> list[Found]:
         """Return the k best among the candidates of some queries, scored in float64."""
-        lengths = [len(near) for _, near in asked]
-        owner = np.repeat([query for query, _ in asked], lengths)
-        rows = np.concatenate([near for _, near in asked])
-        every = np.split(self._scores(owner, rows), np.cumsum(lengths[:-1]))
-        found = []
-        for (_, near), scores in zip(asked, every, strict=True):
-            kept = scores >= np.partition(scores, len(near) - k)[len(near) - k]
-            found.append((near[kept], scores[kept]))
-        return found
+        lengths = [len(candidate_rows) for _, candidate_rows in candidates]
+        owner = np.repeat([query for query, _ in candidates], lengths)
+        rows = np.concatenate([candidate_rows for _, candidate_rows in candidates])
+        query_scores = np.split(self._scores(owner, rows), np.cumsum(lengths[:-1]))
+        best_items = []
+        for (_, candidate_rows), scores in zip(candidates, query_scores, strict=True):
+            among_best = (
+                scores >= np.partition(scores, len(candidate_rows) - k)[len(candidate_rows) - k]
+            )
+            best_items.append((candidate_rows[among_best], scores[among_best]))
+        return best_items
 
     def _block(self, rows: Integers, start: int) -> tuple[Floats32, Floats32]:
         """Return a block of items in float32 and what makes their length 1."""
-        held = rows[start : start + BLOCK]
-        vectors = self._vectors(held)
+        block_rows = rows[start : start + BLOCK]
+        vectors = self._vectors(block_rows)
         if vectors.dtype == np.float32:
             squares = np.einsum("ij,ij->i", vectors, vectors)
             if ((squares > _SMALLEST) & (squares < _LARGEST)).all():
                 return vectors, 1.0 / np.sqrt(squares)
-        _, lengths = self._products(np.zeros(len(held), np.int64), held, vectors)
-        return (vectors / lengths[:, None]).astype(np.float32), np.ones(len(held), np.float32)
+        _, lengths = self._products(np.zeros(len(block_rows), np.int64), block_rows, vectors)
+        return (vectors / lengths[:, None]).astype(np.float32), np.ones(len(block_rows), np.float32)
 
     def _scores(self, owner: Integers, rows: Integers) -> Floats:
         """Score rows for the query of each, block by block."""
-        blocks = (np.split(one, range(BLOCK, len(rows), BLOCK)) for one in (owner, rows))
+        blocks = (np.split(array, range(BLOCK, len(rows), BLOCK)) for array in (owner, rows))
         pairs = zip(*blocks, strict=True)
         return np.concatenate(each(lambda pair: self._score(*pair), pairs))
 
@@ -247,15 +256,16 @@ class CosineScores:
         lengths = np.sqrt(squares)
         bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
         if len(bad):
-            what = "is zero" if lengths[bad[0]] == 0 else "holds a number that is not finite"
+            problem = "is zero" if lengths[bad[0]] == 0 else "holds a number that is not finite"
             raise InputError(
-                f"items: vector {rows[bad[0]] + 1} {what}, and has no cosine. Leave such items out"
+                f"items: vector {rows[bad[0]] + 1} {problem}, and has no cosine. "
+                "Leave such items out"
             )
         return dots, lengths
 
     def _vectors(self, rows: Integers) -> AnyArray:
         """Return items as kernels take them: float32 or float64."""
-        return kernel_rows(taken(self.items, rows))
+        return kernel_rows(take_rows(self.items, rows))
 
 
 Scores: TypeAlias = ArrayLike | CosineScores
@@ -307,21 +317,23 @@ def cosine_scores(
     <max_skew 0.326 [−1.502, 2.154]; chance 0.191, p = 0.14, n = 60 in 2 groups>
     """
     table = embedding_table(items, "items")
-    asked = floats(embedding_table(queries, "queries")[:])
-    if table.shape[1] != asked.shape[1]:
+    query_vectors = floats(embedding_table(queries, "queries")[:])
+    if table.shape[1] != query_vectors.shape[1]:
         raise InputError(
-            f"queries: vectors of {asked.shape[1]} numbers; expected {table.shape[1]}, as in items"
+            f"queries: vectors of {query_vectors.shape[1]} numbers; expected {table.shape[1]}, "
+            "as in items"
         )
-    lengths = np.sqrt((asked**2).sum(axis=1))
+    lengths = np.sqrt((query_vectors**2).sum(axis=1))
     bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
     if len(bad):
         raise InputError(f"queries: vector {bad[0] + 1} is zero or not finite, and has no cosine")
-    given = tuple(map(str, range(len(asked)) if names is None else names))
-    if len(given) != len(asked) or len({*given}) < len(given):
+    query_names = tuple(map(str, range(len(query_vectors)) if names is None else names))
+    if len(query_names) != len(query_vectors) or len({*query_names}) < len(query_names):
         raise InputError(
-            f"names: {len({*given})} distinct names; expected {len(asked)}, one per query"
+            f"names: {len({*query_names})} distinct names; expected {len(query_vectors)}, "
+            "one per query"
         )
-    return CosineScores(table, asked / lengths[:, None], given)
+    return CosineScores(table, query_vectors / lengths[:, None], query_names)
 
 
 # Sums that run side by side, added in one order: the same number on every machine.
@@ -343,14 +355,14 @@ def inner(block: AnyArray, owner: Integers, queries: Floats, dots: Floats, squar
     dots, squares : ndarray of float64, shape (m,)
         Written.
     """
-    many, size = block.shape
-    even = size - size % _LANES
+    n_vectors, size = block.shape
+    n_in_lanes = size - size % _LANES
     dot, square = np.zeros(_LANES), np.zeros(_LANES)
-    for i in range(many):
+    for i in range(n_vectors):
         row, query = block[i], queries[owner[i]]
         for lane in range(_LANES):
             dot[lane], square[lane] = 0.0, 0.0
-        for start in range(0, even, _LANES):
+        for start in range(0, n_in_lanes, _LANES):
             for lane in range(_LANES):
                 value = np.float64(row[start + lane])
                 dot[lane] += value * query[start + lane]
@@ -359,7 +371,7 @@ def inner(block: AnyArray, owner: Integers, queries: Floats, dots: Floats, squar
         for lane in range(_LANES):
             total += dot[lane]
             length += square[lane]
-        for j in range(even, size):
+        for j in range(n_in_lanes, size):
             value = np.float64(row[j])
             total += value * query[j]
             length += value * value
@@ -377,22 +389,22 @@ def inner_all(block: AnyArray, queries: Floats, dots: Floats) -> None:
     dots : ndarray of float64, shape (m, q)
         Written.
     """
-    many, size = block.shape
-    even = size - size % _LANES
+    n_vectors, size = block.shape
+    n_in_lanes = size - size % _LANES
     dot = np.zeros(_LANES)
-    for i in range(many):
+    for i in range(n_vectors):
         row = block[i]
         for q in range(len(queries)):
             query = queries[q]
             for lane in range(_LANES):
                 dot[lane] = 0.0
-            for start in range(0, even, _LANES):
+            for start in range(0, n_in_lanes, _LANES):
                 for lane in range(_LANES):
                     dot[lane] += np.float64(row[start + lane]) * query[start + lane]
             total = 0.0
             for lane in range(_LANES):
                 total += dot[lane]
-            for j in range(even, size):
+            for j in range(n_in_lanes, size):
                 total += np.float64(row[j]) * query[j]
             dots[i, q] = total
 
@@ -404,7 +416,7 @@ def _list(  # noqa: PLR0913, PLR0917 - kernels take arrays
     bar: Any,
     run: Any,
     q: Any,
-    many: Any,
+    n_hits: Any,
     query: Any,
     place: Any,
     score: Any,
@@ -413,10 +425,10 @@ def _list(  # noqa: PLR0913, PLR0917 - kernels take arrays
     for j in range(run[0], run[1]):
         value = row[j] * inverse[j]
         if value >= bar:
-            if many < len(query):
-                query[many], place[many], score[many] = q, j, value
-            many += 1
-    return many
+            if n_hits < len(query):
+                query[n_hits], place[n_hits], score[n_hits] = q, j, value
+            n_hits += 1
+    return n_hits
 
 
 @compiled(
@@ -441,17 +453,19 @@ def reaching(
     query, place, score : ndarray
         Written, as far as there is room: row, column and score of what reaches.
     """
-    many = 0
+    n_hits = 0
     queries, items = products.shape
-    even = items - items % _RUN
+    n_in_runs = items - items % _RUN
     for q in range(queries):
         row, bar = products[q], least[q]
-        for start in range(0, even, _RUN):
+        for start in range(0, n_in_runs, _RUN):
             # A loop of fixed length, so that the processor compares many at once.
             hits = np.int32(0)
             for j in range(_RUN):
                 hits |= np.int32(row[start + j] * inverse[start + j] >= bar)
             if hits != 0:
-                many = _list(row, inverse, bar, (start, start + _RUN), q, many, query, place, score)
-        many = _list(row, inverse, bar, (even, items), q, many, query, place, score)
-    return many
+                n_hits = _list(
+                    row, inverse, bar, (start, start + _RUN), q, n_hits, query, place, score
+                )
+        n_hits = _list(row, inverse, bar, (n_in_runs, items), q, n_hits, query, place, score)
+    return n_hits

@@ -38,7 +38,7 @@ class LabelExchange:
     ----------
     labels : ndarray, shape (labels,)
         Labels of the strata that hold such items, stratum after stratum.
-    first, size, wanted : ndarray of int64, shape (strata,)
+    first, size, n_wanted : ndarray of int64, shape (strata,)
         Where the labels of a stratum begin, how many there are, and how many are drawn; most
         wanted first.
     source : ndarray of int64
@@ -48,7 +48,7 @@ class LabelExchange:
     labels: Integers32
     first: Integers
     size: Integers
-    wanted: Integers
+    n_wanted: Integers
     source: Integers
 
     @classmethod
@@ -65,11 +65,11 @@ class LabelExchange:
             Rows whose labels are looked at; -1 is none.
         """
         rows = in_order(items[items >= 0])
-        names, at, inverse, wanted = np.unique(
+        names, at, inverse, n_wanted = np.unique(
             stratum[rows], return_index=True, return_inverse=True, return_counts=True
         )
         # By the number wanted, then by who comes first: not by the strata's names.
-        order = np.lexsort((at, -wanted))
+        order = np.lexsort((at, -n_wanted))
         position = np.argsort(order)
         members = np.flatnonzero((codes >= 0) & np.isin(stratum, names))
         owner = position[np.searchsorted(names, stratum[members])]
@@ -79,52 +79,52 @@ class LabelExchange:
         first = np.cumsum(size) - size
         slot = np.empty(len(codes), dtype=np.int64)
         by_stratum = np.argsort(position[inverse], kind="stable")
-        start = np.cumsum(wanted[order]) - wanted[order]
-        place = np.arange(len(rows)) - np.repeat(start, wanted[order])
-        slot[rows[by_stratum]] = np.repeat(first, wanted[order]) + place
+        start = np.cumsum(n_wanted[order]) - n_wanted[order]
+        place = np.arange(len(rows)) - np.repeat(start, n_wanted[order])
+        slot[rows[by_stratum]] = np.repeat(first, n_wanted[order]) + place
         source = np.where(items >= 0, slot[items], 0)
-        return cls(labels[np.lexsort((rank[labels], owner))], first, size, wanted[order], source)
+        return cls(labels[np.lexsort((rank[labels], owner))], first, size, n_wanted[order], source)
 
     @cached_property
     def _words(self) -> float:
-        """Random words that a shuffle takes on average: those beyond a bound are left out."""
+        """Mean number of random words of a shuffle, with rejected words."""
         last = np.arange(1, int(self.size.max(initial=1)))
-        each = 2.0 ** np.ceil(np.log2(last + 1)) / (last + 1)
-        return float(np.append(0.0, np.cumsum(each))[self.size - 1].sum())
+        words = 2.0 ** np.ceil(np.log2(last + 1)) / (last + 1)
+        return float(np.append(0.0, np.cumsum(words))[self.size - 1].sum())
 
     def draw(
-        self, rng: np.random.Generator, many: int, labels: Integers32 | None = None
+        self, rng: np.random.Generator, n_draws: int, labels: Integers32 | None = None
     ) -> Integers32:
         """Return labels of the items, shape (many, *shape of the items), by Fisher and Yates.
 
         A copy of the labels that may change, and is as before after that, spares making one.
         """
-        if self._costs_less_whole(many):
-            state = np.tile(self.labels, (many, 1))
+        if self._costs_less_whole(n_draws):
+            state = np.tile(self.labels, (n_draws, 1))
             # Whole strata are shuffled, with as many random words as it takes.
-            expected, words = many * self._words, np.empty(0, dtype=np.uint64)
+            expected, words = n_draws * self._words, np.empty(0, dtype=np.uint64)
             while True:
                 further = int(expected / 2 + 5 * np.sqrt(expected)) + _SPARE
-                more = rng.integers(0, _WORD, further, dtype=np.uint64, endpoint=True)
-                words = np.concatenate([words, more])
+                extra_words = rng.integers(0, _WORD, further, dtype=np.uint64, endpoint=True)
+                words = np.concatenate([words, extra_words])
                 random = words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)
                 if shuffle(state, self.first, self.size, random):
                     return state.take(self.source, axis=1)
                 state[:] = self.labels
-        uniform = rng.random(many * int(self.wanted.sum()))
+        uniform = rng.random(n_draws * int(self.n_wanted.sum()))
         source = self.source.ravel()
-        found = np.empty((many, len(source)), dtype=np.int32)
-        held = self.labels.copy() if labels is None else labels
-        draw_first(held, self.first, self.size, self.wanted, uniform, source, found)
-        return found.reshape(many, *self.source.shape)
+        drawn_labels = np.empty((n_draws, len(source)), dtype=np.int32)
+        scratch = self.labels.copy() if labels is None else labels
+        draw_first(scratch, self.first, self.size, self.n_wanted, uniform, source, drawn_labels)
+        return drawn_labels.reshape(n_draws, *self.source.shape)
 
-    def _costs_less_whole(self, many: int) -> bool:
-        """Whether shuffling whole strata is quicker than drawing what is wanted of them."""
+    def _costs_less_whole(self, n_draws: int) -> bool:
+        """Whether shuffling whole strata is quicker than drawing some labels."""
         if len(self.labels) >= _LARGE:
-            return len(self.labels) * _SHUFFLED < int(self.wanted.sum()) * _DRAWN
-        whole = len(self.size) * _CALL + many * len(self.labels) * _SHUFFLED
-        steps = int(self.wanted.max(initial=0))
-        return whole < steps * 4 * _CALL + many * int(self.wanted.sum()) * _DRAWN
+            return len(self.labels) * _SHUFFLED < int(self.n_wanted.sum()) * _DRAWN
+        shuffle_cost = len(self.size) * _CALL + n_draws * len(self.labels) * _SHUFFLED
+        steps = int(self.n_wanted.max(initial=0))
+        return shuffle_cost < steps * 4 * _CALL + n_draws * int(self.n_wanted.sum()) * _DRAWN
 
     def evaluate(
         self,
@@ -146,16 +146,16 @@ class LabelExchange:
         # Of many labels few are drawn at once, though few may be looked at.
         together = max(1, min(_BLOCKS, _BLOCK_LABELS // max(size * self.source.size, 1)))
 
-        def some(part: range) -> Result:
-            held = self.labels.copy() if len(part) > 1 else None
-            drawn = (
-                self.draw(stream(seed, name, start), min(size, draws - start), held)
+        def evaluate_block(part: range) -> Result:
+            scratch = self.labels.copy() if len(part) > 1 else None
+            blocks = (
+                self.draw(stream(seed, name, start), min(size, draws - start), scratch)
                 for start in part
             )
-            return function(np.concatenate([*drawn]) if len(part) > 1 else next(drawn))
+            return function(np.concatenate([*blocks]) if len(part) > 1 else next(blocks))
 
         parts = [starts[at : at + together] for at in range(0, len(starts), together)]
-        return each(some, parts)
+        return each(evaluate_block, parts)
 
 
 def in_order(items: Integers) -> Integers:
@@ -197,21 +197,21 @@ def exchange_labels(
         return LabelExchange.of(codes, stratum, items).evaluate(function, draws, seed, name)
     # Looked at first, in their order, so that permuted rows give the same draws.
     first = in_order(items[items >= 0])
-    rest = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
-    taking = np.concatenate([first, rest])
+    remaining = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
+    participating = np.concatenate([first, remaining])
     place = np.empty(len(codes), dtype=np.int64)
-    place[taking] = np.arange(len(taking))
+    place[participating] = np.arange(len(participating))
     source = np.where(items >= 0, place[items], 0)
-    labels = integers(codes[taking])
-    exchange = Exchange.of(labels, units[taking], stratum[taking])
+    labels = integers(codes[participating])
+    exchange = Exchange.of(labels, units[participating], stratum[participating])
     if not varies(exchange.pool, exchange.group).any():
         return []
     size = max(1, _BLOCK_LABELS // len(labels))
 
     def block(start: int) -> Result:
-        rng, many = stream(seed, name, start), min(size, draws - start)
-        drawn = [exchange.shuffle(labels, rng)[source] for _ in range(many)]
-        return function(np.stack(drawn).astype(np.int32))
+        rng, n_draws = stream(seed, name, start), min(size, draws - start)
+        exchanged = [exchange.shuffle(labels, rng)[source] for _ in range(n_draws)]
+        return function(np.stack(exchanged).astype(np.int32))
 
     return each(block, range(0, draws, size))
 
@@ -233,7 +233,7 @@ def shuffle(state: Integers32, first: Integers, size: Integers, random: Words32)
     bool
         False where the words were too few.
     """
-    at, held = 0, len(random)
+    cursor, n_words = 0, len(random)
     mask = np.ones(size.max() if len(size) else 1, np.int64)
     for last in range(2, len(mask)):
         mask[last] = 2 * mask[last - 1] + 1 if last > mask[last - 1] else mask[last - 1]
@@ -241,16 +241,16 @@ def shuffle(state: Integers32, first: Integers, size: Integers, random: Words32)
         start = first[stratum]
         for row in range(len(state)):
             last = size[stratum] - 1
-            while last > 0 and at < held:
+            while last > 0 and cursor < n_words:
                 # Without a branch for a word that is left out: it would be mistaken often.
-                place = np.int64(random[at]) & mask[last]
-                at += 1
-                taken = place <= last
-                other = start + (place if taken else last)
+                place = np.int64(random[cursor]) & mask[last]
+                cursor += 1
+                accepted = place <= last
+                other = start + (place if accepted else last)
                 label = state[row, start + last]
                 state[row, start + last] = state[row, other]
                 state[row, other] = label
-                last -= np.int64(taken)
+                last -= np.int64(accepted)
             if last > 0:
                 return False
     return True
@@ -263,10 +263,10 @@ def draw_first(
     labels: Integers32,
     first: Integers,
     size: Integers,
-    wanted: Integers,
+    n_wanted: Integers,
     random: Floats,
     source: Integers,
-    found: Integers32,
+    drawn_labels: Integers32,
 ) -> None:
     """Draw the first labels of each stratum from all of it, without replacement.
 
@@ -287,28 +287,28 @@ def draw_first(
     found : ndarray of int32, shape (draws, m)
         Written.
     """
-    steps = wanted[0] if len(wanted) else 0
-    draws, strata = len(found), np.zeros(steps, np.int64)
+    steps = n_wanted[0] if len(n_wanted) else 0
+    draws, strata = len(drawn_labels), np.zeros(steps, np.int64)
     starts = np.zeros(steps + 1, np.int64)
     for step in range(steps):
-        while strata[step] < len(wanted) and wanted[strata[step]] > step:
+        while strata[step] < len(n_wanted) and n_wanted[strata[step]] > step:
             strata[step] += 1
         starts[step + 1] = starts[step] + draws * strata[step]
-    others = np.empty((steps, len(wanted)), np.int64)
+    partners = np.empty((steps, len(n_wanted)), np.int64)
     for draw in range(draws):
         for step in range(steps):
             for stratum in range(strata[step]):
-                here = first[stratum] + step
+                target = first[stratum] + step
                 at = starts[step] + draw * strata[step] + stratum
-                other = here + np.int64(random[at] * (size[stratum] - step))
-                others[step, stratum] = other
-                labels[here], labels[other] = labels[other], labels[here]
+                partner = target + np.int64(random[at] * (size[stratum] - step))
+                partners[step, stratum] = partner
+                labels[target], labels[partner] = labels[partner], labels[target]
         for place in range(len(source)):
-            found[draw, place] = labels[source[place]]
+            drawn_labels[draw, place] = labels[source[place]]
         for step in range(steps - 1, -1, -1):
             for stratum in range(strata[step]):
-                here, other = first[stratum] + step, others[step, stratum]
-                labels[here], labels[other] = labels[other], labels[here]
+                target, partner = first[stratum] + step, partners[step, stratum]
+                labels[target], labels[partner] = labels[partner], labels[target]
 
 
 @compiled("void(int32[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1])")

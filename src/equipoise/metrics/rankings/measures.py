@@ -1,12 +1,14 @@
 """Whom a ranking shows first: Skew@K, its extremes, NDKL, Bias@K, shares, and curves over K."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, Unpack, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    Labels,
     NullHypothesis,
     Strings,
     Variant,
@@ -36,30 +39,29 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import (
     STUDENT,
-    against_chance,
-    against_each,
     bootstrap_method,
+    chance_columns,
+    compare_with_chance,
     ends_of,
-    filled,
     group_columns,
+    no_chance_reason,
     part,
+    parts_with_defaults,
     too_small,
-    untested,
 )
-from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, Drawing, Draws
+from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, Draws
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import UNITS, exchange_labels
 from equipoise.metrics.rankings.pools import (
     Desired,
-    Pooling,
     Pools,
     Ranking,
-    Tops,
+    TopK,
     desired_shares,
     pools_of,
 )
 from equipoise.metrics.rankings.statistics import (
-    Drawn,
+    RankedLabels,
     Statistic,
     contrast,
     discounted,
@@ -98,8 +100,8 @@ _FEW = "fewer than two groups with rows enough"
 
 
 @record
-class Beside:
-    """A number reported beside the main one, as parts of their own.
+class SecondaryStatistic:
+    """A secondary number of a metric, with parts of its own.
 
     Attributes
     ----------
@@ -123,19 +125,19 @@ _TARGETS: Mapping[str, Variant] = MappingProxyType(
 
 
 @record
-class Measure:
-    """What a ranking metric computes.
+class RankingSpec:
+    """A ranking metric: its statistic, harm, parts and parameters.
 
     Attributes
     ----------
     metric : str
-    tops : Tops
+    top_k : TopK
     statistic : Statistic
     harm : "higher", "lower" or "either"
-    beside : tuple of Beside
+    secondary : tuple of SecondaryStatistic
     exact : callable, optional
-        Every value under random order of a pool (index into `tops`), with its probability.
-    shown : callable
+        Every value under random order of a pool (index into `top_k`), with its probability.
+    group_numbers : callable
         What a part shows per group, (p, groups), from the ranked labels; default: the shares.
     shows : str
         The same in words.
@@ -143,24 +145,31 @@ class Measure:
     """
 
     metric: str
-    tops: Tops
+    top_k: TopK
     statistic: Statistic
     harm: Harm
-    beside: tuple[Beside, ...] = ()
+    secondary: tuple[SecondaryStatistic, ...] = ()
     exact: Callable[[int], Distribution | None] | None = None
-    shown: Callable[[Drawn], Floats] = lambda drawn: drawn.shares[0]
+    group_numbers: Callable[[RankedLabels], Floats] = lambda ranked: ranked.shares[0]
     shows: str = ""
     params: Facts = field(default_factory=dict)
 
     def left_out(self, index: int) -> str:
         """Say why a pool is not estimable; "" where it is."""
-        if index in self.tops.pool:
+        if index in self.top_k.pool:
             return ""
-        pools = self.tops.pools
+        pools = self.top_k.pools
         if not len(pools.pools[index].items):
             return "no item to rank"
-        several = (pools.sizes[index] > 0).sum() > 1
-        return "too small a pool for k" if several else "one group in the pool"
+        comparable = (pools.sizes[index] > 0).sum() > 1
+        return "too small a pool for k" if comparable else "one group in the pool"
+
+
+def order_null(pools: Pools) -> str:
+    """Return the null hypothesis of a random order, as text."""
+    if pools.paired:
+        return SET_ORDER
+    return POOL_ORDER if pools.units is None else UNITS
 
 
 def permutations(resampling: Resampling, cells: int) -> int:
@@ -192,66 +201,75 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
         return floats(sums / shaped.sum(axis=1))
 
 
-def mean_ends(tops: Tops, draws: Draws) -> Ends:
+def mean_ends(top_k: TopK, draws: Draws) -> Ends:
     """Return the ends of the mean over queries, by the jackknife over their subjects.
 
     Percentiles of replicates where a query's number is infinite.
     """
-    values, pools = draws.observed[1:], tops.pools
+    values, pools = draws.observed[1:], top_k.pools
     if draws.boot is None or not np.isfinite(values).all():
         return ends_of(draws.boot, 0)
-    names = [pools.subjects[pools.pools[index].query] for index in tops.pool.tolist()]
+    names = [pools.subjects[pools.pools[index].query] for index in top_k.pool.tolist()]
     subject = numbered(names)
-    rest = len(values) - np.bincount(subject)
-    left_out = (values.sum() - np.bincount(subject, values)) / rest
+    remaining = len(values) - np.bincount(subject)
+    left_out = (values.sum() - np.bincount(subject, values)) / remaining
     return ClosedForm(jackknife_t, (draws.observed[0], (left_out,)))
 
 
 def exchanged(
-    tops: Tops,
-    function: Callable[[Drawn], Sequence[Floats]],
+    top_k: TopK,
+    function: Callable[[RankedLabels], Sequence[Floats]],
     resampling: Resampling | None,
     rng: Seed,
 ) -> list[Floats] | None:
-    """Return numbers of drawn labels, exchanged within sets or pools; None where nothing moves.
+    """Return numbers with exchanged labels; None where no exchange changes them.
 
     In pools, units exchange their groups as wholes.
     """
     if resampling is None:
         return None
-    pools, items = tops.pools, tops.items
+    pools, items = top_k.pools, top_k.items
 
-    def block(drawn: Integers32) -> Sequence[Floats]:
-        return function(Drawn(drawn, tops))
+    def block(codes: Integers32) -> Sequence[Floats]:
+        return function(RankedLabels(codes, top_k))
 
     within = pools.member
     stratum, units = (pools.block, pools.units) if within is None else (within, None)
-    many = permutations(resampling, items.size if units is None else max(items.size, len(units)))
+    n_draws = permutations(resampling, items.size if units is None else max(items.size, len(units)))
     rows = pools.groups.codes, stratum, units
-    blocks = exchange_labels(block, rows, items, many, rng, "retrieval")
+    blocks = exchange_labels(block, rows, items, n_draws, rng, "retrieval")
     return [np.concatenate(values) for values in zip(*blocks, strict=True)] or None
 
 
 def estimates(
-    measures: Sequence[Measure], resampling: Resampling | None, rng: Seed
+    measures: Sequence[RankingSpec], resampling: Resampling | None, rng: Seed
 ) -> list[Estimate]:
-    """Turn several measures into estimates: those of one ranking and K share their draws."""
-    found: dict[int, Estimate] = {}
-    for tops in {id(one.tops): one.tops for one in measures}.values():
-        alike, paired = [one for one in measures if one.tops is tops], tops.pools.paired
-        observed, first = Drawn.of(tops), [one.statistic for one in alike]
-        every = [s for one in alike for s in (one.statistic, *(b.statistic for b in one.beside))]
-        main = _draws(observed, every, resampling, rng)
-        alone = replace(tops, pools=replace(tops.pools, member=None))
-        pooled = _draws(Drawn.of(alone), first if paired else [], resampling, rng)
-        for one in alike:
-            draws = [next(main) for _ in (one, *one.beside)]
-            found[id(one)] = _estimate(one, observed, draws, next(pooled, None), resampling)
-    return [found[id(one)] for one in measures]
+    """Turn measures into estimates; measures of one ranking and K share draws."""
+    by_measure: dict[int, Estimate] = {}
+    for top_k in {id(measure.top_k): measure.top_k for measure in measures}.values():
+        sharing, paired = (
+            [measure for measure in measures if measure.top_k is top_k],
+            top_k.pools.paired,
+        )
+        observed, first = RankedLabels.of(top_k), [measure.statistic for measure in sharing]
+        all_statistics = [
+            s
+            for measure in sharing
+            for s in (measure.statistic, *(secondary.statistic for secondary in measure.secondary))
+        ]
+        main = _draws(observed, all_statistics, resampling, rng)
+        without_sets = replace(top_k, pools=replace(top_k.pools, member=None))
+        pooled = _draws(RankedLabels.of(without_sets), first if paired else [], resampling, rng)
+        for measure in sharing:
+            draws = [next(main) for _ in (measure, *measure.secondary)]
+            by_measure[id(measure)] = _estimate(
+                measure, observed, draws, next(pooled, None), resampling
+            )
+    return [by_measure[id(measure)] for measure in measures]
 
 
 def _draws(
-    observed: Drawn,
+    observed: RankedLabels,
     statistics: Sequence[Statistic],
     resampling: Resampling | None,
     rng: Seed,
@@ -259,82 +277,83 @@ def _draws(
     """Yield each statistic: the mean over pools first, and each pool after it."""
     if not statistics:
         return
-    tops = observed.tops
+    top_k = observed.top_k
 
-    def numbers(drawn: Drawn) -> list[Floats]:
-        return [statistic(drawn) for statistic in statistics]
+    def numbers(ranked: RankedLabels) -> list[Floats]:
+        return [statistic(ranked) for statistic in statistics]
 
-    null = exchanged(tops, numbers, resampling, rng)
-    weights = query_weights(tops.pools, tops.pool, resampling, rng)
+    null = exchanged(top_k, numbers, resampling, rng)
+    weights = query_weights(top_k.pools, top_k.pool, resampling, rng)
     for place, (values,) in enumerate(numbers(observed)):
         yield Draws.of(
             resampling,
             np.append(values.mean() if len(values) else np.nan, values),
             None if weights is None else weighted_mean(weights, values)[:, None],
             None if null is None else np.column_stack([null[place].mean(axis=1), null[place]]),
-            SET_ORDER if tops.pools.paired else POOL_ORDER if tops.pools.units is None else UNITS,
+            order_null(top_k.pools),
         )
 
 
 def _estimate(
-    measure: Measure,
-    observed: Drawn,
+    measure: RankingSpec,
+    observed: RankedLabels,
     draws: Sequence[Draws],
     pooled: Draws | None,
     resampling: Resampling | None,
 ) -> Estimate:
-    tops, value = measure.tops, float(draws[0].observed[0])
-    pools = tops.pools
+    top_k, value = measure.top_k, float(draws[0].observed[0])
+    pools = top_k.pools
     exact = _exact(measure) if resampling is not None else {}
-    ends, against = mean_ends(tops, draws[0]), against_chance(draws[0], 0, measure.harm)
-    if len(exact) == len(tops.pool) == 1:
-        against = against_chance(_enumerated(draws[0], 0, exact[0]), 0, measure.harm)
-    elif exact and len(exact) == len(tops.pool) and against.chance:
+    ends, chance_test = mean_ends(top_k, draws[0]), compare_with_chance(draws[0], 0, measure.harm)
+    if len(exact) == len(top_k.pool) == 1:
+        chance_test = compare_with_chance(_enumerated(draws[0], 0, exact[0]), 0, measure.harm)
+    elif exact and len(exact) == len(top_k.pool) and chance_test.chance:
         mean = float(np.mean([(values * mass).sum() for values, mass in exact.values()]))
-        against = replace(against, chance=replace(against.chance, mean=mean))
+        chance_test = replace(chance_test, chance=replace(chance_test.chance, mean=mean))
 
     def parts() -> pa.Table:
-        tables = [_of_queries(measure, observed, draws[0], exact)]
-        for beside, drawn in zip(measure.beside, draws[1:], strict=True):
-            tables += _of_beside(measure, beside, drawn)
+        tables = [_query_parts(measure, observed, draws[0], exact)]
+        for extra, extra_draws in zip(measure.secondary, draws[1:], strict=True):
+            tables += _secondary_tables(measure, extra, extra_draws)
         if pooled is not None:
-            held = against_chance(pooled, 0, measure.harm)
+            pool_order_test = compare_with_chance(pooled, 0, measure.harm)
             secondary = part(
-                measure.metric, "", pooled, 0, ends=ends, held=held, n=int(tops.sizes.sum()),
-                variant=Variant.POOL_ORDER, shows=f"secondary null: {POOL_ORDER}",
+                measure.metric, "", pooled, 0, ends=ends, chance_test=pool_order_test,
+                n=int(top_k.sizes.sum()), variant=Variant.POOL_ORDER,
+                shows=f"secondary null: {POOL_ORDER}",
             )  # fmt: skip
             tables.append(parts_to_table([secondary]))
         return pa.concat_tables(tables).combine_chunks()
 
     reasons = map(measure.left_out, range(len(pools.pools)))
-    left_out = Counter(f"queries with {why}" for why in reasons if why)
+    left_out = Counter(f"queries with {reason}" for reason in reasons if reason)
     null: Fields = {"null": "pool order"}
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
     method = bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL)
     if isinstance(ends, ClosedForm) and ends.function is jackknife_t:
         method = f"{STUDENT} over queries"
-    why = "no query can be estimated: " + measure.left_out(0) if not len(tops.pool) else _FEW
+    reason = "no query can be estimated: " + measure.left_out(0) if not len(top_k.pool) else _FEW
     return make_estimate(
         measure.metric,
         value,
         pools.counts,
         method,
         params={
-            "k": tops.k,
+            "k": top_k.k,
             **measure.params,
             "queries": len(pools.pools),
-            "tied_items": int(tops.ties.sum()),
-            "queries_with_ties": tally(tops.ties > 0),
+            "tied_items": int(top_k.ties.sum()),
+            "queries_with_ties": tally(top_k.ties > 0),
             **null,
         },
-        null=exchange_of(pools) if against.drawn else NullHypothesis.NONE,
-        **against.fields(untested(value, resampling)),
+        null=exchange_of(pools) if chance_test.null_drawn else NullHypothesis.NONE,
+        **chance_test.fields(no_chance_reason(value, resampling)),
         harm=measure.harm,
         by=parts,
         excluded={**pools.excluded, **left_out, "empty groups": pools.empty},
         unit="query",
-        reason=why if math.isnan(value) else "",
+        reason=reason if math.isnan(value) else "",
         ends=ends,
     )
 
@@ -346,15 +365,15 @@ def exchange_of(pools: Pools) -> NullHypothesis:
     return NullHypothesis.POOL_ORDER if pools.units is None else NullHypothesis.UNITS
 
 
-def _exact(measure: Measure) -> dict[int, Distribution]:
-    """Return exact chance by place in `tops`, of the pools that have it."""
-    found: dict[int, Distribution] = {}
-    pools = measure.tops.pools
+def _exact(measure: RankingSpec) -> dict[int, Distribution]:
+    """Return exact chance by place in `top_k`, of the pools that have it."""
+    exact_chance: dict[int, Distribution] = {}
+    pools = measure.top_k.pools
     if measure.exact is not None and not pools.paired and pools.units is None:
-        for place in np.flatnonzero(measure.tops.ties == 0).tolist():
-            one = measure.exact(place)
-            found |= {} if one is None else {place: one}
-    return found
+        for place in np.flatnonzero(measure.top_k.ties == 0).tolist():
+            distribution = measure.exact(place)
+            exact_chance |= {} if distribution is None else {place: distribution}
+    return exact_chance
 
 
 def _enumerated(draws: Draws, place: int, exact: Distribution) -> Draws:
@@ -363,71 +382,67 @@ def _enumerated(draws: Draws, place: int, exact: Distribution) -> Draws:
     return Draws(draws.observed[[place + 1]], None, null, exact[1], draws.level, text)
 
 
-def _of_queries(
-    measure: Measure, observed: Drawn, draws: Draws, exact: Mapping[int, Distribution]
+def _query_parts(
+    measure: RankingSpec, observed: RankedLabels, draws: Draws, exact: Mapping[int, Distribution]
 ) -> pa.Table:
-    """Return a part per pool, those that are not estimable included, with reason.
+    """Return a part per pool; a pool that can't be estimated has a reason.
 
     Column by column: there may be thousands of queries, each with a dozen groups.
     """
-    pools, chosen = measure.tops.pools, measure.tops.pool
+    pools, chosen = measure.top_k.pools, measure.top_k.pool
     groups = pools.groups
-    shown = nans(pools.sizes.shape)
-    shown[chosen] = measure.shown(observed)
-    numbers = against_each(draws, range(1, len(chosen) + 1), measure.harm)
-    for place, one in exact.items():
-        held = against_each(_enumerated(draws, place, one), range(1), measure.harm)
-        for name, column in held.items():
+    group_numbers = nans(pools.sizes.shape)
+    group_numbers[chosen] = measure.group_numbers(observed)
+    numbers = chance_columns(draws, range(1, len(chosen) + 1), measure.harm)
+    for place, distribution in exact.items():
+        enumerated = _enumerated(draws, place, distribution)
+        for name, column in chance_columns(enumerated, range(1), measure.harm).items():
             numbers[name][place] = column[0]
-    spread = {}
+    by_pool = {}
     for name, values in {"value": draws.observed[1:], **numbers}.items():
-        spread[name] = nans(len(pools.pools))
-        spread[name][chosen] = values
+        by_pool[name] = nans(len(pools.pools))
+        by_pool[name][chosen] = values
     reasons = [
         measure.left_out(index) or (_FEW if math.isnan(value) else "")
-        for index, value in enumerate(spread["value"])
+        for index, value in enumerate(by_pool["value"])
     ]
-    shows, text = [""] * len(reasons), measure.shows or f"share of the first {measure.tops.k}"
-    for index, ties in zip(chosen.tolist(), measure.tops.ties.tolist(), strict=True):
+    shows, text = [""] * len(reasons), measure.shows or f"share of the first {measure.top_k.k}"
+    for index, ties in zip(chosen.tolist(), measure.top_k.ties.tolist(), strict=True):
         shows[index] = f"{text}; {ties} items tie for its last places" if ties else text
     nothing = nans(pools.sizes.shape)
     small = np.where(groups.usable, "", too_small(groups))
     note = np.where(pools.sizes > 0, small, "not in the pool")
     sizes = floats(pools.sizes)
-    by_group = group_columns(groups, sizes, shown, nothing, nothing, note)
-    return filled(
-        measure.metric, None, subject=[one.name for one in pools.pools], **spread, reason=reasons,
-        shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
+    by_group = group_columns(groups, sizes, group_numbers, nothing, nothing, note)
+    return parts_with_defaults(
+        measure.metric, None, subject=[pool.name for pool in pools.pools], **by_pool,
+        reason=reasons, shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
     )  # fmt: skip
 
 
-def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Table]:
-    """Yield a number beside the main one: its mean over queries, then each query."""
-    tops, sizes = measure.tops, measure.tops.sizes.sum(axis=1)
-    pools = tops.pools.pools
-    if len(pools) > 1 or beside.subject:
-        held, ends = against_chance(draws, 0, beside.harm), mean_ends(tops, draws)
+def _secondary_tables(
+    measure: RankingSpec, extra: SecondaryStatistic, draws: Draws
+) -> Iterator[pa.Table]:
+    """Yield a secondary number: its mean over queries, then each query."""
+    top_k, sizes = measure.top_k, measure.top_k.sizes.sum(axis=1)
+    pools = top_k.pools.pools
+    if len(pools) > 1 or extra.subject:
+        chance_test, ends = compare_with_chance(draws, 0, extra.harm), mean_ends(top_k, draws)
         n = int(sizes.sum())
         yield parts_to_table(
             [
                 part(
-                    beside.metric,
-                    beside.subject,
-                    draws,
-                    0,
-                    ends=ends,
-                    held=held,
-                    n=n,
-                    variant=beside.variant,
+                    extra.metric, extra.subject, draws, 0, ends=ends, chance_test=chance_test, n=n,
+                    variant=extra.variant,
                 )
             ]
-        )
-    if not beside.subject:
-        numbers = against_each(draws, range(1, len(sizes) + 1), beside.harm)
-        names = [pools[index].name for index in tops.pool.tolist()]
-        variant = [beside.variant.value] * len(sizes)
-        yield filled(
-            beside.metric,
+        )  # fmt: skip
+    if not extra.subject:
+        numbers = chance_columns(draws, range(1, len(sizes) + 1), extra.harm)
+        names = [pools[index].name for index in top_k.pool.tolist()]
+        variant = [extra.variant.value] * len(sizes)
+        yield parts_with_defaults(
+            extra.metric,
             None,
             subject=names,
             variant=variant,
@@ -437,64 +452,46 @@ def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Ta
         )
 
 
-class RankingOptions(Pooling, Drawing, total=False):
-    """What every ranking metric takes, see `max_skew`."""
-
-    desired: Desired
-
-
-def max_skew(
-    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+def max_skew(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    k: int,
+    desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """MaxSkew@K: how much the most favoured group is over-represented among the K best.
 
-    Skew@K of a group is ln(its share of the K best / its desired share). Items that tie at the
-    K-th score share the places left, in expectation.
+    Skew@K of a group is ln(share of the K best / desired share). Ties share the last places.
 
     Parameters
     ----------
     scores : array-like, shape (n,) or (queries, n), or CosineScores
         Similarity of each item to each query, higher is better.
     groups : array-like (n,), mapping of str to array-like, or Groups
-        Groups of the items; intersections of any number of attributes. Items of which an
-        attribute is missing are left out and counted.
+        Groups of the items. Items without a group are left out and counted.
     k : int
         How many of the best items count. A pool of k items or fewer is not estimable.
-    options
-        desired, queries, within, sets, units, subjects, and resampling and rng, see
-        `equipoise.metrics`.
-    desired : "pool", "uniform" or mapping of group name to share
-        The group's share of the pool, equal shares of the groups in the pool, or given shares.
-        Where "pool" and "uniform" differ, `.by` has the other one too.
-    queries : array-like, optional
-        With scores (queries, n): names of the queries. With scores (n,): the query whose pool
-        each item belongs to, such as the subject that the image shows.
-    within : array-like (n,), mapping of str to array-like, or Groups, optional
-        Marginals: the pool is restricted to one value of this other attribute, for each value.
-    sets : array-like (n,), optional
-        Counterfactual set of each item: images that share all but the attributes. They share
-        an image too, so that chance level and p-value are those of a random order of the
-        members within each set; those of a random order of the pool stand in `.by`.
-    units : array-like (n,), optional
-        Unit of each item that repeats, such as the person shown: without sets, its items
-        exchange their group as one where they have one group.
-    subjects : array-like, optional
-        Subject of each query, shaped as `queries`: its queries are resampled together.
+    desired, queries, within, sets, units, subjects, resampling, rng
+        See `equipoise.metrics.rankings`.
 
     Returns
     -------
     Estimate
-        Mean over queries, 0 or above, higher is worse. Chance: the same when the order is
-        random, far above 0 for small K or many groups; its mean is exact where that is feasible.
-        Interval: Student's t by the jackknife over queries (percentiles of resampled queries where
-        one is infinite); one query has a chance band and p only.
-        `.by` has one part per query, with the groups' shares.
+        Mean over queries, 0 or above, higher is worse. Chance: random order, far above 0 for
+        small K or many groups. Interval: Student's t by the jackknife over queries; one query has
+        a chance band and p only. `.by` has each query with the groups' shares.
 
     Raises
     ------
     InputError
-        When shapes do not fit, a score is not finite, k is below 1, or `desired` does not
-        fit.
+        When shapes do not fit, a score is not finite, k is below 1, or `desired` does not fit.
 
     References
     ----------
@@ -509,17 +506,29 @@ def max_skew(
     >>> m.max_skew(scores, groups, k=10)
     <max_skew 0.693; chance 0.182, p = 0.00044, n = 40 in 2 groups>
     """
-    return retrieval_measures(scores, groups, k=k, measures=["max_skew"], **options)["max_skew"]
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    return _measure_pools(pools, ["max_skew"], k, desired, resampling, rng)["max_skew"]
 
 
-def min_skew(
-    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+def min_skew(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    k: int,
+    desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """MinSkew@K: how much the least favoured group is under-represented among the K best.
 
     Parameters
     ----------
-    scores, groups, k, options
+    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -546,17 +555,29 @@ def min_skew(
     >>> m.min_skew(scores, groups, k=10)
     <min_skew −∞; chance −0.282, p = 0.001, n = 40 in 2 groups>
     """
-    return retrieval_measures(scores, groups, k=k, measures=["min_skew"], **options)["min_skew"]
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    return _measure_pools(pools, ["min_skew"], k, desired, resampling, rng)["min_skew"]
 
 
-def skew_at_k(
-    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    k: int,
+    desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Skew@K of groups: ln(share of the K best / desired share).
 
     Parameters
     ----------
-    scores, groups, k, options
+    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -585,11 +606,23 @@ def skew_at_k(
     >>> m.skew_at_k(scores, groups, k=10).table().rows[0][:2]
     ('skew_at_k', '0.693')
     """
-    return retrieval_measures(scores, groups, k=k, measures=["skew_at_k"], **options)["skew_at_k"]
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    return _measure_pools(pools, ["skew_at_k"], k, desired, resampling, rng)["skew_at_k"]
 
 
-def ndkl(
-    scores: Scores, groups: GroupLabels, *, k: int, **options: Unpack[RankingOptions]
+def ndkl(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    k: int,
+    desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """NDKL: discounted mean over the prefixes 1..k of KL(shares in the prefix ‖ desired shares).
 
@@ -598,7 +631,7 @@ def ndkl(
     k : int
         The last prefix: k = n takes the whole order. Howard et al. take the square of the K of
         their Skew@K. A pool of fewer than k items is not estimable.
-    scores, groups, options
+    scores, groups, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -626,17 +659,25 @@ def ndkl(
     >>> m.ndkl(scores, groups, k=40)
     <ndkl 0.393; chance 0.115, p = 0.001, n = 40 in 2 groups>
     """
-    return retrieval_measures(scores, groups, k=k, measures=["ndkl"], **options)["ndkl"]
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    return _measure_pools(pools, ["ndkl"], k, desired, resampling, rng)["ndkl"]
 
 
-def bias_at_k(
+def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
     *,
     k: int,
     first: str | None = None,
     second: str | None = None,
-    **options: Unpack[RankingOptions],
+    desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Bias@K: (n_first − n_second) / (n_first + n_second) among the K best; 0 when both are 0.
 
@@ -645,7 +686,7 @@ def bias_at_k(
     first, second : str, optional
         The groups that are set against each other. Default, for two groups: "male" and "female"
         as in the source where they are called so, else their order.
-    scores, groups, k, options
+    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`. `desired` does not enter the value: `.params["at_desired_shares"]` is what
         these shares would give.
 
@@ -672,14 +713,26 @@ def bias_at_k(
     >>> m.bias_at_k(scores, groups, k=10, first="men", second="women")
     <bias_at_k 1.000; chance −0.007, p = 0.002, n = 40 in 2 groups>
     """
-    found = retrieval_measures(
-        scores, groups, k=k, measures=["bias_at_k"], first=first, second=second, **options
-    )
-    return found["bias_at_k"]
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    opposed = first, second
+    return _measure_pools(pools, ["bias_at_k"], k, desired, resampling, rng, opposed=opposed)[
+        "bias_at_k"
+    ]
 
 
-def retrieval_mad(
-    scores: Scores, groups: GroupLabels, *, k: int = 100, **options: Unpack[RankingOptions]
+def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    k: int = 100,
+    desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over groups of |share of the K best − mean share|.
 
@@ -688,7 +741,7 @@ def retrieval_mad(
 
     Parameters
     ----------
-    scores, groups, k, options
+    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`; equal shares are what is desired.
 
     Returns
@@ -715,18 +768,29 @@ def retrieval_mad(
     >>> m.retrieval_mad(scores, groups, k=10)
     <retrieval_mad 1.000; chance 0.219, p = 0.001, n = 40 in 2 groups>
     """
-    found = retrieval_measures(scores, groups, k=k, measures=["retrieval_mad"], **options)
-    return found["retrieval_mad"]
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    return _measure_pools(pools, ["retrieval_mad"], k, desired, resampling, rng)["retrieval_mad"]
 
 
-def retrieval_entropy(
-    scores: Scores, groups: GroupLabels, *, k: int = 100, **options: Unpack[RankingOptions]
+def retrieval_entropy(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    k: int = 100,
+    desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Entropy of the groups' shares of the K best, divided by that of equal shares.
 
     Parameters
     ----------
-    scores, groups, k, options
+    scores, groups, k, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`; equal shares are what is desired.
 
     Returns
@@ -752,8 +816,10 @@ def retrieval_entropy(
     >>> m.retrieval_entropy(scores, groups, k=16)
     <retrieval_entropy 0.544; chance 0.971, p = 0.003, n = 40 in 2 groups>
     """
-    found = retrieval_measures(scores, groups, k=k, measures=["retrieval_entropy"], **options)
-    return found["retrieval_entropy"]
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    return _measure_pools(pools, ["retrieval_entropy"], k, desired, resampling, rng)[
+        "retrieval_entropy"
+    ]
 
 
 RankingMeasure = Literal[
@@ -774,9 +840,13 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     desired: Desired = "pool",
     first: str | None = None,
     second: str | None = None,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-    **pools: Unpack[Pooling],
 ) -> dict[str, Estimate]:
     """Several measures of one ranking: items are ranked once, and labels drawn once for each K.
 
@@ -793,7 +863,7 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         The k of `ndkl`, such as the square of k; default: k.
     first, second : str, optional
         See `bias_at_k`.
-    groups, desired, resampling, rng, pools
+    groups, desired, queries, within, sets, units, subjects, resampling, rng
         See `max_skew`.
 
     Returns
@@ -815,17 +885,39 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     >>> sorted(m.retrieval_measures(scores, groups, k=10))[:2]
     ['max_skew', 'min_skew']
     """
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    return _measure_pools(
+        pools, measures, k, desired, resampling, rng, prefixes=prefixes, opposed=(first, second)
+    )
+
+
+def _measure_pools(
+    pools: Pools,
+    measures: Sequence[str],
+    k: int,
+    desired: Desired,
+    resampling: Resampling | None,
+    rng: Seed,
+    *,
+    prefixes: int | None = None,
+    opposed: tuple[str | None, str | None] = (None, None),
+) -> dict[str, Estimate]:
+    """Return measures of one ranking by name, see `retrieval_measures`."""
     last = k if prefixes is None else prefixes
-    ranking = Ranking.of(pools_of(scores, groups, **pools), k, last)
-    tops = ranking.tops(k)
-    requests: dict[str, Callable[[], Measure]] = {
-        "max_skew": lambda: _extreme("max_skew", tops, desired),
-        "min_skew": lambda: _extreme("min_skew", tops, desired),
-        "skew_at_k": lambda: _skew_of(tops, desired),
-        "ndkl": lambda: _ndkl(ranking.tops(last, whole=True), desired),
-        "retrieval_mad": lambda: Measure("retrieval_mad", tops, share_deviation(tops), "higher"),
-        "retrieval_entropy": lambda: Measure("retrieval_entropy", tops, entropy(tops), "lower"),
-        "bias_at_k": lambda: _bias(tops, desired, first, second),
+    ranking = Ranking.of(pools, k, last)
+    top_k = ranking.top_k(k)
+    requests: dict[str, Callable[[], RankingSpec]] = {
+        "max_skew": lambda: _extreme("max_skew", top_k, desired),
+        "min_skew": lambda: _extreme("min_skew", top_k, desired),
+        "skew_at_k": lambda: _skew_of(top_k, desired),
+        "ndkl": lambda: _ndkl(ranking.top_k(last, inclusive=True), desired),
+        "retrieval_mad": lambda: RankingSpec(
+            "retrieval_mad", top_k, share_deviation(top_k), "higher"
+        ),
+        "retrieval_entropy": lambda: RankingSpec(
+            "retrieval_entropy", top_k, entropy(top_k), "lower"
+        ),
+        "bias_at_k": lambda: _bias(top_k, desired, *opposed),
     }
     names = tuple(dict.fromkeys(measures))
     unknown = [name for name in names if name not in requests]
@@ -834,95 +926,103 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
             f"measures: {unknown[0] if unknown else 'none'!r}; "
             f"expected some of {', '.join(get_args(RankingMeasure))}"
         )
-    found = [requests[name]() for name in names]
-    return dict(zip(names, estimates(found, resampling, rng), strict=True))
+    requested = [requests[name]() for name in names]
+    return dict(zip(names, estimates(requested, resampling, rng), strict=True))
 
 
-def _extreme(metric: Literal["max_skew", "min_skew"], tops: Tops, desired: Desired) -> Measure:
-    """Return MaxSkew@K or MinSkew@K, with that of the other target beside it."""
-    largest, given = metric == "max_skew", desired_shares(desired, tops)
-    statistic = partial(extreme_skew, usable=tops.pools.groups.usable, largest=largest)
-    return Measure(
+def _extreme(metric: Literal["max_skew", "min_skew"], top_k: TopK, desired: Desired) -> RankingSpec:
+    """Return MaxSkew@K or MinSkew@K for both desired distributions."""
+    largest, target_shares = metric == "max_skew", desired_shares(desired, top_k)
+    statistic = partial(extreme_skew, usable=top_k.pools.groups.usable, largest=largest)
+    return RankingSpec(
         metric=metric,
-        tops=tops,
-        statistic=statistic(given),
+        top_k=top_k,
+        statistic=statistic(target_shares),
         harm=SPECS[metric].value_harm,
-        beside=_other_target(metric, desired, tops, statistic),
-        exact=partial(_exact_max_skew, tops, given) if largest else None,
+        secondary=_other_target(metric, desired, top_k, statistic),
+        exact=partial(_exact_max_skew, top_k, target_shares) if largest else None,
         params={"desired": _plain(desired)},
     )
 
 
-def _exact_max_skew(tops: Tops, desired: Floats, place: int) -> Distribution | None:
+def _exact_max_skew(top_k: TopK, desired: Floats, place: int) -> Distribution | None:
     """Return every MaxSkew@K of a pool in random order; groups of one size and share are alike."""
-    compared = (desired[place] > 0) & tops.pools.groups.usable
+    compared = (desired[place] > 0) & top_k.pools.groups.usable
     if compared.sum() < 2:
         return None
-    columns = (tops.sizes[place], desired[place], compared)
+    columns = (top_k.sizes[place], desired[place], compared)
     rows = sorted(zip(*(column.tolist() for column in columns), strict=True))
     sizes, shares, used = zip(*rows, strict=True)
-    return max_skew_distribution(sizes, tops.k, shares, used)
+    return max_skew_distribution(sizes, top_k.k, shares, used)
 
 
-def _skew_of(tops: Tops, desired: Desired) -> Measure:
-    """Return the largest Skew@K, with that of every group beside it."""
-    groups, given = tops.pools.groups, desired_shares(desired, tops)
-    each = {name: group_skew(given, index) for index, name in enumerate(groups.names)}
-    return Measure(
+def _skew_of(top_k: TopK, desired: Desired) -> RankingSpec:
+    """Return the largest Skew@K, and the Skew@K of every group."""
+    groups, target_shares = top_k.pools.groups, desired_shares(desired, top_k)
+    group_skews = {
+        name: group_skew(target_shares, index) for index, name in enumerate(groups.names)
+    }
+    return RankingSpec(
         metric="skew_at_k",
-        tops=tops,
-        statistic=extreme_skew(given, groups.usable),
+        top_k=top_k,
+        statistic=extreme_skew(target_shares, groups.usable),
         harm="higher",
-        beside=tuple(Beside("group_skew", name, one, "either") for name, one in each.items()),
-        shown=lambda drawn: skews(drawn.shares[0], given),
-        shows=f"skew among the first {tops.k}",
+        secondary=tuple(
+            SecondaryStatistic("group_skew", name, statistic, "either")
+            for name, statistic in group_skews.items()
+        ),
+        group_numbers=lambda ranked: skews(ranked.shares[0], target_shares),
+        shows=f"skew among the first {top_k.k}",
         params={"desired": _plain(desired), "group": "largest over groups"},
     )
 
 
-def _ndkl(tops: Tops, desired: Desired) -> Measure:
-    """Return NDKL over the first k prefixes, with that of the other target beside it."""
-    return Measure(
+def _ndkl(top_k: TopK, desired: Desired) -> RankingSpec:
+    """Return NDKL over the first k prefixes for both desired distributions."""
+    return RankingSpec(
         metric="ndkl",
-        tops=tops,
-        statistic=divergence(desired_shares(desired, tops)),
+        top_k=top_k,
+        statistic=divergence(desired_shares(desired, top_k)),
         harm="higher",
-        beside=_other_target("ndkl", desired, tops, divergence),
-        shown=discounted_shares,
-        shows=f"share of the first {tops.k} weighted by place",
+        secondary=_other_target("ndkl", desired, top_k, divergence),
+        group_numbers=discounted_shares,
+        shows=f"share of the first {top_k.k} weighted by place",
         params={"desired": _plain(desired)},
     )
 
 
-def _bias(tops: Tops, desired: Desired, first: str | None, second: str | None) -> Measure:
+def _bias(top_k: TopK, desired: Desired, first: str | None, second: str | None) -> RankingSpec:
     """Return Bias@K of two groups."""
-    groups, wanted = tops.pools.groups, desired_shares(desired, tops)
+    groups, target_shares = top_k.pools.groups, desired_shares(desired, top_k)
     names = _opposed(groups, first, second)
-    one, other = map(groups.names.index, names)
+    first_index, second_index = map(groups.names.index, names)
     params = {
         "first": names[0],
         "second": names[1],
         "desired": _plain(desired),
-        "at_desired_shares": float(contrast(wanted, one, other).mean()) if len(wanted) else np.nan,
+        "at_desired_shares": float(contrast(target_shares, first_index, second_index).mean())
+        if len(target_shares)
+        else np.nan,
     }
 
-    def statistic(drawn: Drawn) -> Floats:
-        return contrast(drawn.shares, one, other)
+    def statistic(ranked: RankedLabels) -> Floats:
+        return contrast(ranked.shares, first_index, second_index)
 
-    return Measure("bias_at_k", tops, statistic, "either", params=params)
+    return RankingSpec("bias_at_k", top_k, statistic, "either", params=params)
 
 
 def _other_target(
-    metric: str, desired: Desired, tops: Tops, statistic: Callable[[Floats], Statistic]
-) -> tuple[Beside, ...]:
+    metric: str, desired: Desired, top_k: TopK, statistic: Callable[[Floats], Statistic]
+) -> tuple[SecondaryStatistic, ...]:
     """Return the metric with the other of "pool" and "uniform", where they differ."""
     if isinstance(desired, Mapping):
         return ()
     name: Desired = "uniform" if desired == "pool" else "pool"
-    main, other = desired_shares(desired, tops), desired_shares(name, tops)
-    if np.allclose(main, other, rtol=0.0, atol=1e-12):
+    main_shares, other_shares = desired_shares(desired, top_k), desired_shares(name, top_k)
+    if np.allclose(main_shares, other_shares, rtol=0.0, atol=1e-12):
         return ()
-    return (Beside(metric, "", statistic(other), SPECS[metric].value_harm, _TARGETS[str(name)]),)
+    harm, variant = SPECS[metric].value_harm, _TARGETS[str(name)]
+    return (SecondaryStatistic(metric, "", statistic(other_shares), harm, variant),)
 
 
 def _plain(desired: Desired) -> str | dict[str, float]:
@@ -933,8 +1033,8 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
     names = groups.names
     compared = [name for name, usable in zip(names, groups.usable, strict=True) if usable]
     if first is None and second is None and len(compared) == 2:
-        plain = [name.lower() for name in compared]
-        first, second = compared[::-1] if plain == ["female", "male"] else compared
+        lower_names = [name.lower() for name in compared]
+        first, second = compared[::-1] if lower_names == ["female", "male"] else compared
     if first not in names or second not in names or first == second:
         raise InputError(
             f"first={first!r}, second={second!r}: expected two different groups of "
@@ -946,15 +1046,19 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
 _BANDS = ("chance", "chance_low", "chance_high")
 
 
-def retrieval_curves(
+def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
     *,
     k: int,
     desired: Desired = "pool",
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-    **pools: Unpack[Pooling],
 ) -> pa.Table:
     """MaxSkew@K, MinSkew@K and NDKL at every K from 1 to k.
 
@@ -962,8 +1066,8 @@ def retrieval_curves(
     ----------
     k : int
         The last K. Queries whose pool has k items or fewer take no part in any K.
-    scores, groups, desired, resampling, rng, pools
-        See `equipoise.metrics.rankings.max_skew`.
+    scores, groups, desired, queries, within, sets, units, subjects, resampling, rng
+        See `max_skew`.
 
     Returns
     -------
@@ -986,46 +1090,54 @@ def retrieval_curves(
     >>> m.retrieval_curves(scores, groups, k=10).num_rows
     30
     """
-    tops = Ranking.of(pools_of(scores, groups, **pools), k).tops(k)
-    ranked = tops.pools
-    if not len(tops.pool):
+    top_k = Ranking.of(pools_of(scores, groups, queries, within, sets, units, subjects), k).top_k(k)
+    ranked = top_k.pools
+    if not len(top_k.pool):
         raise InputError(f"k={k}: no pool of several groups has more than {k} items")
-    shares = desired_shares(desired, tops)
+    shares = desired_shares(desired, top_k)
     compared = (shares > 0) & ranked.groups.usable
 
-    def walk(drawn: Drawn) -> list[Floats]:
-        kl, largest, smallest = prefixes(drawn, shares, compared)
+    def walk(ranked: RankedLabels) -> list[Floats]:
+        kl, largest, smallest = prefixes(ranked, shares, compared)
         return [largest, smallest, discounted(kl)]
 
-    def means(drawn: Drawn) -> list[Floats]:
-        return [each.mean(axis=1) for each in walk(drawn)]
+    def means(ranked: RankedLabels) -> list[Floats]:
+        return [statistic.mean(axis=1) for statistic in walk(ranked)]
 
     names = ("max_skew", "min_skew", "ndkl")
-    observed = {name: one for name, (one,) in zip(names, walk(Drawn.of(tops)), strict=True)}
-    null = exchanged(tops, means, resampling, rng)
-    weights, level = query_weights(ranked, tops.pool, resampling, rng), level_of(resampling)
+    observed = {
+        name: values for name, (values,) in zip(names, walk(RankedLabels.of(top_k)), strict=True)
+    }
+    null = exchanged(top_k, means, resampling, rng)
+    weights, level = query_weights(ranked, top_k.pool, resampling, rng), level_of(resampling)
     tables = []
     for place, (metric, values) in enumerate(observed.items()):
         columns = {"value": values.mean(axis=0)}
         if weights is not None:
-            boot = np.stack([weighted_mean(weights, one) for one in values.T], axis=1)
+            boot = np.stack([weighted_mean(weights, column) for column in values.T], axis=1)
             columns["low"], columns["high"] = percentile(boot, level)
         if null is not None:
-            bands = np.array([(one.mean, one.low, one.high) for one in map(band, null[place].T)])
+            bands = np.array(
+                [(chance.mean, chance.low, chance.high) for chance in map(band, null[place].T)]
+            )
             columns |= zip(_BANDS, bands.T, strict=True)
         tables.append(_curve(metric, "", len(values), columns))
     if len(ranked.pools) > 1:
         for metric, values in observed.items():
-            for index, one in zip(tops.pool.tolist(), values, strict=True):
-                tables.append(_curve(metric, ranked.pools[index].name, 1, {"value": one}))
+            for index, curve in zip(top_k.pool.tolist(), values, strict=True):
+                tables.append(_curve(metric, ranked.pools[index].name, 1, {"value": curve}))
     return pa.concat_tables(tables)
 
 
 def _curve(metric: str, query: str, queries: int, columns: Mapping[str, Floats]) -> pa.Table:
-    many = len(columns["value"])
-    named = {"metric": [metric] * many, "query": [query] * many, "k": np.arange(1, many + 1)}
-    numbers = {name: nans(many) for name in ("value", "low", "high", *_BANDS)}
-    return pa.table({**named, **numbers, **columns, "queries": [queries] * many})
+    n_places = len(columns["value"])
+    named = {
+        "metric": [metric] * n_places,
+        "query": [query] * n_places,
+        "k": np.arange(1, n_places + 1),
+    }
+    numbers = {name: nans(n_places) for name in ("value", "low", "high", *_BANDS)}
+    return pa.table({**named, **numbers, **columns, "queries": [queries] * n_places})
 
 
 def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
@@ -1053,25 +1165,29 @@ def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
     >>> m.query_distribution(m.max_skew(scores, groups, k=10))["queries"]
     6
     """
-    own = [part for part in estimate.parts if is_main(part, estimate)]
-    known = [one for one in own if not math.isnan(one.value)]
-    if not known:
+    query_parts = [query_part for query_part in estimate.parts if is_main(query_part, estimate)]
+    estimable = [query_part for query_part in query_parts if not math.isnan(query_part.value)]
+    if not estimable:
         raise InputError(f"{estimate.metric}: no query has a value")
-    values = np.sort([one.value for one in known])
+    values = np.sort([query_part.value for query_part in estimable])
     finite = len(values) > 1 and bool(np.isfinite(values).all())
     # Beside an infinite number, no line is drawn to it.
     places = [np.array(share * (len(values) - 1)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    low, *quartiles, high = (float(order_statistic(values, one, outer=0)) for one in places)
+    low, *quartiles, high = (float(order_statistic(values, place, outer=0)) for place in places)
     return {
-        "queries": len(known),
-        "not_estimable": len(own) - len(known),
+        "queries": len(estimable),
+        "not_estimable": len(query_parts) - len(estimable),
         "mean": float(values.mean()),
         "sd": float(values.std(ddof=1)) if finite else math.nan,
         "lowest": low,
         **dict(zip(("first_quartile", "median", "third_quartile"), quartiles, strict=True)),
         "highest": high,
-        "lowest_queries": tuple(one.subject for one in known if one.value == low),
-        "highest_queries": tuple(one.subject for one in known if one.value == high),
+        "lowest_queries": tuple(
+            query_part.subject for query_part in estimable if query_part.value == low
+        ),
+        "highest_queries": tuple(
+            query_part.subject for query_part in estimable if query_part.value == high
+        ),
     }
 
 

@@ -91,15 +91,15 @@ class Pools:
     @cached_property
     def sizes(self) -> Integers:
         """Items per pool and group, shape (pools, groups)."""
-        return self._blocks[[one.block for one in self.pools]]
+        return self._blocks[[pool.block for pool in self.pools]]
 
     @cached_property
     def _blocks(self) -> Integers:
         """Items per block and group, shape (blocks, groups)."""
-        many, blocks = len(self.groups), 1 + max(one.block for one in self.pools)
-        kept = self.block >= 0
-        flat = self.block[kept] * many + self.groups.codes[kept]
-        return np.bincount(flat, minlength=blocks * many).reshape(blocks, many)
+        n_groups, blocks = len(self.groups), 1 + max(pool.block for pool in self.pools)
+        used = self.block >= 0
+        flat = self.block[used] * n_groups + self.groups.codes[used]
+        return np.bincount(flat, minlength=blocks * n_groups).reshape(blocks, n_groups)
 
     def scores(self, index: int) -> AnyArray:
         """Return the scores of a pool's items."""
@@ -109,12 +109,12 @@ class Pools:
         row = self.table if self.table.ndim == 1 else self.table[query]
         return row if len(items) == len(row) else row[items]
 
-    def alike(self, chosen: Iterable[int]) -> list[list[int]]:
-        """Split some pools into those that hold the same items."""
-        found: dict[int, list[int]] = {}
+    def by_block(self, chosen: Iterable[int]) -> list[list[int]]:
+        """Group pools that hold the same items."""
+        by_block: dict[int, list[int]] = {}
         for index in chosen:
-            found.setdefault(self.pools[index].block, []).append(index)
-        return [*found.values()]
+            by_block.setdefault(self.pools[index].block, []).append(index)
+        return [*by_block.values()]
 
     @property
     def paired(self) -> bool:
@@ -133,33 +133,24 @@ class Pools:
 
 
 class Pooling(TypedDict, total=False):
-    """Which items each query ranks, and what exchanges or is resampled together.
+    """Sets and units of images, which are resampled together, see `equipoise.metrics.rankings`."""
 
-    Attributes
-    ----------
-    queries, within, sets, units, subjects
-        See `equipoise.metrics.max_skew`.
-    """
-
-    queries: Labels | None
-    within: Labels | None
     sets: Labels | None
     units: Labels | None
-    subjects: Labels | None
 
 
-def image_keys(items: Sequence[Integers], many: int, pooling: Pooling) -> Words:
-    """Return what each of so many images is resampled by, shape (many,).
+def image_keys(items: Sequence[Integers], n_images: int, pooling: Pooling) -> Words:
+    """Return the resampling key of each image, shape (n_images,).
 
     That of its unit, else of its set, else of its place among the items.
     """
-    keys, start = np.zeros(many, dtype=np.uint64), 0
-    for some in items:
-        keys[some] = place_keys(np.arange(start, start + len(some)))
-        start += len(some)
-    for what, labels in (("sets", pooling.get("sets")), ("units", pooling.get("units"))):
+    keys, start = np.zeros(n_images, dtype=np.uint64), 0
+    for image_items in items:
+        keys[image_items] = place_keys(np.arange(start, start + len(image_items)))
+        start += len(image_items)
+    for subject, labels in (("sets", pooling.get("sets")), ("units", pooling.get("units"))):
         if labels is not None:
-            codes, names = encode(labels, what=what)
+            codes, names = encode(labels, subject=subject)
             named = np.append(unit_keys(names), np.uint64(0))
             keys = np.where(codes >= 0, named[codes], keys)
     return keys
@@ -169,7 +160,7 @@ def pools_of(
     scores: Scores,
     groups: GroupLabels,
     queries: Labels | None = None,
-    within: Labels | None = None,
+    within: GroupLabels | None = None,
     sets: Labels | None = None,
     units: Labels | None = None,
     subjects: Labels | None = None,
@@ -203,46 +194,49 @@ def pools_of(
     """
     table = scores if isinstance(scores, CosineScores) else _scores(scores)
     count = len(table) if isinstance(table, CosineScores) else table.shape[-1]
-    found, levels = Groups.of(groups, min_size=1), None if within is None else Groups.of(within)
+    item_groups, levels = (
+        Groups.of(groups, min_size=1),
+        None if within is None else Groups.of(within),
+    )
     level = None if levels is None else levels.codes
     names, owner = _queries(queries, table)
-    codes, sets_of = (None, ()) if sets is None else encode(sets, what="sets")
-    kept, excluded = np.ones(count, dtype=np.bool_), {}
-    for what, required, column in (
-        ("groups", "a group", found.codes),
-        ("groups", f"a group of {found.min_size} or more", found.large),
+    codes, sets_of = (None, ()) if sets is None else encode(sets, subject="sets")
+    used, excluded = np.ones(count, dtype=np.bool_), {}
+    for subject, required, column in (
+        ("groups", "a group", item_groups.codes),
+        ("groups", f"a group of {item_groups.min_size} or more", item_groups.large),
         ("within", "a value of within", level),
         ("queries", "a query", owner),
         ("sets", "", codes),
     ):
         if column is not None and len(column) != count:
-            raise InputError(f"{what}: {len(column)} items; expected {count}, as in scores")
+            raise InputError(f"{subject}: {len(column)} items; expected {count}, as in scores")
         if column is not None and required:
-            excluded[f"items without {required}"] = tally(kept & (column < 0))
-            kept &= column >= 0
-    if not kept.any():
+            excluded[f"items without {required}"] = tally(used & (column < 0))
+            used &= column >= 0
+    if not used.any():
         raise InputError("no item has a group and a query; expected at least one")
     if isinstance(table, CosineScores) and owner is not None:
-        table = table.of_owner(owner, np.flatnonzero(kept))
+        table = table.of_owner(owner, np.flatnonzero(used))
     block = np.zeros(count, dtype=np.int64) if owner is None else owner
     if levels is not None:
         block = block * len(levels) + levels.codes
     # Items of no pool exchange with none.
-    block = np.where(kept, block, -1)
-    member, without = None, 0
+    block = np.where(used, block, -1)
+    member, n_without_set = None, 0
     if codes is not None:
         # Items of no set are independent images: they exchange among themselves, as a set does.
-        member = np.where(kept, block * (len(sets_of) + 1) + codes + 1, -1)
-        without = tally(codes[kept] < 0)
+        member = np.where(used, block * (len(sets_of) + 1) + codes + 1, -1)
+        n_without_set = tally(codes[used] < 0)
     return Pools(
-        tuple(_pools(block, names, levels, each_own=owner is not None)), table, found, block,
+        tuple(_pools(block, names, levels, per_query=owner is not None)), table, item_groups, block,
         member, _subjects(subjects, names, owner),
-        None if units is None else unit_codes(units, count, "units")[0], excluded, without,
+        None if units is None else unit_codes(units, count, "units")[0], excluded, n_without_set,
     )  # fmt: skip
 
 
 def _scores(scores: Any) -> AnyArray:
-    check_unmasked(scores, what="scores")
+    check_unmasked(scores, subject="scores")
     try:
         table = np.asarray(scores)
     except ValueError:
@@ -268,7 +262,7 @@ def _queries(queries: Any, table: AnyArray | CosineScores) -> tuple[Strings, Int
     if isinstance(table, CosineScores):
         if queries is None:
             return table.names, None
-        codes, names = encode(queries, what="queries")
+        codes, names = encode(queries, subject="queries")
         if unknown := sorted({*names} - {*table.names}):
             raise InputError(
                 f"queries: {unknown[0]!r} is no query of the scores; expected their names, "
@@ -279,7 +273,7 @@ def _queries(queries: Any, table: AnyArray | CosineScores) -> tuple[Strings, Int
     if table.ndim == 1:
         if queries is None:
             return ("",), None
-        codes, names = encode(queries, what="queries")
+        codes, names = encode(queries, subject="queries")
         return names, integers(codes)
     names = tuple(map(str, range(len(table)) if queries is None else queries))
     if len(names) != len(table) or len({*names}) < len(names):
@@ -291,26 +285,26 @@ def _queries(queries: Any, table: AnyArray | CosineScores) -> tuple[Strings, Int
 
 
 def _pools(
-    block: Integers, names: Strings, levels: Groups | None, *, each_own: bool
+    block: Integers, names: Strings, levels: Groups | None, *, per_query: bool
 ) -> Iterator[Pool]:
     """Yield the pools by query, and by level within a query."""
     rows = np.argsort(block, kind="stable")[tally(block < 0) :]
     labels = ("",) if levels is None else levels.names
-    blocks = len(labels) * (len(names) if each_own else 1)
+    blocks = len(labels) * (len(names) if per_query else 1)
     parts = np.split(rows, np.cumsum(np.bincount(block[rows], minlength=blocks))[:-1])
     for query, name in enumerate(names):
         for level, label in enumerate(labels):
-            place = query * len(labels) + level if each_own else level
+            place = query * len(labels) + level if per_query else level
             if levels is None or levels.counts[level]:
-                shown = f"{name} | {label}" if name and label else name or label
-                yield Pool(shown, query, parts[place], place)
+                pool_name = f"{name} | {label}" if name and label else name or label
+                yield Pool(pool_name, query, parts[place], place)
 
 
 def _subjects(subjects: Any, names: Strings, owner: Integers | None) -> Strings:
     """Return the subject of each query."""
     if subjects is None:
         return names
-    codes, labels = encode(subjects, what="subjects")
+    codes, labels = encode(subjects, subject="subjects")
     query = np.arange(len(names)) if owner is None else owner
     if len(codes) != len(query):
         raise InputError(f"subjects: {len(codes)} names; expected {len(query)}, as in queries")
@@ -327,7 +321,7 @@ Desired = Literal["pool", "uniform"] | Mapping[str, float]
 
 
 @record
-class Tops:
+class TopK:
     """The best items of the pools that are large enough.
 
     Attributes
@@ -402,7 +396,7 @@ class Ranking:
                 raise InputError(f"k={k}: expected a whole number of at least 1")
         return cls(pools, int(max(ks)))
 
-    def tops(self, k: int, *, whole: bool = False) -> Tops:
+    def top_k(self, k: int, *, inclusive: bool = False) -> TopK:
         """Return the k best items of each pool with more than k items, ties included.
 
         Parameters
@@ -413,29 +407,29 @@ class Ranking:
             Take pools of exactly k items too: the order says something where the selection
             does not.
         """
-        several, items, begin, end = self._best
-        lengths = np.array([len(self.pools.pools[i].items) for i in several], dtype=np.int64)
-        large = lengths > k - whole
+        comparable, items, begin, end = self._best
+        lengths = np.array([len(self.pools.pools[i].items) for i in comparable], dtype=np.int64)
+        large = lengths > k - inclusive
         # What ties with the K-th item ends where its run ends.
         last = end[large, k - 1]
         width = int(last.max(initial=k))
         best = np.where(np.arange(width) < last[:, None], items[large, :width], -1)
         runs = begin[large, :k], end[large, :k]
-        return Tops(self.pools, int(k), several[large], best, *runs)
+        return TopK(self.pools, int(k), comparable[large], best, *runs)
 
     @cached_property
     def _best(self) -> tuple[Integers, Integers, Integers, Integers]:
         """Pools of several groups, their best items and the runs of equal scores among them."""
         pools = self.pools
-        several = np.flatnonzero((pools.sizes > 0).sum(axis=1) > 1)
-        found = best(pools, several.tolist(), self.longest)
-        lengths = np.array([len(rows) for rows, _ in found], dtype=np.int64)
-        items = np.full((len(found), lengths.max(initial=self.longest)), -1, dtype=np.int64)
+        comparable = np.flatnonzero((pools.sizes > 0).sum(axis=1) > 1)
+        best_items = best(pools, comparable.tolist(), self.longest)
+        lengths = np.array([len(rows) for rows, _ in best_items], dtype=np.int64)
+        items = np.full((len(best_items), lengths.max(initial=self.longest)), -1, dtype=np.int64)
         begin, end = np.zeros((2, *items.shape), dtype=np.int64)
-        if found:
+        if best_items:
             # The items of all pools are sorted at once, best first.
-            pool = np.repeat(np.arange(len(found)), lengths)
-            rows, scores = (np.concatenate(ones) for ones in zip(*found, strict=True))
+            pool = np.repeat(np.arange(len(best_items)), lengths)
+            rows, scores = (np.concatenate(columns) for columns in zip(*best_items, strict=True))
             order = np.lexsort((pools.groups.codes[rows], scores, -pool))[::-1]
             scores = scores[order]
             # What is sorted by pool stays so: `pool` needs no new order.
@@ -446,20 +440,20 @@ class Ranking:
             items[place] = rows[order]
             begin[place] = np.repeat(place[1][starts], runs)
             end[place] = begin[place] + np.repeat(runs, runs)
-        return several, items, begin, end
+        return comparable, items, begin, end
 
 
 def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Integers, AnyArray]]:
     """Return rows and scores of each pool's k best items, ties included; all of a smaller pool."""
     if not isinstance(pools.table, CosineScores):
         return each(partial(_best, pools, k), chosen)
-    found: dict[int, tuple[Integers, AnyArray]] = {}
-    for places in pools.alike(chosen):
+    by_pool: dict[int, tuple[Integers, AnyArray]] = {}
+    for places in pools.by_block(chosen):
         items = pools.pools[places[0]].items
         queries = [pools.pools[index].query for index in places]
         ranked = pools.table.best(queries, items, min(k, len(items)))
-        found.update(zip(places, ranked, strict=True))
-    return [found[index] for index in chosen]
+        by_pool.update(zip(places, ranked, strict=True))
+    return [by_pool[index] for index in chosen]
 
 
 def _best(pools: Pools, k: int, index: int) -> tuple[Integers, AnyArray]:
@@ -467,18 +461,18 @@ def _best(pools: Pools, k: int, index: int) -> tuple[Integers, AnyArray]:
     if k >= len(scores):
         return items, scores
     last = np.partition(scores, len(scores) - k)[len(scores) - k]
-    kept = np.flatnonzero(scores >= last)
-    return items[kept], scores[kept]
+    among_best = np.flatnonzero(scores >= last)
+    return items[among_best], scores[among_best]
 
 
-def desired_shares(desired: Desired, tops: Tops) -> Floats:
+def desired_shares(desired: Desired, top_k: TopK) -> Floats:
     """Return the share that each group should have, shape (p, groups).
 
     Parameters
     ----------
     desired : "pool", "uniform" or mapping of group name to share
         The group's share of the pool; equal shares of the groups that are in the pool; or given.
-    tops : Tops
+    top_k : TopK
 
     Raises
     ------
@@ -486,9 +480,9 @@ def desired_shares(desired: Desired, tops: Tops) -> Floats:
         When `desired` is none of these, names an unknown group or leaves one out that is there,
         or shares are negative or do not sum to 1.
     """
-    sizes = tops.sizes
+    sizes = top_k.sizes
     if isinstance(desired, Mapping):
-        return np.broadcast_to(given_shares(desired, tops.pools.groups), sizes.shape)
+        return np.broadcast_to(given_shares(desired, top_k.pools.groups), sizes.shape)
     if desired not in ("pool", "uniform"):
         raise InputError(f"desired={desired!r}: expected 'pool', 'uniform' or shares by group")
     mass = sizes if desired == "pool" else sizes > 0
@@ -512,7 +506,9 @@ def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:
             f"desired: {wrong[0]!r} is no group, or has no share; expected a share for each of "
             f"{', '.join(groups.names)}"
         )
-    found = np.array([shares.get(name, 0.0) for name in groups.names])
-    if not (found >= 0).all() or abs(found.sum() - 1.0) > 1e-9:
-        raise InputError(f"desired: shares sum to {found.sum():.6g}; expected 1, none negative")
-    return found
+    group_shares = np.array([shares.get(name, 0.0) for name in groups.names])
+    if not (group_shares >= 0).all() or abs(group_shares.sum() - 1.0) > 1e-9:
+        raise InputError(
+            f"desired: shares sum to {group_shares.sum():.6g}; expected 1, none negative"
+        )
+    return group_shares

@@ -1,10 +1,11 @@
 """Systematic preference: groups that queries rank first on average, tested over subjects."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Unpack
 
 import numpy as np
 from scipy import special
@@ -17,6 +18,7 @@ from equipoise.core import (
     GroupLabels,
     GroupValue,
     Integers,
+    Labels,
     NullHypothesis,
     Part,
     Span,
@@ -26,29 +28,29 @@ from equipoise.core import (
     record,
 )
 from equipoise.metrics.building import (
-    NOTHING,
-    Against,
-    against,
+    UNTESTED,
+    ChanceTest,
     bootstrap_method,
+    compare_with_null,
     group_rows,
+    no_chance_reason,
     number,
     spread_level,
     too_small,
-    untested,
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
 from equipoise.metrics.rankings.cosines import Scores
-from equipoise.metrics.rankings.exchange import UNITS, in_order
-from equipoise.metrics.rankings.measures import POOL_ORDER, SET_ORDER, exchanged, weighted_mean
-from equipoise.metrics.rankings.pools import Pooling, Ranking, Tops, image_keys, pools_of
-from equipoise.metrics.rankings.statistics import Drawn
+from equipoise.metrics.rankings.exchange import in_order
+from equipoise.metrics.rankings.measures import exchanged, order_null, weighted_mean
+from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, image_keys, pools_of
+from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.draws import varies
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys, unit_times
-from equipoise.stats.threads import added
+from equipoise.stats.threads import sum_results
 
 FEWEST = 6
 """Subjects that a systematic preference needs: fewer have no small p-value."""
@@ -68,55 +70,59 @@ class Preferences:
 
     Attributes
     ----------
-    tops : Tops
+    top_k : TopK
     subjects : sequence of str
     owner : ndarray of int64, shape (p,)
         Subject of each pool.
     """
 
-    tops: Tops
+    top_k: TopK
     subjects: Sequence[str]
     owner: Integers
 
     @cached_property
     def expected(self) -> Floats:
         """Share of each group in each pool, shape (p, groups)."""
-        return floats(self.tops.sizes / self.tops.sizes.sum(axis=1, keepdims=True))
+        return floats(self.top_k.sizes / self.top_k.sizes.sum(axis=1, keepdims=True))
 
     @cached_property
     def compared(self) -> Booleans:
         """Groups that are compared, shape (groups,)."""
-        return np.asarray(self.tops.pools.groups.usable & (self.tops.sizes > 0).any(axis=0))
+        return np.asarray(self.top_k.pools.groups.usable & (self.top_k.sizes > 0).any(axis=0))
 
     @cached_property
     def weights(self) -> Floats:
-        """What each pool counts in the mean over its subject, shape (p,)."""
+        """Weight of each pool in the mean over its subject, shape (p,)."""
         return floats(1.0 / np.bincount(self.owner)[self.owner])
 
     def by_subject(self, shares: Floats) -> Floats:
         """Return preferences of subjects, (draws, p, groups) to (draws, subjects, groups)."""
         order = np.argsort(self.owner, kind="stable")
-        each = ((shares - self.expected) * self.weights[:, None])[:, order]
+        weighted = ((shares - self.expected) * self.weights[:, None])[:, order]
         starts = np.searchsorted(self.owner[order], np.arange(len(self.subjects)))
-        return np.asarray(np.add.reduceat(each, starts, axis=1)) if len(order) else each
+        return np.asarray(np.add.reduceat(weighted, starts, axis=1)) if len(order) else weighted
 
     def largest(self, means: Floats, errors: Floats) -> tuple[Floats, Floats]:
-        """Return the mean that is largest in standard errors, so scaled and as it is; (draws,)."""
-        known = self.compared & (errors > 0)
+        """Return the mean largest in standard errors, scaled and unscaled, (draws,)."""
+        testable = self.compared & (errors > 0)
         sizes = np.abs(means)
-        scaled = np.where(known, sizes / np.where(known, errors, 1.0), -1.0)
+        scaled = np.where(testable, sizes / np.where(testable, errors, 1.0), -1.0)
         rows, place = np.arange(len(means)), scaled.argmax(axis=1)
         return scaled[rows, place], sizes[rows, place]
 
 
-def systematic_preference(
+def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
     *,
     k: int,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-    **pools: Unpack[Pooling],
 ) -> Estimate:
     """How far a group's share of the K best is from its share of the pool, over subjects.
 
@@ -126,7 +132,7 @@ def systematic_preference(
 
     Parameters
     ----------
-    scores, groups, k, resampling, rng, pools
+    scores, groups, k, queries, within, sets, units, resampling, rng
         See `equipoise.metrics.max_skew`.
 
     Returns
@@ -160,152 +166,161 @@ def systematic_preference(
     >>> m.systematic_preference(scores, groups, k=10)
     <systematic_preference 0.033 [0.000, 0.386]; chance 0.054, p = 0.81, n = 60 in 2 groups>
     """
-    every = pools_of(scores, groups, **pools)
-    ranking = Ranking.of(every, k, _TIMES * k + _SPARE)
-    tops = ranking.tops(k)
-    names = [every.subjects[every.pools[index].query] for index in tops.pool.tolist()]
+    all_pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    pooling: Pooling = {"sets": sets, "units": units}
+    ranking = Ranking.of(all_pools, k, _TIMES * k + _SPARE)
+    top_k = ranking.top_k(k)
+    names = [all_pools.subjects[all_pools.pools[index].query] for index in top_k.pool.tolist()]
     subjects, owner = np.unique(names, return_inverse=True)
-    found = Preferences(tops, subjects.tolist(), owner)
-    own = found.by_subject(Drawn.of(tops).shares)[0]
-    many, boot, tests = len(own), None, (NOTHING,) * (2 + len(every.groups))
-    value, reason = math.nan, f"{many} subjects have a ranking; expected at least {FEWEST}"
-    if found.compared.sum() < 2:
+    preferences = Preferences(top_k, subjects.tolist(), owner)
+    by_subject = preferences.by_subject(RankedLabels.of(top_k).shares)[0]
+    n_subjects, boot, tests = len(by_subject), None, (UNTESTED,) * (2 + len(all_pools.groups))
+    value, reason = math.nan, f"{n_subjects} subjects have a ranking; expected at least {FEWEST}"
+    if preferences.compared.sum() < 2:
         reason = "fewer than two groups with rows enough"
-    elif many >= FEWEST:
-        tests = _tests(found, own, resampling, rng)
-        value, reason = float(found.largest(own.mean(axis=0)[None], _errors(own))[1][0]), ""
+    elif n_subjects >= FEWEST:
+        tests = _tests(preferences, by_subject, resampling, rng)
+        value, reason = (
+            float(preferences.largest(by_subject.mean(axis=0)[None], _errors(by_subject))[1][0]),
+            "",
+        )
         if isinstance(resampling, Bootstrap):
-            times = unit_counts(rng, unit_keys(found.subjects), range(resampling.replicates))
-            boot = weighted_mean(floats(times), own)
-            boot += _of_images(found, ranking, pools, resampling.replicates, rng)
-    ends = [_ends(boot, [place], many) for place in range(len(every.groups))]
+            times = unit_counts(rng, unit_keys(preferences.subjects), range(resampling.replicates))
+            boot = weighted_mean(floats(times), by_subject)
+            boot += _of_images(preferences, ranking, pooling, resampling.replicates, rng)
+    ends = [_ends(boot, [place], n_subjects) for place in range(len(all_pools.groups))]
     return make_estimate(
         "systematic_preference",
         value,
-        every.counts,
+        all_pools.counts,
         bootstrap_method(boot, resampling, "subjects and images that they share"),
-        params={"k": k, "subjects": many},
+        params={"k": k, "subjects": n_subjects},
         harm="higher",
-        **tests[0].fields(untested(value, resampling)),
-        by=_parts(found, own, tests, ends, level_of(resampling)),
-        excluded=every.excluded,
+        **tests[0].fields(no_chance_reason(value, resampling)),
+        by=_parts(preferences, by_subject, tests, ends, level_of(resampling)),
+        excluded=all_pools.excluded,
         unit="subject",
         reason=reason,
-        ends=_ends(boot, np.flatnonzero(found.compared).tolist(), many),
+        ends=_ends(boot, np.flatnonzero(preferences.compared).tolist(), n_subjects),
     )
 
 
-def _errors(own: Floats) -> Floats:
+def _errors(by_subject: Floats) -> Floats:
     """Return standard errors of means if preferences of subjects are turned round, (groups,)."""
-    return floats(np.sqrt((own**2).sum(axis=0)) / len(own))
+    return floats(np.sqrt((by_subject**2).sum(axis=0)) / len(by_subject))
 
 
-def _strength(own: Floats) -> Floats:
+def _strength(by_subject: Floats) -> Floats:
     """Return the mean over subjects of half the sum of absolute preferences."""
-    return floats(np.abs(own).sum(axis=-1).mean(axis=-1) / 2.0)
+    return floats(np.abs(by_subject).sum(axis=-1).mean(axis=-1) / 2.0)
 
 
 def _tests(
-    found: Preferences, own: Floats, resampling: Resampling | None, rng: Seed
-) -> tuple[Against, ...]:
+    preferences: Preferences, by_subject: Floats, resampling: Resampling | None, rng: Seed
+) -> tuple[ChanceTest, ...]:
     """Test the largest preference, the strength of preferences, and the preference of each group.
 
     The largest p-value of all nulls counts, but for strength.
     """
-    pools, mean, many = found.tops.pools, own.mean(axis=0)[None], len(found.compared)
+    pools, mean, n_groups = (
+        preferences.top_k.pools,
+        by_subject.mean(axis=0)[None],
+        len(preferences.compared),
+    )
 
-    def numbers(drawn: Drawn) -> list[Floats]:
-        each = found.by_subject(drawn.shares)
-        return [each.mean(axis=1), _strength(each)]
+    def numbers(ranked: RankedLabels) -> list[Floats]:
+        subject_preferences = preferences.by_subject(ranked.shares)
+        return [subject_preferences.mean(axis=1), _strength(subject_preferences)]
 
-    exchanges = exchanged(found.tops, numbers, resampling, rng)
+    exchanges = exchanged(preferences.top_k, numbers, resampling, rng)
     if resampling is None or exchanges is None:
-        return (NOTHING,) * (2 + many)
-    drawn, finest = exchanges[0], resampling.resolution
-    images = SET_ORDER if pools.paired else POOL_ORDER if pools.units is None else UNITS
-    text = f"{images}; {len(drawn)} permutations"
-    flips = null_draws(resampling, MAX_DRAWN_CELLS // own.size)
-    signs = 2.0 * stream(rng, "preference").integers(0, 2, (flips, len(own))) - 1.0
+        return (UNTESTED,) * (2 + n_groups)
+    null_means, finest = exchanges[0], resampling.resolution
+    text = f"{order_null(pools)}; {len(null_means)} permutations"
+    flips = null_draws(resampling, MAX_DRAWN_CELLS // by_subject.size)
+    signs = 2.0 * stream(rng, "preference").integers(0, 2, (flips, len(by_subject))) - 1.0
     nulls = [
-        (drawn, drawn.std(axis=0), text),
-        (signs @ own / len(own), _errors(own), f"{_FLIPS}; {flips} draws"),
+        (null_means, null_means.std(axis=0), text),
+        (signs @ by_subject / len(by_subject), _errors(by_subject), f"{_FLIPS}; {flips} draws"),
     ]
-    if found.compared.sum() > 2:
-        others = _of_other_groups(found, own, flips, rng)
-        about = f"each subject may as well prefer other groups; {flips} draws"
-        nulls.append((others, others.std(axis=0), about))
+    if preferences.compared.sum() > 2:
+        other_groups = _of_other_groups(preferences, by_subject, flips, rng)
+        hypothesis = f"each subject may as well prefer other groups; {flips} draws"
+        nulls.append((other_groups, other_groups.std(axis=0), hypothesis))
 
-    def larger(numbers: Callable[[Floats, Floats], tuple[Floats, Floats]]) -> Against:
-        held = []
-        for null, errors, about in nulls:
-            (tested, shown), value = numbers(null, errors), numbers(mean, errors)[0][0]
-            one = against(tested, value, "higher", about, resolution=finest)
-            held.append(replace(one, chance=band(shown, method=about)))
-        worst = max(held, key=lambda one: one.p_value or 0.0)
-        return replace(worst, drawn=f"{_EVERY}; {worst.drawn}")
+    def larger(numbers: Callable[[Floats, Floats], tuple[Floats, Floats]]) -> ChanceTest:
+        chance_tests = []
+        for null, errors, null_text in nulls:
+            (scaled, sizes), value = numbers(null, errors), numbers(mean, errors)[0][0]
+            chance_test = compare_with_null(scaled, value, "higher", null_text, resolution=finest)
+            chance_tests.append(replace(chance_test, chance=band(sizes, method=null_text)))
+        worst = max(chance_tests, key=lambda chance_test: chance_test.p_value or 0.0)
+        return replace(worst, null_drawn=f"{_EVERY}; {worst.null_drawn}")
 
-    def of_group(place: int) -> Against:
+    def of_group(place: int) -> ChanceTest:
         return larger(lambda means, _: (np.abs(means[:, place]), means[:, place]))
 
-    strength = against(exchanges[1], float(_strength(own)), "higher", text, resolution=finest)
-    return larger(found.largest), strength, *map(of_group, range(many))
+    strength = compare_with_null(
+        exchanges[1], float(_strength(by_subject)), "higher", text, resolution=finest
+    )
+    return larger(preferences.largest), strength, *map(of_group, range(n_groups))
 
 
-def _of_other_groups(found: Preferences, own: Floats, draws: int, rng: Seed) -> Floats:
-    """Return means whose subjects each prefer other groups as strongly, (draws, groups).
+def _of_other_groups(preferences: Preferences, by_subject: Floats, draws: int, rng: Seed) -> Floats:
+    """Return means with each subject's preferences permuted, (draws, groups).
 
     Turned round, a preference for one group of many is one against it: where each subject has a
     favourite of its own, a group that is nobody's would look avoided by all. Shares of small groups
     vary less, so preferences are in units of the standard deviation that their share allows.
     """
-    sizes = found.tops.sizes.sum(axis=0)
+    sizes = preferences.top_k.sizes.sum(axis=0)
     # In an order that no name changes.
-    places = np.flatnonzero(found.compared)
-    places = places[np.lexsort(own[:, places].round(9))]
+    places = np.flatnonzero(preferences.compared)
+    places = places[np.lexsort(by_subject[:, places].round(9))]
     unit = np.sqrt(sizes * (sizes.sum() - sizes))[places]
 
     def add(subject: int) -> list[Floats]:
-        dealt = np.tile(own[subject, places] / unit, (draws, 1))
-        return [stream(rng, "others", found.subjects[subject]).permuted(dealt, axis=1)]
+        dealt = np.tile(by_subject[subject, places] / unit, (draws, 1))
+        return [stream(rng, "others", preferences.subjects[subject]).permuted(dealt, axis=1)]
 
-    means = np.zeros((draws, own.shape[1]))
-    means[:, places] = added(add, range(len(own)))[0] * unit / len(own)
+    means = np.zeros((draws, by_subject.shape[1]))
+    means[:, places] = sum_results(add, range(len(by_subject)))[0] * unit / len(by_subject)
     return means
 
 
 def _of_images(
-    found: Preferences, ranking: Ranking, pools: Pooling, replicates: int, rng: Seed
+    preferences: Preferences, ranking: Ranking, pooling: Pooling, replicates: int, rng: Seed
 ) -> Floats:
     """Return how far resampled images move the means, (replicates, groups); 0 if none is shared.
 
     Rankings without a shared image vary with their subject already.
     """
-    tops, codes = found.tops, found.tops.pools.groups.codes
-    blocks = np.array([tops.pools.pools[index].block for index in tops.pool.tolist()])
-    if not varies(blocks, found.owner).any():
-        return np.zeros((replicates, tops.sizes.shape[1]))
-    longest = int(min(ranking.longest, tops.sizes.sum(axis=1).min()))
-    items = ranking.tops(longest, whole=True).items[:, :longest]
-    seen, place = np.unique(items, return_inverse=True)
+    top_k, codes = preferences.top_k, preferences.top_k.pools.groups.codes
+    blocks = np.array([top_k.pools.pools[index].block for index in top_k.pool.tolist()])
+    if not varies(blocks, preferences.owner).any():
+        return np.zeros((replicates, top_k.sizes.shape[1]))
+    longest = int(min(ranking.longest, top_k.sizes.sum(axis=1).min()))
+    items = ranking.top_k(longest, inclusive=True).items[:, :longest]
+    ranked_items, place = np.unique(items, return_inverse=True)
     ordered = in_order(items.ravel())
-    keys = image_keys([ordered], len(codes), pools)[seen]
+    keys = image_keys([ordered], len(codes), pooling)[ranked_items]
     seed = int(stream(rng, "preference", "images").integers(1 << 62))
     times = unit_times(keys, replicates, seed)[:, 1:]
 
     def add(pool: int) -> list[Floats]:
-        reached = np.minimum(times[place[pool]].cumsum(axis=0, dtype=np.int64), tops.k)
-        taken = floats(np.diff(reached, axis=0, prepend=0))
-        member = codes[items[pool]][:, None] == np.arange(tops.sizes.shape[1])
+        reached = np.minimum(times[place[pool]].cumsum(axis=0, dtype=np.int64), top_k.k)
+        places_taken = floats(np.diff(reached, axis=0, prepend=0))
+        member = codes[items[pool]][:, None] == np.arange(top_k.sizes.shape[1])
         return [
-            taken.T
+            places_taken.T
             @ member
             / np.maximum(reached[-1:].T, 1)
-            * found.weights[pool]
-            / len(found.subjects)
+            * preferences.weights[pool]
+            / len(preferences.subjects)
         ]
 
-    (moved,) = added(add, range(len(items)))
-    return floats(moved - moved.mean(axis=0))
+    (image_shift,) = sum_results(add, range(len(items)))
+    return floats(image_shift - image_shift.mean(axis=0))
 
 
 def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:
@@ -315,12 +330,12 @@ def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:
     """
     if boot is None or not len(places):
         return no_ends
-    drawn = boot[:, places]
+    columns = boot[:, places]
 
     def ends(level: float) -> Span:
         quantile = special.stdtrit(subjects - 1, 0.5 + spread_level(level, len(places)) / 2.0)
-        wide = quantile * math.sqrt(subjects / (subjects - 1))
-        low, high = percentile(drawn, 1.0 - 2.0 * float(special.ndtr(-wide)))
+        widened = quantile * math.sqrt(subjects / (subjects - 1))
+        low, high = percentile(columns, 1.0 - 2.0 * float(special.ndtr(-widened)))
         if len(places) > 1:
             low, high = np.maximum(low, -high).clip(0.0), np.maximum(-low, high)
         return float(low.max()), float(high.max())
@@ -329,28 +344,32 @@ def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:
 
 
 def _parts(
-    found: Preferences, own: Floats, tests: Sequence[Against], ends: Sequence[Ends], level: float
+    preferences: Preferences,
+    by_subject: Floats,
+    tests: Sequence[ChanceTest],
+    ends: Sequence[Ends],
+    level: float,
 ) -> Iterator[Part]:
     """Yield each group's preference, then the strength over all subjects and of each."""
-    groups, sizes = found.tops.pools.groups, found.tops.sizes.sum(axis=0)
+    groups, sizes = preferences.top_k.pools.groups, preferences.top_k.sizes.sum(axis=0)
     n, notes = int(sizes.sum()), np.where(groups.usable, "", too_small(groups)).tolist()
 
     def by_group(values: Floats, ends: Floats) -> tuple[GroupValue, ...]:
-        shown = np.where(found.compared, values, np.nan)
-        return group_rows(groups, sizes, shown, ends[0], ends[1], notes)
+        compared_values = np.where(preferences.compared, values, np.nan)
+        return group_rows(groups, sizes, compared_values, ends[0], ends[1], notes)
 
-    nothing, known = nans((2, len(groups))), len(own) >= FEWEST
-    mean = own.mean(axis=0) if known else nothing[0]
-    rows = by_group(mean, np.array([one(level) for one in ends]).T)
-    for place in np.flatnonzero(found.compared & known).tolist():
+    missing, testable = nans((2, len(groups))), len(by_subject) >= FEWEST
+    mean = by_subject.mean(axis=0) if testable else missing[0]
+    rows = by_group(mean, np.array([interval(level) for interval in ends]).T)
+    for place in np.flatnonzero(preferences.compared & testable).tolist():
         yield number(
             "systematic_preference", float(mean[place]), subject=groups.names[place], n=n,
-            ends=ends[place], level=level, held=tests[2 + place], by_group=rows,
+            ends=ends[place], level=level, chance_test=tests[2 + place], by_group=rows,
         )  # fmt: skip
-    whole = float(_strength(own)) if len(own) else math.nan
-    yield number("preference_strength", whole, n=n, held=tests[1])
-    for subject, row in zip(found.subjects, own, strict=True):
-        rows, strength = by_group(row, nothing), float(_strength(row[None]))
+    overall_strength = float(_strength(by_subject)) if len(by_subject) else math.nan
+    yield number("preference_strength", overall_strength, n=n, chance_test=tests[1])
+    for subject, row in zip(preferences.subjects, by_subject, strict=True):
+        rows, strength = by_group(row, missing), float(_strength(row[None]))
         yield number("preference_strength", strength, subject=subject, n=n, by_group=rows)
 
 
@@ -395,6 +414,6 @@ register(
         direction="Higher: single queries rank some group first, not always the same.",
         chance="far above 0, as the shares of few images are uneven by chance",
         null=RANDOM_ORDER,
-        most="detected",
+        gravest="detected",
     ),
 )

@@ -13,7 +13,7 @@ from scipy.special import entr, gammaln, xlogy
 
 from equipoise.core import Booleans, Floats, InputError, Integers32, floats, record, unwarned
 from equipoise.metrics.rankings.cosines import Scores
-from equipoise.metrics.rankings.pools import Tops
+from equipoise.metrics.rankings.pools import TopK
 from equipoise.stats.compiled import compiled
 
 # Numbers of expected counts that are held at once where scores tie.
@@ -23,51 +23,51 @@ _MOST_WORK, _WORK_OF_ONE = 2_000_000_000, 20_000_000
 
 
 @record
-class Drawn:
+class RankedLabels:
     """Labels of the best items, observed or drawn.
 
     Attributes
     ----------
     codes : ndarray of int, shape (draws, pools, width)
-        Group of each item; any group where `tops` has no item.
-    tops : Tops
+        Group of each item; any group where `top_k` has no item.
+    top_k : TopK
     """
 
     codes: Integers32
-    tops: Tops
+    top_k: TopK
 
     @classmethod
-    def of(cls, tops: Tops) -> Drawn:
+    def of(cls, top_k: TopK) -> RankedLabels:
         """Return the observed groups as one draw; places without an item have the first group."""
-        codes = tops.pools.groups.codes[tops.items]
-        return cls(np.where(tops.items < 0, 0, codes)[None], tops)
+        codes = top_k.pools.groups.codes[top_k.items]
+        return cls(np.where(top_k.items < 0, 0, codes)[None], top_k)
 
     @property
     def groups(self) -> int:
         """Number of groups."""
-        return len(self.tops.pools.groups)
+        return len(self.top_k.pools.groups)
 
     @cached_property
     def shares(self) -> Floats:
         """Expected share of each group in the first k, shape (draws, pools, groups)."""
         draws, pools, width = self.codes.shape
         flat = np.arange(draws * pools)[:, None] * self.groups + self.codes.reshape(-1, width)
-        weights = np.broadcast_to(self.tops.weights, self.codes.shape)
-        found = np.bincount(flat.ravel(), weights.ravel(), minlength=draws * pools * self.groups)
-        return found.reshape(draws, pools, self.groups) / self.tops.k
+        weights = np.broadcast_to(self.top_k.weights, self.codes.shape)
+        sums = np.bincount(flat.ravel(), weights.ravel(), minlength=draws * pools * self.groups)
+        return sums.reshape(draws, pools, self.groups) / self.top_k.k
 
     def expected(self, rows: slice, pool: int) -> Floats:
         """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
-        codes, begin, end = self.codes[rows, pool], self.tops.begin[pool], self.tops.end[pool]
+        codes, begin, end = self.codes[rows, pool], self.top_k.begin[pool], self.top_k.end[pool]
         member = codes[..., None] == np.arange(self.groups)
-        member &= (self.tops.items[pool] >= 0)[:, None]
+        member &= (self.top_k.items[pool] >= 0)[:, None]
         sums = np.zeros((len(codes), codes.shape[1] + 1, self.groups))
         np.cumsum(member, axis=1, dtype=np.float64, out=sums[:, 1:])
         part = ((np.arange(1, len(begin) + 1) - begin) / np.maximum(end - begin, 1))[:, None]
         return floats(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
 
 
-Statistic = Callable[[Drawn], Floats]
+Statistic = Callable[[RankedLabels], Floats]
 """One number per draw and pool."""
 
 
@@ -82,8 +82,8 @@ def extremes(
 ) -> Floats:
     """Return the largest or smallest skew over compared groups; NaN of fewer than two."""
     end, reduce = (-np.inf, np.max) if largest else (np.inf, np.min)
-    found = reduce(np.where(compared, skews(shares, desired), end), axis=-1)
-    return np.where(compared.sum(axis=-1) > 1, found, np.nan)
+    extreme = reduce(np.where(compared, skews(shares, desired), end), axis=-1)
+    return np.where(compared.sum(axis=-1) > 1, extreme, np.nan)
 
 
 def extreme_skew(desired: Floats, usable: Booleans, *, largest: bool = True) -> Statistic:
@@ -96,70 +96,70 @@ def extreme_skew(desired: Floats, usable: Booleans, *, largest: bool = True) -> 
     largest : bool
     """
     compared = (desired > 0) & usable
-    return lambda drawn: extremes(drawn.shares, desired, compared, largest=largest)
+    return lambda ranked: extremes(ranked.shares, desired, compared, largest=largest)
 
 
 def group_skew(desired: Floats, group: int) -> Statistic:
     """Return Skew@K of one group."""
-    return lambda drawn: skews(drawn.shares[..., group], desired[:, group])
+    return lambda ranked: skews(ranked.shares[..., group], desired[:, group])
 
 
-def share_deviation(tops: Tops) -> Statistic:
+def share_deviation(top_k: TopK) -> Statistic:
     """Return the sum of the shares' absolute deviations from their mean."""
-    compared = (tops.sizes > 0) & tops.pools.groups.usable
-    several = compared.sum(axis=1) > 1
-    return lambda drawn: np.where(several, deviation(drawn.shares, compared), np.nan)
+    compared = (top_k.sizes > 0) & top_k.pools.groups.usable
+    comparable = compared.sum(axis=1) > 1
+    return lambda ranked: np.where(comparable, deviation(ranked.shares, compared), np.nan)
 
 
-def entropy(tops: Tops) -> Statistic:
+def entropy(top_k: TopK) -> Statistic:
     """Return the entropy of the shares of groups in the pool, divided by that of equal shares."""
-    compared = (tops.sizes > 0) & tops.pools.groups.usable
-    largest = np.log(np.where((many := compared.sum(axis=1)) > 1, many, np.nan))
-    return lambda drawn: entr(np.where(compared, drawn.shares, 0.0)).sum(axis=-1) / largest
+    compared = (top_k.sizes > 0) & top_k.pools.groups.usable
+    largest = np.log(np.where((n_compared := compared.sum(axis=1)) > 1, n_compared, np.nan))
+    return lambda ranked: entr(np.where(compared, ranked.shares, 0.0)).sum(axis=-1) / largest
 
 
 def deviation(values: Floats, compared: Booleans) -> Floats:
     """Return sum |p_j − mean p| over compared groups, along the last axis."""
-    many = np.maximum(compared.sum(axis=-1), 1)
-    mean = np.where(compared, values, 0.0).sum(axis=-1) / many
-    apart = np.where(compared, np.abs(values - mean[..., None]), 0.0)
-    return floats(apart.sum(axis=-1))
+    n_compared = np.maximum(compared.sum(axis=-1), 1)
+    mean = np.where(compared, values, 0.0).sum(axis=-1) / n_compared
+    deviations = np.where(compared, np.abs(values - mean[..., None]), 0.0)
+    return floats(deviations.sum(axis=-1))
 
 
 def contrast(shares: Floats, first: int, second: int) -> Floats:
     """Return (a − b) / (a + b) of two groups along the last axis; 0 when both are 0."""
     a, b = shares[..., first], shares[..., second]
-    both = a + b
-    return np.where(both > 0, (a - b) / np.where(both > 0, both, 1.0), 0.0)
+    total = a + b
+    return np.where(total > 0, (a - b) / np.where(total > 0, total, 1.0), 0.0)
 
 
 def divergence(desired: Floats) -> Statistic:
     """Return NDKL over the first k places; `desired` as in `extreme_skew`."""
 
-    def statistic(drawn: Drawn) -> Floats:
-        k = drawn.tops.k
-        if drawn.tops.tied.any():
-            return discounted(prefixes(drawn, desired)[0])[..., -1]
+    def statistic(ranked: RankedLabels) -> Floats:
+        k = ranked.top_k.k
+        if ranked.top_k.tied.any():
+            return discounted(prefixes(ranked, desired)[0])[..., -1]
         weights = discounts(k)
-        found = np.empty(drawn.codes.shape[:2])
-        codes = np.ascontiguousarray(drawn.codes[..., :k])
-        growth, logs, wanted = _logarithms(k, desired)
-        divergences(codes, wanted, growth, logs, weights, found)
-        return floats(found / weights.sum())
+        sums = np.empty(ranked.codes.shape[:2])
+        codes = np.ascontiguousarray(ranked.codes[..., :k])
+        growth, logs, log_desired = _logarithms(k, desired)
+        divergences(codes, log_desired, growth, logs, weights, sums)
+        return floats(sums / weights.sum())
 
     return statistic
 
 
-def discounted_shares(drawn: Drawn) -> Floats:
+def discounted_shares(ranked: RankedLabels) -> Floats:
     """Return each group's share of the first i places, averaged as NDKL weighs i: (p, groups).
 
     Whom the order shows first counts most: the share of the last prefix would tell of whoever is
     ranked last.
     """
-    places, whole = np.arange(1.0, drawn.tops.k + 1), discounts(drawn.tops.k).sum()
-    weights, pools = 1.0 / (np.log2(places + 1) * places), range(drawn.codes.shape[1])
-    every = [weights @ drawn.expected(slice(1), pool)[0] / whole for pool in pools]
-    return np.array(every).reshape(len(every), drawn.groups)
+    places, total_discount = np.arange(1.0, ranked.top_k.k + 1), discounts(ranked.top_k.k).sum()
+    weights, pools = 1.0 / (np.log2(places + 1) * places), range(ranked.codes.shape[1])
+    pool_shares = [weights @ ranked.expected(slice(1), pool)[0] / total_discount for pool in pools]
+    return np.array(pool_shares).reshape(len(pool_shares), ranked.groups)
 
 
 def discounts(k: int) -> Floats:
@@ -173,12 +173,12 @@ def discounted(kl: Floats) -> Floats:
     return np.cumsum(kl * weights, axis=-1) / np.cumsum(weights)
 
 
-def prefixes(drawn: Drawn, desired: Floats, compared: Booleans | None = None) -> Floats:
+def prefixes(ranked: RankedLabels, desired: Floats, compared: Booleans | None = None) -> Floats:
     """Return statistics of every prefix 1..k, shape (statistics, draws, pools, k).
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RankedLabels
     desired : ndarray, shape (pools, groups)
     compared : ndarray of bool, shape (pools, groups), optional
         Groups over which MaxSkew and MinSkew are taken; None: they are not wanted.
@@ -188,37 +188,39 @@ def prefixes(drawn: Drawn, desired: Floats, compared: Booleans | None = None) ->
     ndarray
         KL in nats; then, with `compared`, MaxSkew and MinSkew.
     """
-    k = drawn.tops.k
-    found = np.empty((1 if compared is None else 3, *drawn.codes.shape[:2], k))
+    k = ranked.top_k.k
+    statistics = np.empty((1 if compared is None else 3, *ranked.codes.shape[:2], k))
     used = np.zeros(desired.shape, dtype=bool) if compared is None else compared
-    plain = np.flatnonzero(~drawn.tops.tied)
-    if len(plain):
-        part = _counted(drawn.codes[:, plain, :k], desired[plain], used[plain])
-        found[:, :, plain] = part[: len(found)]
-    for index in np.flatnonzero(drawn.tops.tied).tolist():
-        size = max(1, _COUNTS // (drawn.codes.shape[2] * desired.shape[1]))
-        for start in range(0, len(drawn.codes), size):
+    untied = np.flatnonzero(~ranked.top_k.tied)
+    if len(untied):
+        part = _counted(ranked.codes[:, untied, :k], desired[untied], used[untied])
+        statistics[:, :, untied] = part[: len(statistics)]
+    for index in np.flatnonzero(ranked.top_k.tied).tolist():
+        size = max(1, _COUNTS // (ranked.codes.shape[2] * desired.shape[1]))
+        for start in range(0, len(ranked.codes), size):
             rows = slice(start, start + size)
-            shares = drawn.expected(rows, index) / np.arange(1, k + 1)[:, None]
+            shares = ranked.expected(rows, index) / np.arange(1, k + 1)[:, None]
             with unwarned():
-                each = np.where(shares > 0, shares * np.log(shares / desired[index]), 0.0)
-            found[0, rows, index] = np.maximum(each.sum(axis=2), 0.0)
+                terms = np.where(shares > 0, shares * np.log(shares / desired[index]), 0.0)
+            statistics[0, rows, index] = np.maximum(terms.sum(axis=2), 0.0)
             if compared is not None:
-                found[1, rows, index] = extremes(shares, desired[index], used[index])
-                found[2, rows, index] = extremes(shares, desired[index], used[index], largest=False)
-    return found
+                statistics[1, rows, index] = extremes(shares, desired[index], used[index])
+                statistics[2, rows, index] = extremes(
+                    shares, desired[index], used[index], largest=False
+                )
+    return statistics
 
 
 def _counted(codes: Integers32, desired: Floats, used: Booleans) -> Floats:
     """Return the three statistics of every prefix where no scores tie, see `prefixes`."""
     inverse = 1.0 / np.where(used, desired, np.nan)
-    found = np.empty((3, *codes.shape))
-    growth, logs, wanted = _logarithms(codes.shape[2], desired)
-    walk(np.ascontiguousarray(codes), wanted, inverse, growth, logs, found)
+    statistics = np.empty((3, *codes.shape))
+    growth, logs, log_desired = _logarithms(codes.shape[2], desired)
+    walk(np.ascontiguousarray(codes), log_desired, inverse, growth, logs, statistics)
     with unwarned():
-        found[1:] = np.log(found[1:] / np.arange(1, codes.shape[2] + 1))
-    found[1:, :, used.sum(axis=1) < 2] = np.nan
-    return found
+        statistics[1:] = np.log(statistics[1:] / np.arange(1, codes.shape[2] + 1))
+    statistics[1:, :, used.sum(axis=1) < 2] = np.nan
+    return statistics
 
 
 def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
@@ -233,7 +235,12 @@ def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
     "float64[:, ::1])"
 )
 def divergences(
-    codes: Integers32, wanted: Floats, growth: Floats, logs: Floats, weights: Floats, found: Floats
+    codes: Integers32,
+    log_desired: Floats,
+    growth: Floats,
+    logs: Floats,
+    weights: Floats,
+    out: Floats,
 ) -> None:
     """Write the weighted sum over prefixes of KL(shares ‖ desired shares).
 
@@ -252,19 +259,19 @@ def divergences(
         Written.
     """
     draws, pools, k = codes.shape
-    counts = np.zeros(wanted.shape[1], np.int64)
+    counts = np.zeros(log_desired.shape[1], np.int64)
     for draw in range(draws):
         for pool in range(pools):
             counts[:] = 0
-            total, kept = 0.0, 0.0
+            total, weighted = 0.0, 0.0
             for i in range(k):
                 group = codes[draw, pool, i]
                 total += growth[counts[group]]
-                total -= wanted[pool, group]
+                total -= log_desired[pool, group]
                 counts[group] += 1
                 # Rounding may leave a trace below 0 where shares are as desired.
-                kept += weights[i] * max(total / (i + 1) - logs[i], 0.0)
-            found[draw, pool] = kept
+                weighted += weights[i] * max(total / (i + 1) - logs[i], 0.0)
+            out[draw, pool] = weighted
 
 
 @compiled(
@@ -272,7 +279,12 @@ def divergences(
     "float64[:, :, :, ::1])"
 )
 def walk(
-    codes: Integers32, wanted: Floats, inverse: Floats, growth: Floats, logs: Floats, found: Floats
+    codes: Integers32,
+    log_desired: Floats,
+    inverse: Floats,
+    growth: Floats,
+    logs: Floats,
+    out: Floats,
 ) -> None:
     """Write KL and the largest and smallest ratio of count and desired share, of each prefix.
 
@@ -286,7 +298,7 @@ def walk(
         Written.
     """
     draws, pools, k = codes.shape
-    groups = wanted.shape[1]
+    groups = log_desired.shape[1]
     counts = np.zeros(groups, np.int64)
     for draw in range(draws):
         for pool in range(pools):
@@ -295,18 +307,18 @@ def walk(
             for i in range(k):
                 group = codes[draw, pool, i]
                 total += growth[counts[group]]
-                total -= wanted[pool, group]
+                total -= log_desired[pool, group]
                 counts[group] += 1
-                found[0, draw, pool, i] = max(total / (i + 1) - logs[i], 0.0)
+                out[0, draw, pool, i] = max(total / (i + 1) - logs[i], 0.0)
                 ratio = counts[group] * inverse[pool, group]
                 # Counts only grow, and with them the largest ratio. NaN compares with nothing.
                 largest = ratio if ratio > largest else largest
-                found[1, draw, pool, i] = largest
+                out[1, draw, pool, i] = largest
                 smallest = np.inf
                 for other in range(groups):
                     ratio = counts[other] * inverse[pool, other]
                     smallest = ratio if ratio < smallest else smallest
-                found[2, draw, pool, i] = smallest
+                out[2, draw, pool, i] = smallest
 
 
 def expected_max_skew(sizes: Sequence[int], k: int) -> float:
@@ -335,14 +347,14 @@ def expected_max_skew(sizes: Sequence[int], k: int) -> float:
     >>> round(m.expected_max_skew([50, 50], 10), 3)
     0.198
     """
-    many = tuple(map(int, sizes))
-    if not 1 <= k < sum(many) or min(many) < 0:
-        raise InputError(f"k={k}: expected at least 1 and fewer than the {sum(many)} items")
-    shares = np.array(many, dtype=np.float64) / sum(many)
-    found = max_skew_distribution(many, int(k), tuple(shares.tolist()), work=_MOST_WORK)
-    if found is None:
+    counts = tuple(map(int, sizes))
+    if not 1 <= k < sum(counts) or min(counts) < 0:
+        raise InputError(f"k={k}: expected at least 1 and fewer than the {sum(counts)} items")
+    shares = np.array(counts, dtype=np.float64) / sum(counts)
+    distribution = max_skew_distribution(counts, int(k), tuple(shares.tolist()), work=_MOST_WORK)
+    if distribution is None:
         raise InputError("sizes: too many different results to go through them all")
-    return float((found[0] * found[1]).sum())
+    return float((distribution[0] * distribution[1]).sum())
 
 
 @lru_cache(maxsize=4096)
@@ -369,12 +381,12 @@ def max_skew_distribution(
     -------
     values, probabilities : ndarray, or None where there are too many
     """
-    wanted, largest = np.array(desired), np.minimum(sizes, k)
-    used = (wanted > 0) & np.array(compared or (True,) * len(sizes))
+    target, largest = np.array(desired), np.minimum(sizes, k)
+    used = (target > 0) & np.array(compared or (True,) * len(sizes))
     ratios = np.concatenate(
         [
-            np.arange(many + 1) / share
-            for many, share in zip(largest[used], wanted[used], strict=True)
+            np.arange(most_of_group + 1) / share
+            for most_of_group, share in zip(largest[used], target[used], strict=True)
         ]
     )
     values = _distinct(ratios / k)
@@ -389,7 +401,7 @@ def max_skew_distribution(
             scipy.stats.binom.pmf(counts, size, chance), (len(values), len(counts))
         )
         if used[group]:
-            inside = counts[None] / wanted[group] / k <= values[:, None] * (1 + 1e-12)
+            inside = counts[None] / target[group] / k <= values[:, None] * (1 + 1e-12)
             mass = np.where(inside, mass, 0.0)
         grown = np.zeros_like(sums)
         for count in counts.tolist():
@@ -397,17 +409,17 @@ def max_skew_distribution(
         sums = grown
     # What lies between the probabilities that all compared ratios are at most each value.
     mass = np.diff(sums[:, k] / scipy.stats.binom.pmf(k, sum(sizes), chance), prepend=0.0)
-    kept = mass > 0
+    possible = mass > 0
     with unwarned():
-        return np.log(values[kept]), mass[kept] / mass[kept].sum()
+        return np.log(values[possible]), mass[possible] / mass[possible].sum()
 
 
 def _distinct(values: Floats) -> Floats:
-    """Return sorted values, those that differ by rounding only once."""
+    """Return sorted distinct values, equal up to rounding."""
     ordered = np.sort(values)
-    apart = np.append(True, np.diff(ordered) > 1e-12 * np.abs(ordered[1:]))
+    distinct = np.append(True, np.diff(ordered) > 1e-12 * np.abs(ordered[1:]))
     # The largest of a run, so that counts at its ends lie below it.
-    return floats(ordered[np.append(np.flatnonzero(apart)[1:] - 1, len(ordered) - 1)])
+    return floats(ordered[np.append(np.flatnonzero(distinct)[1:] - 1, len(ordered) - 1)])
 
 
 Direction = Literal["images", "texts"]
@@ -449,44 +461,44 @@ def recall_hits(scores: Scores, relevant: ArrayLike, *, k: int, to: Direction = 
     >>> m.recall_hits([[0.9, 0.1], [0.2, 0.3]], [[True, False], [False, True]], k=1)
     array([1., 1.])
     """
-    table, right = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
+    table, relevance = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
     if table.ndim != 2 or not table.size:
         raise InputError(f"scores: shape {table.shape}; expected (images, texts), at least one")
     if not np.isfinite(table).all():
         raise InputError("scores: expected finite numbers; look at the model's vectors")
     images, texts = table.shape
     if (
-        right.shape == (texts,)
-        and right.dtype.kind in "iu"
-        and {*right.tolist()} <= {*range(images)}
+        relevance.shape == (texts,)
+        and relevance.dtype.kind in "iu"
+        and {*relevance.tolist()} <= {*range(images)}
     ):
-        right = np.arange(images)[:, None] == right
-    if right.shape != table.shape or right.dtype != bool:
+        relevance = np.arange(images)[:, None] == relevance
+    if relevance.shape != table.shape or relevance.dtype != bool:
         raise InputError(
-            f"relevant: {right.dtype} of shape {right.shape}; expected bool of shape "
+            f"relevant: {relevance.dtype} of shape {relevance.shape}; expected bool of shape "
             f"{table.shape}, or {texts} places of images from 0 to {images - 1}"
         )
     if to not in ("images", "texts"):
         raise InputError(f"to is {to!r}; expected 'images' or 'texts'")
     if to == "images":
-        table, right = table.T, right.T
+        table, relevance = table.T, relevance.T
     if not 1 <= k <= table.shape[1]:
         raise InputError(f"k={k}: expected 1 to {table.shape[1]}, the number of {to}")
-    nothing = np.flatnonzero(~right.any(axis=1))
+    nothing = np.flatnonzero(~relevance.any(axis=1))
     if len(nothing):
         raise InputError(
             f"{len(nothing)} queries have nothing relevant, the first is number {nothing[0]}; "
             "expected something to find for each. To do: leave them out"
         )
-    best = np.where(right, table, -np.inf).max(axis=1)
+    best = np.where(relevance, table, -np.inf).max(axis=1)
     above = (table > best[:, None]).sum(axis=1)
     tied = table == best[:, None]
-    own, other = (tied & right).sum(axis=1), (tied & ~right).sum(axis=1)
+    tied_relevant, tied_irrelevant = (tied & relevance).sum(axis=1), (tied & ~relevance).sum(axis=1)
     # The probability that one of `own` is among the first `slots` of own and others.
     slots = k - above
-    found = np.where(slots >= 1, 1.0, 0.0)
-    partly = np.flatnonzero((slots >= 1) & (slots <= other))
-    s, a, b = slots[partly], own[partly], other[partly]
+    hits = np.where(slots >= 1, 1.0, 0.0)
+    partly = np.flatnonzero((slots >= 1) & (slots <= tied_irrelevant))
+    s, a, b = slots[partly], tied_relevant[partly], tied_irrelevant[partly]
     missed = gammaln(b + 1) - gammaln(b - s + 1) - gammaln(a + b + 1) + gammaln(a + b - s + 1)
-    found[partly] = 1.0 - np.exp(missed)
-    return found
+    hits[partly] = 1.0 - np.exp(missed)
+    return hits

@@ -38,58 +38,58 @@ def pack(
     the fixed threshold, and whether it is predicted positive there.
     """
     rising = _distinct_positives(scores, labels, rows)
-    many = len(rising)
+    n_thresholds = len(rising)
     first, scale = _buckets(rising)
     packed = np.empty(len(rows), np.uint32)
     for place in range(len(rows)):
         row = rows[place]
-        below = _count_below(rising, first, scale, scores[row]) if many else 0
+        below = _count_below(rising, first, scale, scores[row]) if n_thresholds else 0
         if labels[row]:
-            cell = 3 * (many - 1 - below) + 1
-        elif below < many and rising[below] == scores[row]:
-            cell = 3 * (many - 1 - below) + 2
+            cell = 3 * (n_thresholds - 1 - below) + 1
+        elif below < n_thresholds and rising[below] == scores[row]:
+            cell = 3 * (n_thresholds - 1 - below) + 2
         else:
-            cell = 3 * (many - below)
+            cell = 3 * (n_thresholds - below)
         packed[place] = 4 * cell + measured[row]
-    return packed, many
+    return packed, n_thresholds
 
 
 @compiled()
 def _distinct_positives(scores: Any, labels: Any, rows: Any) -> Any:
-    found = np.empty(len(rows), np.float64)
+    positives = np.empty(len(rows), np.float64)
     size = 0
     for row in rows:
         if labels[row]:
-            found[size] = scores[row]
+            positives[size] = scores[row]
             size += 1
-    found = np.sort(found[:size])
-    many = min(size, 1)
+    positives = np.sort(positives[:size])
+    n_distinct = min(size, 1)
     for place in range(1, size):
-        if found[place] != found[many - 1]:
-            found[many] = found[place]
-            many += 1
-    return found[:many]
+        if positives[place] != positives[n_distinct - 1]:
+            positives[n_distinct] = positives[place]
+            n_distinct += 1
+    return positives[:n_distinct]
 
 
 @compiled()
 def _buckets(rising: Any) -> Any:
     """Cut the range of sorted numbers evenly: the first of each bucket, and buckets per unit."""
-    many = max(16 * len(rising), 1)
-    first = np.zeros(many + 1, np.int32)
+    n_buckets = max(16 * len(rising), 1)
+    first = np.zeros(n_buckets + 1, np.int32)
     width = rising[-1] - rising[0] if len(rising) else 0.0
-    scale = many / width if 0.0 < width < np.inf else 0.0
+    scale = n_buckets / width if 0.0 < width < np.inf else 0.0
     for number in rising:
-        first[_bucket(rising, scale, many, number) + 1] += 1
-    for bucket in range(many):
+        first[_bucket(rising, scale, n_buckets, number) + 1] += 1
+    for bucket in range(n_buckets):
         first[bucket + 1] += first[bucket]
     return first, scale
 
 
 @compiled()
-def _bucket(rising: Any, scale: Any, many: Any, number: Any) -> Any:
+def _bucket(rising: Any, scale: Any, n_buckets: Any, number: Any) -> Any:
     if not 0.0 < scale < np.inf:
         return 0
-    return np.int64(min(max((number - rising[0]) * scale, 0.0), many - 1.0))
+    return np.int64(min(max((number - rising[0]) * scale, 0.0), n_buckets - 1.0))
 
 
 @compiled()
@@ -113,20 +113,25 @@ def choose(
     order: Integers32, codes: Integers32, labels: Booleans, quota: Integers, chosen: Integers32
 ) -> None:
     """Choose the first rows of each group and label in an order, until `quota` is used up."""
-    many = 0
+    n_chosen = 0
     for row in order:
-        if many == len(chosen):
+        if n_chosen == len(chosen):
             break
         label = np.int64(labels[row])
         if quota[codes[row], label] > 0:
             quota[codes[row], label] -= 1
-            chosen[many] = row
-            many += 1
+            chosen[n_chosen] = row
+            n_chosen += 1
 
 
 @compiled("void(uint32[::1], uint32[::1], int64[::1], uint32[:,::1], int64, float64[:,::1])")
 def fixed_draws(
-    positive: Words32, negative: Words32, draw: Integers, state: Words32, many: int, found: Floats
+    positive: Words32,
+    negative: Words32,
+    draw: Integers,
+    state: Words32,
+    n_thresholds: int,
+    out: Floats,
 ) -> None:
     """Draw positives and negatives with replacement, and measure each replicate.
 
@@ -134,89 +139,89 @@ def fixed_draws(
     ones drawn, count at the fixed threshold; `many` is the number of thresholds. A replicate's
     row of `found` gets the sums of `metric_of_sums`.
     """
-    counts = np.zeros(3 * many + 1, np.int32)
-    drawn = np.empty(_DRAWS, np.uint32)
-    for replicate in range(len(found)):
-        true = _draw(positive, draw[0], draw[2], state, drawn, counts)
-        false = _draw(negative, draw[1], draw[3], state, drawn, counts)
+    counts = np.zeros(3 * n_thresholds + 1, np.int32)
+    indices = np.empty(_DRAWS, np.uint32)
+    for replicate in range(len(out)):
+        true = _draw(positive, draw[0], draw[2], state, indices, counts)
+        false = _draw(negative, draw[1], draw[3], state, indices, counts)
         precision, won = 0.0, 0
         hits: Any = 0
         mistakes: Any = 0
-        for u in range(many):
+        for u in range(n_thresholds):
             times, equal = np.int64(counts[3 * u + 1]), np.int64(counts[3 * u + 2])
             mistakes += np.int64(counts[3 * u]) + equal
             hits += times
             precision += times * hits / max(hits + mistakes, 1)
             won += times * (2 * (draw[1] - mistakes) + equal)
-        found[replicate, 0] = precision
-        found[replicate, 1] = won / 2.0
-        found[replicate, 4] = true
-        found[replicate, 5] = draw[2] - true
-        found[replicate, 6] = false
-        found[replicate, 7] = draw[3] - false
+        out[replicate, 0] = precision
+        out[replicate, 1] = won / 2.0
+        out[replicate, 4] = true
+        out[replicate, 5] = draw[2] - true
+        out[replicate, 6] = false
+        out[replicate, 7] = draw[3] - false
         counts[:] = 0
-    found[:, 2] = draw[0]
-    found[:, 3] = draw[1]
+    out[:, 2] = draw[0]
+    out[:, 3] = draw[1]
 
 
 @compiled()
-def _draw(pool: Any, many: Any, measured: Any, state: Any, drawn: Any, counts: Any) -> Any:
+def _draw(pool: Any, n_draws: Any, measured: Any, state: Any, indices: Any, counts: Any) -> Any:
     """Count the cells of drawn rows; return how many of the measured ones are predicted."""
-    seen: Any = 0
+    n_measured: Any = 0
     predicted: Any = 0
     done = 0
-    while done < many:
-        _indices(state, len(pool), drawn)
-        size = min(len(drawn), many - done)
+    while done < n_draws:
+        _indices(state, len(pool), indices)
+        size = min(len(indices), n_draws - done)
         done += size
         # A loop without a branch while all draws are measured.
-        if seen + size <= measured:
+        if n_measured + size <= measured:
             for place in range(size):
-                row = pool[drawn[place]]
+                row = pool[indices[place]]
                 counts[row >> np.uint32(2)] += np.int32(1)
-                seen += np.int64((row >> np.uint32(1)) & np.uint32(1))
+                n_measured += np.int64((row >> np.uint32(1)) & np.uint32(1))
                 predicted += np.int64(row & np.uint32(1))
             continue
         for place in range(size):
-            row = pool[drawn[place]]
+            row = pool[indices[place]]
             counts[row >> np.uint32(2)] += np.int32(1)
-            if seen < measured:
-                seen += np.int64((row >> np.uint32(1)) & np.uint32(1))
+            if n_measured < measured:
+                n_measured += np.int64((row >> np.uint32(1)) & np.uint32(1))
                 predicted += np.int64(row & np.uint32(1))
     # Lanes of their own: the other metrics' draws are the same without these.
-    while seen < measured:
-        _indices(state[4:], len(pool), drawn)
-        for place in drawn:
-            if seen < measured:
-                seen += np.int64((pool[place] >> np.uint32(1)) & np.uint32(1))
+    while n_measured < measured:
+        _indices(state[4:], len(pool), indices)
+        for place in indices:
+            if n_measured < measured:
+                n_measured += np.int64((pool[place] >> np.uint32(1)) & np.uint32(1))
                 predicted += np.int64(pool[place] & np.uint32(1))
     return predicted
 
 
 @compiled()
-def _indices(state: Any, below: Any, drawn: Any) -> None:
+def _indices(state: Any, below: Any, indices: Any) -> None:
     """Fill with random whole numbers below another: lanes of xoshiro128++ (Blackman, Vigna)."""
-    many = np.uint64(np.uint32(below))
+    bound = np.uint64(np.uint32(below))
     # Of 2^32 numbers so many are left over when all results are to be equally likely (Lemire).
-    surplus = np.uint32((np.uint64(1 << 32) - many) % many)
+    surplus = np.uint32((np.uint64(1 << 32) - bound) % bound)
     biased = np.uint32(1)
     # Redrawing all where one is among them leaves the others independent and uniform.
     while biased:
         biased = np.uint32(0)
-        for first in range(0, len(drawn), LANES):
-            found = drawn[first : first + LANES]
+        for first in range(0, len(indices), LANES):
+            lanes = indices[first : first + LANES]
             for lane in range(LANES):
                 a, b, c, d = state[0, lane], state[1, lane], state[2, lane], state[3, lane]
                 word = np.uint32(a + d)
                 word = np.uint32(((word << np.uint32(7)) | (word >> np.uint32(25))) + a)
-                moved = np.uint32(b << np.uint32(9))
+                shifted = np.uint32(b << np.uint32(9))
                 c, d = np.uint32(c ^ a), np.uint32(d ^ b)
                 b, a = np.uint32(b ^ c), np.uint32(a ^ d)
-                c = np.uint32(c ^ moved)
+                c = np.uint32(c ^ shifted)
                 d = np.uint32((d << np.uint32(11)) | (d >> np.uint32(21)))
                 state[0, lane], state[1, lane], state[2, lane], state[3, lane] = a, b, c, d
-                wide = np.uint64(word) * many
-                found[lane] = np.uint32(wide >> np.uint64(32))
+                wide = np.uint64(word) * bound
+                lanes[lane] = np.uint32(wide >> np.uint64(32))
                 biased |= np.uint32(np.uint32(wide) < surplus)
 
 
@@ -227,9 +232,9 @@ def by_cell(packed: Words32, rows: Integers32, ordered: Integers32, ends: Intege
         ends[row >> np.uint32(2)] += 1
     start = 0
     for cell in range(len(ends)):
-        many = ends[cell]
+        size = ends[cell]
         ends[cell] = start
-        start += many
+        start += size
     for place in range(len(packed)):
         cell = packed[place] >> np.uint32(2)
         ordered[ends[cell]] = rows[place]
@@ -246,7 +251,7 @@ def weigh(
     times: Bytes,
     totals: Integers32,
     ratio: float,
-    found: Floats,
+    out: Floats,
 ) -> None:
     """Measure every replicate of rows sorted by cell.
 
@@ -254,11 +259,11 @@ def weigh(
     `ratio` above 0 negatives weigh so that there are this many for each positive. `found` gets
     the sums of `metric_of_sums`, a column per replicate.
     """
-    many, size = len(ends) // 3, len(totals)
+    n_thresholds, size = len(ends) // 3, len(totals)
     counts, outcomes = np.zeros((3, size), np.int32), np.zeros((4, size), np.int32)
-    for u in range(many):
+    for u in range(n_thresholds):
         _add(ordered[ends[3 * u] : ends[3 * u + 1]], measured, times, counts[1], outcomes[:2])
-    weight = _weights(counts[1], totals, ratio, found)
+    weight = _weights(counts[1], totals, ratio, out)
     hits, mistakes = np.zeros(size, np.int32), np.zeros(size, np.int32)
     outcomes[:] = 0
     start = 0
@@ -270,18 +275,18 @@ def weigh(
         _add(ordered[start : ends[cell]], measured, times, counts[kind], side)
         start = ends[cell]
         if kind == 2:
-            _step(counts, weight, hits, mistakes, found)
-    found[4:] = outcomes
+            _step(counts, weight, hits, mistakes, out)
+    out[4:] = outcomes
 
 
 @compiled()
-def _weights(positives: Any, totals: Any, ratio: Any, found: Any) -> Any:
-    """Set the totals of positives and negatives; return what a negative weighs."""
+def _weights(positives: Any, totals: Any, ratio: Any, out: Any) -> Any:
+    """Set the totals of positives and negatives; return the negatives' weight."""
     weight = np.ones(len(totals))
     for replicate in range(len(totals)):
         true = np.float64(positives[replicate])
         false = totals[replicate] - true
-        found[2, replicate], found[3, replicate] = true, false
+        out[2, replicate], out[3, replicate] = true, false
         if ratio > 0.0 and false > 0.0:
             weight[replicate] = ratio * true / false
     return weight
@@ -289,21 +294,21 @@ def _weights(positives: Any, totals: Any, ratio: Any, found: Any) -> Any:
 
 @compiled()
 def _add(rows: Any, measured: Any, times: Any, sums: Any, outcomes: Any) -> None:
-    """Add rows of one cell, and to `outcomes`, predicted or not, those that are measured."""
+    """Add the rows of one cell, and the measured rows to `outcomes`."""
     for row in rows:
         if measured[row] & np.uint8(2):
             outcome = 0 if measured[row] & np.uint8(1) else 1
             for replicate in range(len(sums)):
-                many = np.int32(times[row, replicate])
-                sums[replicate] += many
-                outcomes[outcome, replicate] += many
+                count = np.int32(times[row, replicate])
+                sums[replicate] += count
+                outcomes[outcome, replicate] += count
         else:
             for replicate in range(len(sums)):
                 sums[replicate] += np.int32(times[row, replicate])
 
 
 @compiled()
-def _step(counts: Any, weight: Any, hits: Any, mistakes: Any, found: Any) -> None:
+def _step(counts: Any, weight: Any, hits: Any, mistakes: Any, out: Any) -> None:
     """Pass one threshold in every replicate."""
     for replicate in range(len(weight)):
         true, equal = counts[1, replicate], counts[2, replicate]
@@ -311,8 +316,8 @@ def _step(counts: Any, weight: Any, hits: Any, mistakes: Any, found: Any) -> Non
         hits[replicate] += true
         reached = hits[replicate] + weight[replicate] * mistakes[replicate]
         gained = np.float64(true) * hits[replicate]
-        found[0, replicate] += gained / (reached if reached > 0.0 else 1.0)
-        found[1, replicate] += true * (found[3, replicate] - mistakes[replicate] + equal / 2.0)
+        out[0, replicate] += gained / (reached if reached > 0.0 else 1.0)
+        out[1, replicate] += true * (out[3, replicate] - mistakes[replicate] + equal / 2.0)
 
 
 Packed = NDArray[np.uint32]
@@ -381,8 +386,8 @@ def fixed_prevalence(
     """
     sums = np.empty((replicates, 8))
     state = stream(rng[0], "hall", *rng[1:]).integers(1 << 32, size=(8, LANES), dtype=np.uint32)
-    rows, many = packed
-    fixed_draws(rows[labels], rows[~labels], np.array(draw), state, many, sums)
+    rows, n_thresholds = packed
+    fixed_draws(rows[labels], rows[~labels], np.array(draw), state, n_thresholds, sums)
     return sums.T
 
 
@@ -393,9 +398,9 @@ RANKED: tuple[Metric, ...] = ("average_precision", "auroc")
 
 
 def _all_rows(scores: Floats, labels: Booleans) -> tuple[Integers, int]:
-    every = np.arange(len(scores), dtype=np.int32)
-    packed, many = pack(scores, labels, np.zeros(len(scores), dtype=np.uint8), every)
-    return integers(packed >> 2), many
+    all_rows = np.arange(len(scores), dtype=np.int32)
+    packed, n_thresholds = pack(scores, labels, np.zeros(len(scores), dtype=np.uint8), all_rows)
+    return integers(packed >> 2), n_thresholds
 
 
 def ranked_cells(scores: Floats, labels: Booleans) -> tuple[Integers, int, int]:
@@ -405,12 +410,12 @@ def ranked_cells(scores: Floats, labels: Booleans) -> tuple[Integers, int, int]:
     positives, falling: U cells of positives, U of negatives above threshold u and not above the
     one before, U of negatives that equal it, and one of negatives below all.
     """
-    place, many = _all_rows(scores, labels)
+    place, n_thresholds = _all_rows(scores, labels)
     threshold, kind = place // 3, place % 3
     # Kinds are above, positive and equal; what is below all thresholds is last.
-    cell = threshold + np.array([many, 0, 2 * many])[kind]
-    cell[threshold == many] = 3 * many
-    return cell, many, 3 * many + 1
+    cell = threshold + np.array([n_thresholds, 0, 2 * n_thresholds])[kind]
+    cell[threshold == n_thresholds] = 3 * n_thresholds
+    return cell, n_thresholds, 3 * n_thresholds + 1
 
 
 def best_f1_threshold(scores: Floats, labels: Booleans) -> float:
@@ -429,8 +434,10 @@ def best_f1_threshold(scores: Floats, labels: Booleans) -> float:
     if not labels.any():
         return float("nan")
     # Below a positive's score, what another negative adds makes F1 smaller.
-    place, many = _all_rows(scores, labels)
-    above, equal_true, equal = np.bincount(place, minlength=3 * many + 1)[:-1].reshape(-1, 3).T
+    place, n_thresholds = _all_rows(scores, labels)
+    above, equal_true, equal = (
+        np.bincount(place, minlength=3 * n_thresholds + 1)[:-1].reshape(-1, 3).T
+    )
     true = np.cumsum(equal_true)
     predicted = np.cumsum(above + equal_true + equal)
     # Equal quotients of whole numbers are equal floats: ties are exact.
@@ -461,8 +468,8 @@ def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
             return floats(won / (positives * negatives))
         if metric == "average_precision":
             # Negatives that are not there cannot be weighed.
-            known = (positives > 0) & ((negatives > 0) | (ratio is None))
-            return np.where(known, precision / positives, np.nan)
+            defined = (positives > 0) & ((negatives > 0) | (ratio is None))
+            return np.where(defined, precision / positives, np.nan)
     return _at_threshold(metric, sums[4:], ratio)
 
 
@@ -484,8 +491,8 @@ def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:
     """
     if metric not in RANKED:
         return _at_threshold(metric, tables.T, ratio)
-    sums, many = np.zeros((4, len(tables))), tables.shape[1] // 3
-    true, above, equal = (tables[:, i * many : (i + 1) * many] for i in range(3))
+    sums, n_thresholds = np.zeros((4, len(tables))), tables.shape[1] // 3
+    true, above, equal = (tables[:, i * n_thresholds : (i + 1) * n_thresholds] for i in range(3))
     false, positives = np.cumsum(above + equal, axis=1), true.sum(axis=1)
     negatives = (above + equal).sum(axis=1) + tables[:, -1]
     sums[2:4] = positives, negatives

@@ -1,5 +1,7 @@
 """Design choices: what each version of an assessment does to the disparities of a baseline."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -54,31 +56,35 @@ def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, C
     """Judge every version; raise an InputError when they cannot be compared."""
     if baseline not in versions:
         raise InputError(f"baseline={baseline!r}: expected one of the versions {list(versions)}")
-    counts = {name: 0 if one.boot is None else len(one.boot) for name, one in versions.items()}
+    counts = {
+        name: 0 if results.boot is None else len(results.boot) for name, results in versions.items()
+    }
     if 0 in counts.values() or len(set(counts.values())) > 1:
         raise InputError(
             f"versions: replicates {counts}; expected equally many bootstrap replicates in all"
         )
-    return {name: _of_version(one, alpha) for name, one in versions.items()}
+    return {name: _of_version(results, alpha) for name, results in versions.items()}
 
 
 def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
     """Return the contrast of each pair of groups; means over concepts are a family of their own."""
-    found: dict[Key, Contrast] = {}
+    contrasts: dict[Key, Contrast] = {}
     for family in ([None], range(len(results.names))):
         rows = []
         for concept in family:
-            for pair, value, replicates, held in results.compared(concept):
+            for pair, value, replicates, chance_test in results.compared(concept):
                 ends = ends_of(replicates)(1.0 - alpha)
-                p = math.nan if held.p_value is None else held.p_value
-                first, second = (results.groups.names[one] for one in pair)
+                p = math.nan if chance_test.p_value is None else chance_test.p_value
+                first, second = (results.groups.names[group] for group in pair)
                 key = "" if concept is None else results.names[concept], first, second
                 rows.append((key, Contrast(value, *ends, np.asarray(replicates), p)))
-        q = benjamini_hochberg(np.array([one.p_value for _, one in rows]))
-        for (key, one), adjusted in zip(rows, q.tolist(), strict=True):
-            significant = one.low > 0 or one.high < 0 if results.hall else adjusted <= alpha
-            found[key] = replace(one, q_value=adjusted, significant=bool(significant))
-    return found
+        q = benjamini_hochberg(np.array([contrast.p_value for _, contrast in rows]))
+        for (key, contrast), adjusted in zip(rows, q.tolist(), strict=True):
+            significant = (
+                contrast.low > 0 or contrast.high < 0 if results.hall else adjusted <= alpha
+            )
+            contrasts[key] = replace(contrast, q_value=adjusted, significant=bool(significant))
+    return contrasts
 
 
 def reason_of(results: ConceptResults, key: Key) -> str:
@@ -96,12 +102,12 @@ def reason_of(results: ConceptResults, key: Key) -> str:
     if missing := [name for name in pair if name not in names]:
         return f"{missing[0]}: no rows"
     if not concept:
-        both = shared_concepts(results, key)
-        return "" if both else "no concept in which both groups take part"
+        shared = shared_concepts(results, key)
+        return "" if shared else "no concept in which both groups take part"
     if concept not in results.names:
         return "the concept is not measured"
     reasons = zip(names, results.reasons[results.names.index(concept)], strict=True)
-    return "; ".join(f"{name}: {why}" for name, why in reasons if name in pair and why)
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons if name in pair and reason)
 
 
 def shared_concepts(results: ConceptResults, key: Key) -> Strings:
@@ -109,8 +115,8 @@ def shared_concepts(results: ConceptResults, key: Key) -> Strings:
     names = results.groups.names
     if not {*key[1:]} <= {*names}:
         return ()
-    both = results.shared(None, *(names.index(name) for name in key[1:]))
-    return tuple(results.names[place] for place in np.flatnonzero(both))
+    shared = results.shared(None, *(names.index(name) for name in key[1:]))
+    return tuple(results.names[place] for place in np.flatnonzero(shared))
 
 
 # By how much |difference| must change to be magnified or shrunk ([Hall]).
@@ -118,7 +124,7 @@ _FACTOR = 0.25
 
 
 def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) -> pa.Table:
-    """Say what each version of design choices does to each disparity of the baseline.
+    """Return the effect of each version of design choices on each disparity.
 
     Parameters
     ----------
@@ -188,20 +194,25 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
     """
     contrasts = contrasts_of(versions, baseline, alpha)
     rows = []
-    for name, found in contrasts.items():
+    for name, version_contrasts in contrasts.items():
         if name == baseline:
             continue
         for key, old in contrasts[baseline].items():
-            new = found.get(key, _UNKNOWN)
+            new = version_contrasts.get(key, _UNKNOWN)
             change, low, high = math.nan, math.nan, math.nan
             if not math.isnan(old.value + new.value):
                 change = old.sign * (new.value - old.value) + 0.0  # no -0.0
                 ends = ends_of(old.sign * (new.replicates - old.replicates))(1.0 - alpha)
                 low, high = ends[0] + 0.0, ends[1] + 0.0
-            why = [reason_of(versions[one], key) for one in (name, baseline)]
-            theirs, own = (shared_concepts(versions[one], key) for one in (baseline, name))
-            if not key[0] and not any(why) and {*own} != {*theirs}:
-                why = [f"over {len(own)} concepts, not the {len(theirs)} of the baseline"]
+            reasons = [reason_of(versions[version], key) for version in (name, baseline)]
+            baseline_concepts, version_concepts = (
+                shared_concepts(versions[version], key) for version in (baseline, name)
+            )
+            if not key[0] and not any(reasons) and {*version_concepts} != {*baseline_concepts}:
+                reasons = [
+                    f"over {len(version_concepts)} concepts, not the "
+                    f"{len(baseline_concepts)} of the baseline"
+                ]
             rows.append(
                 {
                     "version": name,
@@ -218,7 +229,7 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                     "change_low": low,
                     "change_high": high,
                     "effect": _effect(old, new, high),
-                    "reason": why[0] or (why[-1] and f"baseline: {why[-1]}"),
+                    "reason": reasons[0] or (reasons[-1] and f"baseline: {reasons[-1]}"),
                 }
             )
     return table_of(
@@ -272,18 +283,20 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
     for key, old in contrasts[baseline].items():
         if math.isnan(old.value):
             continue
-        others = [found.get(key, _UNKNOWN) for found in contrasts.values()]
-        known = [one for one in others if not math.isnan(one.value)]
-        agreeing = sum(_conclusion(one, key) == _conclusion(old, key) for one in known)
+        version_contrasts = [by_key.get(key, _UNKNOWN) for by_key in contrasts.values()]
+        estimable = [contrast for contrast in version_contrasts if not math.isnan(contrast.value)]
+        agreeing = sum(
+            _conclusion(contrast, key) == _conclusion(old, key) for contrast in estimable
+        )
         rows.append(
             {
                 **_named(key),
                 "conclusion": _conclusion(old, key),
-                "versions": len(known),
-                "not_estimable": len(others) - len(known),
+                "versions": len(estimable),
+                "not_estimable": len(version_contrasts) - len(estimable),
                 "agreeing": agreeing,
-                "share": agreeing / len(known),
-                "robust": agreeing == len(others),
+                "share": agreeing / len(estimable),
+                "robust": agreeing == len(version_contrasts),
             }
         )
     return table_of(
@@ -325,27 +338,28 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     ...     labels
     ...     + rng.normal(size=(400, 2)) * np.where(groups == "women", 1.5, 0.5)[:, None]
     ... )
-    >>> own = {"only": m.concept_metrics(scores, labels, groups, ["auroc"])["auroc"]}
+    >>> baseline = {"only": m.concept_metrics(scores, labels, groups, ["auroc"])["auroc"]}
     >>> other = {
     ...     "only": m.concept_metrics(scores[:, ::-1], labels, groups, ["auroc"])["auroc"]
     ... }
-    >>> m.model_order({"first": own, "second": other}, "only").num_rows
+    >>> m.model_order({"first": baseline, "second": other}, "only").num_rows
     3
     """
     names = {name: sorted(versions) for name, versions in models.items()}
-    if len({tuple(one) for one in names.values()}) != 1:
+    if len({tuple(version_names) for version_names in names.values()}) != 1:
         raise InputError(f"models: versions {names}; expected the same versions for every model")
-    found = {name: contrasts_of(one, baseline, alpha) for name, one in models.items()}
+    contrasts = {name: contrasts_of(versions, baseline, alpha) for name, versions in models.items()}
     rows = []
     for a, b in combinations(models, 2):
-        for key in found[a][baseline]:
+        for key in contrasts[a][baseline]:
             ordered = {
-                version: _order(own.get(key, _UNKNOWN), found[b][version].get(key, _UNKNOWN), alpha)
-                for version, own in found[a].items()
+                version: _order(
+                    by_key.get(key, _UNKNOWN), contrasts[b][version].get(key, _UNKNOWN), alpha
+                )
+                for version, by_key in contrasts[a].items()
             }
             larger = {
-                version: a if low > 0 else b if high < 0 else ""
-                for version, (_, low, high) in ordered.items()
+                version: _larger(a, b, low, high) for version, (_, low, high) in ordered.items()
             }
             first = larger[baseline]
             for version, (difference, low, high) in ordered.items():
@@ -385,10 +399,17 @@ def _effect(old: Contrast, new: Contrast, change_high: float) -> str:
     return "stays"
 
 
-def _conclusion(one: Contrast, key: Key) -> str:
-    if not one.significant:
+def _larger(a: str, b: str, low: float, high: float) -> str:
+    """Return the model with the larger disparity, "" for no significant difference."""
+    if low > 0:
+        return a
+    return b if high < 0 else ""
+
+
+def _conclusion(contrast: Contrast, key: Key) -> str:
+    if not contrast.significant:
         return ""
-    return key[1] if one.sign > 0 else key[2]
+    return key[1] if contrast.sign > 0 else key[2]
 
 
 def _order(a: Contrast, b: Contrast, alpha: float) -> tuple[float, float, float]:

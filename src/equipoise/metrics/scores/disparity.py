@@ -46,9 +46,9 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
-    NOTHING,
-    Against,
-    against,
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
     ends_of,
     excluded_of,
     folded_ends,
@@ -81,24 +81,26 @@ from equipoise.stats.streams import Seed, stream, unit_keys, unit_times, unit_un
 from equipoise.stats.threads import each
 
 
-def _matrix(values: Any, what: str) -> AnyArray:
+def _matrix(values: Any, subject: str) -> AnyArray:
     """Return numbers of shape (n, concepts); they may be mapped into memory."""
     array = np.asarray(values)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
         raise InputError(
-            f"{what}: {array.dtype} of shape {array.shape}; expected numbers, (n, concepts), "
+            f"{subject}: {array.dtype} of shape {array.shape}; expected numbers, (n, concepts), "
             "neither of them 0"
         )
     return array
 
 
-def _refuse(wrong: Booleans, block: AnyArray, what: str, names: Sequence[str], rows: Any) -> None:
+def _refuse(
+    wrong: Booleans, block: AnyArray, subject: str, names: Sequence[str], rows: Any
+) -> None:
     """Raise an InputError where a cell (concepts, n) is wrong."""
     if wrong.any():
         concept, row = np.argwhere(wrong)[0].tolist()
         raise InputError(
-            f"{what}: {block[concept, row]} for concept {names[concept]!r} in row {rows[row]}; "
+            f"{subject}: {block[concept, row]} for concept {names[concept]!r} in row {rows[row]}; "
             "expected finite scores, and labels of 0 or 1"
         )
 
@@ -142,17 +144,19 @@ class Choices:
     incomplete: Literal["group", "concept"] = "group"
 
     def __post_init__(self) -> None:
-        _one_of("metric", self.metric, get_args(Metric))
-        _one_of("prevalence", self.prevalence, get_args(Prevalence))
-        _one_of("incomplete", self.incomplete, ("group", "concept"))
-        whole = self.prevalence != "hall" or self.prevalence_ratio == int(self.prevalence_ratio)
-        for name, known in {
-            "prevalence_ratio": 0 < self.prevalence_ratio < math.inf and whole,
+        _check_choice("metric", self.metric, get_args(Metric))
+        _check_choice("prevalence", self.prevalence, get_args(Prevalence))
+        _check_choice("incomplete", self.incomplete, ("group", "concept"))
+        valid_ratio = self.prevalence != "hall" or self.prevalence_ratio == int(
+            self.prevalence_ratio
+        )
+        for name, valid in {
+            "prevalence_ratio": 0 < self.prevalence_ratio < math.inf and valid_ratio,
             "min_positives": self.min_positives >= 1,
             "replicates": self.replicates >= 1,
             "validation": 0 < self.validation < 1,
         }.items():
-            if not known:
+            if not valid:
                 raise InputError(f"{name}={getattr(self, name)!r}: out of range")
 
     @property
@@ -162,7 +166,7 @@ class Choices:
 
     @property
     def ratio(self) -> float | None:
-        """Weight ratio of negatives; None where rows count as they are or as drawn."""
+        """Negatives per positive after weighting; None without weights."""
         return self.prevalence_ratio if self.prevalence == "weighted" else None
 
 
@@ -207,7 +211,8 @@ class Concepts:
         scores, labels = (
             block if len(self.rows) == block.shape[1] else block[:, self.rows]
             for block in (
-                np.ascontiguousarray(one[:, start:stop].T) for one in (self.scores, self.labels)
+                np.ascontiguousarray(matrix[:, start:stop].T)
+                for matrix in (self.scores, self.labels)
             )
         )
         names = self.names[start:stop]
@@ -239,35 +244,35 @@ def read_concepts(
             f"labels: shape {truth.shape}; expected {values.shape}, one column per concept as in "
             "scores"
         )
-    (n, many), found = values.shape, Groups.of(groups)
-    names = tuple(map(str, range(many) if concepts is None else concepts))
-    if len(names) != many or len({*names}) < many:
+    (n, n_concepts), row_groups = values.shape, Groups.of(groups)
+    names = tuple(map(str, range(n_concepts) if concepts is None else concepts))
+    if len(names) != n_concepts or len({*names}) < n_concepts:
         raise InputError(
-            f"concepts: {len(names)} names, {len({*names})} of them distinct; expected {many} "
-            "distinct ones, the columns of scores"
+            f"concepts: {len(names)} names, {len({*names})} of them distinct; expected "
+            f"{n_concepts} distinct ones, the columns of scores"
         )
-    if len(found.codes) != n:
-        raise InputError(f"groups: {len(found.codes)} rows; expected {n}, as in scores")
-    _one_of("unlabelled", unlabelled, ("keep", "leave out"))
-    bare = np.full(n, unlabelled == "leave out")
-    for start in range(0, len(names) if bare.any() else 0, BLOCK):
-        bare &= ~truth[:, start : start + BLOCK].any(axis=1)
-    kept = (found.codes >= 0) & ~bare
-    if not kept.any():
+    if len(row_groups.codes) != n:
+        raise InputError(f"groups: {len(row_groups.codes)} rows; expected {n}, as in scores")
+    _check_choice("unlabelled", unlabelled, ("keep", "leave out"))
+    without_label = np.full(n, unlabelled == "leave out")
+    for start in range(0, len(names) if without_label.any() else 0, BLOCK):
+        without_label &= ~truth[:, start : start + BLOCK].any(axis=1)
+    used = (row_groups.codes >= 0) & ~without_label
+    if not used.any():
         raise InputError("groups: no row is left; expected rows with a group and a label")
     counts = {
-        "missing group": found.n_missing,
-        "no label": tally(bare & (found.codes >= 0)),
+        "missing group": row_groups.n_missing,
+        "no label": tally(without_label & (row_groups.codes >= 0)),
     }
-    rows, owners = np.flatnonzero(kept), units_of(units, n, kept)
+    rows, owners = np.flatnonzero(used), units_of(units, n, used)
     keys = rows.astype(np.uint64)
     if owners is not None:
-        known = owners.codes >= 0
-        keys[known] = unit_keys(owners.vocabulary)[owners.codes[known]]
-    return Concepts(values, truth, rows, found.take(rows), names, owners, keys, counts)
+        has_unit = owners.codes >= 0
+        keys[has_unit] = unit_keys(owners.vocabulary)[owners.codes[has_unit]]
+    return Concepts(values, truth, rows, row_groups.take(rows), names, owners, keys, counts)
 
 
-def _one_of(name: str, value: object, allowed: Strings) -> None:
+def _check_choice(name: str, value: object, allowed: Strings) -> None:
     if value not in allowed:
         raise InputError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
 
@@ -330,7 +335,7 @@ class ConceptResults:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Pairs of groups that are large enough, by index; or those of `columns`."""
+        """Pairs of groups that are large enough, by index, or `columns`."""
         usable = np.flatnonzero(self.groups.usable).tolist()
         return [*self.columns] or list(combinations(usable, 2))
 
@@ -342,33 +347,33 @@ class ConceptResults:
         ranked among those of another group. Only concepts of three groups or more count; None
         where there is none.
         """
-        known = ~np.isnan(self.observed)
-        weights = np.where(known & (known.sum(axis=1, keepdims=True) > 2), self.positives, 0.0)
+        defined = ~np.isnan(self.observed)
+        weights = np.where(defined & (defined.sum(axis=1, keepdims=True) > 2), self.positives, 0.0)
         if self.hall or not weights.any():
             return None
 
         def with_rest(values: Floats, weights: Floats) -> Floats:
             sums = all_others(np.where(weights > 0, weights * values, 0.0))
-            rest = nans(values.shape)
-            np.divide(sums, all_others(weights), out=rest, where=weights > 0)
-            return np.concatenate([values, rest], axis=-1)
+            others_mean = nans(values.shape)
+            np.divide(sums, all_others(weights), out=others_mean, where=weights > 0)
+            return np.concatenate([values, others_mean], axis=-1)
 
-        own = np.flatnonzero(weights.any(axis=0)).tolist()
+        compared_groups = np.flatnonzero(weights.any(axis=0)).tolist()
         return replace(
             self,
             observed=with_rest(self.observed, weights),
             boot=None if self.boot is None else with_rest(self.boot, weights),
             null=tuple(
-                None if one is None else with_rest(one, of)
-                for one, of in zip(self.null, weights, strict=True)
+                None if null is None else with_rest(null, null_weights)
+                for null, null_weights in zip(self.null, weights, strict=True)
             ),
-            columns=tuple((g, len(self.groups) + g) for g in own),
+            columns=tuple((g, len(self.groups) + g) for g in compared_groups),
         )
 
     def differences(self, concept: int | None) -> Floats:
         """Return each pair's difference in a concept, or of means over concepts, (pairs,)."""
-        found: Floats = self._differences(self.observed[None], concept)[0]
-        return found
+        pair_differences: Floats = self._differences(self.observed[None], concept)[0]
+        return pair_differences
 
     def replicates(self, concept: int | None) -> Floats | None:
         """Return bootstrap replicates of `differences`, shape (replicates, pairs)."""
@@ -384,26 +389,28 @@ class ConceptResults:
             if replicates is None:
                 return None, CENTRED
             # What they would be about if nothing differed.
-            known = ~np.isnan(replicates)
-            sums = np.where(known, replicates, 0.0).sum(axis=0)
-            return np.asarray(replicates - sums / np.maximum(known.sum(axis=0), 1)), CENTRED
+            defined = ~np.isnan(replicates)
+            sums = np.where(defined, replicates, 0.0).sum(axis=0)
+            return np.asarray(replicates - sums / np.maximum(defined.sum(axis=0), 1)), CENTRED
         first, second = np.array(self.pairs, dtype=np.int64).reshape(-1, 2).T
         text = f"{self.null_text}; {len(null)} permutations"
         return np.asarray(null[:, first] - null[:, second]), text
 
     def compared(
         self, concept: int | None
-    ) -> Iterator[tuple[tuple[int, int], float, Floats | None, Against]]:
+    ) -> Iterator[tuple[tuple[int, int], float, Floats | None, ChanceTest]]:
         """Yield each pair of groups: its difference, replicates of it, and its chance level."""
         boot, (null, text) = self.replicates(concept), self.null_differences(concept)
         values = self.differences(concept).tolist()
         for index, (pair, value) in enumerate(zip(self.pairs, values, strict=True)):
-            held = NOTHING
+            chance_test = UNTESTED
             if null is not None and not math.isnan(value):
                 sizes, finest = np.abs(null[:, index]), self.resolution
-                held = against(sizes, abs(value), "higher", text, resolution=finest, scale=1.0)
-                held = replace(held, chance=band(null[:, index], method=text))
-            yield pair, value, None if boot is None else boot[:, index], held
+                chance_test = compare_with_null(
+                    sizes, abs(value), "higher", text, resolution=finest, scale=1.0
+                )
+                chance_test = replace(chance_test, chance=band(null[:, index], method=text))
+            yield pair, value, None if boot is None else boot[:, index], chance_test
 
     def members(self, g: int, concept: int | None = None) -> Integers:
         """Return the groups of a column: its own, or all others that are compared."""
@@ -411,22 +418,24 @@ class ConceptResults:
         if g < groups:
             return np.array([g])
         chosen = slice(None) if concept is None else [concept]
-        known = ~np.isnan(self.observed[chosen, :groups]).all(axis=0)
-        return np.setdiff1d(np.flatnonzero(known), [g - groups])
+        participating = ~np.isnan(self.observed[chosen, :groups]).all(axis=0)
+        return np.setdiff1d(np.flatnonzero(participating), [g - groups])
 
     def shared(self, concept: int | None, g: int, h: int) -> Booleans:
-        """Say which concepts count: the one, or those in which both groups take part."""
+        """Return a mask of concepts: the one, or all that both groups share."""
         if concept is not None:
             return np.asarray(np.arange(len(self.names)) == concept)
         return np.asarray(~np.isnan(self.observed[:, [g, h]]).any(axis=1))
 
     def _differences(self, values: Floats, concept: int | None) -> Floats:
-        found = nans((len(values), len(self.pairs)))
+        pair_differences = nans((len(values), len(self.pairs)))
         for index, (g, h) in enumerate(self.pairs):
-            both = self.shared(concept, g, h)
-            if both.any():
-                found[:, index] = (values[:, both, g] - values[:, both, h]).mean(axis=1)
-        return found
+            shared = self.shared(concept, g, h)
+            if shared.any():
+                pair_differences[:, index] = (values[:, shared, g] - values[:, shared, h]).mean(
+                    axis=1
+                )
+        return pair_differences
 
 
 _ANOTHER = "another group has too few positives or negatives"
@@ -435,18 +444,18 @@ _ALONE = "no other group to compare with"
 
 def reasons_of(groups: Groups, positives: Integers, choices: Choices) -> Strings:
     """Say why each group leaves a concept, "" where it stays."""
-    found = [
+    reasons = [
         _reason(usable, p, n - p, groups.min_size, choices)
         for usable, p, n in zip(
             groups.usable.tolist(), positives.tolist(), groups.counts.tolist(), strict=True
         )
     ]
-    rare = any(one and usable for one, usable in zip(found, groups.usable, strict=True))
+    rare = any(reason and usable for reason, usable in zip(reasons, groups.usable, strict=True))
     if rare and choices.incomplete == "concept":
-        found = [one or _ANOTHER for one in found]
-    elif sum(not one for one in found) < 2:
-        found = [one or _ALONE for one in found]
-    return tuple(found)
+        reasons = [reason or _ANOTHER for reason in reasons]
+    elif sum(not reason for reason in reasons) < 2:
+        reasons = [reason or _ALONE for reason in reasons]
+    return tuple(reasons)
 
 
 def _reason(usable: bool, positives: int, negatives: int, least: int, choices: Choices) -> str:
@@ -464,7 +473,7 @@ def _reason(usable: bool, positives: int, negatives: int, least: int, choices: C
 
 
 @record
-class Measured:
+class ConceptNumbers:
     """One concept's numbers by metric; the first of `values` is the observed one.
 
     Attributes
@@ -485,7 +494,7 @@ class Measured:
 
 
 def null_of(metric: Metric, choices: Choices) -> Null:
-    """Say what is exchangeable where groups do not matter."""
+    """Return the stratum within which groups are exchangeable under the null."""
     conditional = ("auroc", "true_positive_rate", "false_positive_rate")
     if choices.prevalence == "weighted" or metric in conditional:
         return "class"
@@ -505,8 +514,8 @@ class ConceptRun:
     ) -> None:
         self.data, self.choices, self.seed = data, choices, seed
         self.metrics = tuple(dict.fromkeys(metrics))
-        self.codes, many = data.groups.codes, len(data.groups)
-        self.rows = [np.flatnonzero(self.codes == g).astype(np.int32) for g in range(many)]
+        self.codes, n_groups = data.groups.codes, len(data.groups)
+        self.rows = [np.flatnonzero(self.codes == g).astype(np.int32) for g in range(n_groups)]
         # Rows in the random order in which they tune thresholds.
         key = unit_uniforms(seed, "validation", data.keys, range(1))[0]
         self.by_key = np.argsort(key, kind="stable").astype(np.int32)
@@ -514,7 +523,7 @@ class ConceptRun:
         # common.
         self.times, self.totals, self.permutations = None, list[Integers32](), 0
         if choices.prevalence != "hall":
-            replicates = choices.replicates * isinstance(resampling, Bootstrap)
+            replicates = choices.replicates if isinstance(resampling, Bootstrap) else 0
             self.times = times = unit_times(data.keys, replicates, seed)
             self.totals = [times[rows].sum(axis=0, dtype=np.int32) for rows in self.rows]
             sizes = {"rows": len(data.rows), "concepts": len(data.names)}
@@ -524,7 +533,7 @@ class ConceptRun:
         """Measure all concepts, some at a time."""
         data, choices = self.data, self.choices
 
-        def measure(start: int) -> list[Measured]:
+        def measure(start: int) -> list[ConceptNumbers]:
             block = (data.names[start : start + BLOCK], *data.block(start, start + BLOCK))
             return [
                 self.measure(name, scores.astype(np.float64), np.ascontiguousarray(labels))
@@ -532,20 +541,22 @@ class ConceptRun:
             ]
 
         blocks = each(measure, range(0, len(data.names), BLOCK))
-        found = [one for block in blocks for one in block]
+        measured = [concept for block in blocks for concept in block]
         results = {}
         for metric in self.metrics:
-            values = np.stack([one.values[metric] for one in found], axis=1)
+            values = np.stack([concept.values[metric] for concept in measured], axis=1)
             results[metric] = ConceptResults(
                 replace(choices, metric=metric),
                 data.names,
                 data.groups,
                 values[0],
-                np.stack([one.positives for one in found]),
-                tuple(one.reasons[metric] for one in found),
+                np.stack([concept.positives for concept in measured]),
+                tuple(concept.reasons[metric] for concept in measured),
                 values[1:] if len(values) > 1 else None,
-                tuple(one.null.get(metric) for one in found),
-                np.array([math.nan if metric in RANKED else one.threshold for one in found]),
+                tuple(concept.null.get(metric) for concept in measured),
+                np.array(
+                    [math.nan if metric in RANKED else concept.threshold for concept in measured]
+                ),
                 NULLS[null_of(metric, choices)],
                 level_of(resampling),
                 resolution_of(resampling),
@@ -554,7 +565,7 @@ class ConceptRun:
             )
         return results
 
-    def measure(self, name: str, scores: Floats, labels: Booleans) -> Measured:
+    def measure(self, name: str, scores: Floats, labels: Booleans) -> ConceptNumbers:
         """Measure one concept."""
         choices, groups, times = self.choices, self.data.groups, self.times
         positives = np.bincount(self.codes[labels], minlength=len(groups))
@@ -568,33 +579,36 @@ class ConceptRun:
             measured += 2
             measured[tuning] = 0
         draw = self._draw(positives, tuned, compared)
-        many = choices.replicates if times is None else times.shape[1]
-        sums = nans((8, many, len(groups)))
+        n_replicates = choices.replicates if times is None else times.shape[1]
+        sums = nans((8, n_replicates, len(groups)))
         for g in compared if times is not None or draw[0] else ():
             rows = self.rows[g]
             packed = pack(scores, labels, measured, rows)
             if times is None:
                 key = (self.seed, name, groups.names[g])
-                sums[..., g] = fixed_prevalence(packed, labels[rows], draw, key, many)
+                sums[..., g] = fixed_prevalence(packed, labels[rows], draw, key, n_replicates)
             else:
                 counted = times, self.totals[g]
                 sums[..., g] = weighted_sums(packed, rows, measured, counted, choices.ratio)
-        why, values = {}, {}
+        metric_reasons, values = {}, {}
         for metric in self.metrics:
-            nothing, found = "", metric_of_sums(metric, sums, choices.ratio)
+            problem, metric_values = "", metric_of_sums(metric, sums, choices.ratio)
             if metric not in RANKED and math.isnan(threshold):
-                nothing = "no positive to tune the threshold on"
+                problem = "no positive to tune the threshold on"
             if times is None:
-                known = (column[~np.isnan(column)] for column in found.T)
-                means = [float(one.mean()) if len(one) else math.nan for one in known]
-                found = np.concatenate([[means], found])
-            values[metric] = found
-            why[metric] = tuple(
-                reason or nothing or ("the metric's denominator is 0" if math.isnan(value) else "")
-                for reason, value in zip(reasons, found[0].tolist(), strict=True)
+                defined_columns = (column[~np.isnan(column)] for column in metric_values.T)
+                means = [
+                    float(defined.mean()) if len(defined) else math.nan
+                    for defined in defined_columns
+                ]
+                metric_values = np.concatenate([[means], metric_values])
+            values[metric] = metric_values
+            metric_reasons[metric] = tuple(
+                reason or problem or ("the metric's denominator is 0" if math.isnan(value) else "")
+                for reason, value in zip(reasons, metric_values[0].tolist(), strict=True)
             )
         null = self._null(name, scores, labels, measured > 0, threshold, compared)
-        return Measured(positives, threshold, why, values, null)
+        return ConceptNumbers(positives, threshold, metric_reasons, values, null)
 
     def _tuning_rows(
         self, labels: Booleans, positives: Integers, compared: list[int]
@@ -637,43 +651,51 @@ class ConceptRun:
         compared: list[int],
     ) -> dict[Metric, Floats]:
         """Return each metric with groups permuted, (permutations, groups)."""
-        found: dict[Metric, Floats] = {}
+        null_values: dict[Metric, Floats] = {}
         if not (self.permutations and compared):
-            return found
-        metrics = [one for one in self.metrics if one in RANKED or not math.isnan(threshold)]
+            return null_values
+        metrics = [
+            metric for metric in self.metrics if metric in RANKED or not math.isnan(threshold)
+        ]
         groups, units, width = self.data.groups, self.data.units, len(compared)
         place = np.full(len(groups), -1, dtype=np.int32)
         place[compared] = np.arange(width)
         levels = tuple(groups.levels[g] for g in compared)
-        only = Groups(groups.attributes, levels, place[self.codes], groups.min_size)
+        compared_groups = Groups(groups.attributes, levels, place[self.codes], groups.min_size)
         seed = int(stream(self.seed, "concept", name).integers(2**62))
-        kinds = [(one in RANKED, null_of(one, self.choices)) for one in metrics]
+        kinds = [(metric in RANKED, null_of(metric, self.choices)) for metric in metrics]
         # Metrics of one kind share cells and what is exchangeable.
         for ranked, null in dict.fromkeys(kinds):
-            same = [one for one, kind in zip(metrics, kinds, strict=True) if kind == (ranked, null)]
+            sharing = [
+                metric
+                for metric, kind in zip(metrics, kinds, strict=True)
+                if kind == (ranked, null)
+            ]
             rows = np.flatnonzero((place[self.codes] >= 0) & (used | ranked))
             # True and false positives and negatives at the threshold: TP, FN, FP, TN.
             cell, positive, size = np.where(labels, 0, 2)[rows] + (scores[rows] < threshold), 2, 4
             if ranked:
                 cell, positive, size = ranked_cells(scores[rows], labels[rows])
-            every = np.arange(size)
+            cells = np.arange(size)
             # At a threshold, cells 0 and 2 are predicted positive.
-            strata = every % 2 if null == "prediction" else np.zeros_like(every)
+            strata = cells % 2 if null == "prediction" else np.zeros_like(cells)
             if null == "class":
-                strata = integers(every >= positive)
-            table = np.bincount(cell * width + only.codes[rows], minlength=size * width)
+                strata = integers(cells >= positive)
+            table = np.bincount(cell * width + compared_groups.codes[rows], minlength=size * width)
             sampler: Sampler = TableSampler(floats(table.reshape(size, width)))
             if units is not None:
-                own = Encoded(units.codes[rows], units.vocabulary)
-                sampler = item_sampler(cell[:, None], None, only.take(rows), own, (size, width))
-            drawn = []
+                row_units = Encoded(units.codes[rows], units.vocabulary)
+                sampler = item_sampler(
+                    cell[:, None], None, compared_groups.take(rows), row_units, (size, width)
+                )
+            blocks = []
             for tables in sampler.permute(strata, self.permutations, seed):
                 cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, size)
-                drawn.append([metric_of(one, cases, self.choices.ratio) for one in same])
-            for metric, some in zip(same, zip(*drawn, strict=True), strict=True):
-                found[metric] = nans((self.permutations, len(groups)))
-                found[metric][:, compared] = np.concatenate(some).reshape(-1, width)
-        return found
+                blocks.append([metric_of(metric, cases, self.choices.ratio) for metric in sharing])
+            for metric, metric_blocks in zip(sharing, zip(*blocks, strict=True), strict=True):
+                null_values[metric] = nans((self.permutations, len(groups)))
+                null_values[metric][:, compared] = np.concatenate(metric_blocks).reshape(-1, width)
+        return null_values
 
 
 # Rows that permutations of all concepts may shuffle: some seconds of work. Beyond it p-values are
@@ -687,37 +709,39 @@ def permutations_of(resampling: Bootstrap | Permutation | None, *, rows: int, co
         return 0
     if isinstance(resampling, Permutation):
         return resampling.replicates
-    asked = max(resampling.permutations, math.ceil(1.0 / resampling.resolution))
-    return asked if asked * rows * concepts <= MAX_SHUFFLED_ROWS else 0
+    required = max(resampling.permutations, math.ceil(1.0 / resampling.resolution))
+    return required if required * rows * concepts <= MAX_SHUFFLED_ROWS else 0
 
 
 def _pairwise_ends(replicates: Floats | None) -> Ends:
     """Return ends of the largest |difference|: folded percentiles of each pair, simultaneous."""
     if replicates is None:
         return no_ends
-    known = replicates[:, ~np.isnan(replicates).all(axis=0)]
-    if not known.shape[1]:
+    estimable = replicates[:, ~np.isnan(replicates).all(axis=0)]
+    if not estimable.shape[1]:
         return no_ends
 
     def ends(level: float) -> Span:
-        each = [folded_ends(column)(spread_level(level, known.shape[1])) for column in known.T]
-        return max(low for low, _ in each), max(high for _, high in each)
+        pair_ends = [
+            folded_ends(column)(spread_level(level, estimable.shape[1])) for column in estimable.T
+        ]
+        return max(low for low, _ in pair_ends), max(high for _, high in pair_ends)
 
     return ends
 
 
-def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Against]:
-    """Return the largest |difference| over pairs, NaN without one, held against chance."""
+def _largest(results: ConceptResults, concept: int | None) -> tuple[float, ChanceTest]:
+    """Return the largest |difference| over pairs, and its test."""
     differences = results.differences(concept)
     null, text = results.null_differences(concept)
-    known = ~np.isnan(differences)
-    if not known.any():
-        return math.nan, NOTHING
-    value = float(np.abs(differences[known]).max())
+    estimable = ~np.isnan(differences)
+    if not estimable.any():
+        return math.nan, UNTESTED
+    value = float(np.abs(differences[estimable]).max())
     # A replicate without a value for some pair has no largest difference.
-    sizes = None if null is None else np.abs(null[:, known]).max(axis=1)
+    sizes = None if null is None else np.abs(null[:, estimable]).max(axis=1)
     finest = results.resolution
-    return value, against(sizes, value, "higher", text, resolution=finest, scale=1.0)
+    return value, compare_with_null(sizes, value, "higher", text, resolution=finest, scale=1.0)
 
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
@@ -725,55 +749,55 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
     name, aggregate = "concept_difference", Aggregate.VALUE
     if results.columns:
         name, aggregate = results.choices.metric, Aggregate.AGAINST_REST
-    for (g, h), value, replicates, held in results.compared(concept):
-        none, shared = math.isnan(value), results.shared(concept, g, h)
+    for (g, h), value, replicates, chance_test in results.compared(concept):
+        undefined, shared = math.isnan(value), results.shared(concept, g, h)
         if concept is None:
             note = f"mean over {tally(shared)} concepts"
-            shown = tuple(_group_value(results, one, shared, note) for one in (g, h))
+            by_group = tuple(_group_value(results, group, shared, note) for group in (g, h))
         else:
-            shown = tuple(_in_concept(results, concept, one) for one in (g, h))
-        about = [] if concept is None else [results.names[concept]]
-        about += [] if results.columns else [" − ".join(one.group for one in shown)]
+            by_group = tuple(_in_concept(results, concept, group) for group in (g, h))
+        subject_parts = [] if concept is None else [results.names[concept]]
+        subject_parts += [] if results.columns else [" − ".join(group.group for group in by_group)]
         yield number(
             name,
             value,
             aggregate=aggregate,
-            subject=": ".join(about),
-            ends=ends_of(None if none else replicates),
+            subject=": ".join(subject_parts),
+            ends=ends_of(None if undefined else replicates),
             level=results.level,
-            held=held,
-            n=sum(one.n for one in shown),
-            by_group=shown,
-            reason="a group takes no part" if none else "",
+            chance_test=chance_test,
+            n=sum(group.n for group in by_group),
+            by_group=by_group,
+            reason="a group takes no part" if undefined else "",
             shows="the metric of each group",
         )
 
 
 def _concept(results: ConceptResults, concept: int) -> Part:
-    value, held = _largest(results, concept)
-    none = math.isnan(value)
-    shown = tuple(_in_concept(results, concept, g) for g in range(len(results.groups)))
-    left = Counter(one for one in results.reasons[concept] if one)
+    value, chance_test = _largest(results, concept)
+    undefined = math.isnan(value)
+    by_group = tuple(_in_concept(results, concept, g) for g in range(len(results.groups)))
+    left_out = Counter(reason for reason in results.reasons[concept] if reason)
     return number(
         results.choices.metric,
         value,
         aggregate=Aggregate.DIFFERENCE,
         subject=results.names[concept],
-        ends=no_ends if none else _pairwise_ends(results.replicates(concept)),
+        ends=no_ends if undefined else _pairwise_ends(results.replicates(concept)),
         level=results.level,
-        held=held,
-        n=sum(one.n for one in shown),
-        by_group=shown,
-        reason="fewer than two groups take part" if none else "",
-        excluded=tuple(Excluded(reason, count) for reason, count in sorted(left.items())),
+        chance_test=chance_test,
+        n=sum(group.n for group in by_group),
+        by_group=by_group,
+        reason="fewer than two groups take part" if undefined else "",
+        excluded=tuple(Excluded(reason, count) for reason, count in sorted(left_out.items())),
     )
 
 
 def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
     members = results.members(g, concept)
     positives, rows = int(results.positives[concept, members].sum()), _rows(results, members)
-    why = results.reasons[concept][g] if g < len(results.groups) else ""
-    note = why or f"{positives} of {rows} positive"
+    reason = results.reasons[concept][g] if g < len(results.groups) else ""
+    note = reason or f"{positives} of {rows} positive"
     return _group_value(results, g, results.shared(concept, g, g), note)
 
 
@@ -953,14 +977,14 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
 
 def summarise(results: ConceptResults) -> Estimate:
     """Return the estimate that `concept_disparity` gives, from measured concepts."""
-    value, held = _largest(results, None)
+    value, chance_test = _largest(results, None)
     choices, boot = results.choices, results.boot
     parts = [*_pairs(results, None)]
     for index in range(len(results.names)):
         parts += [_concept(results, index), *_pairs(results, index)]
-    if (rest := results.against_rest) is not None:
+    if (against_rest := results.against_rest) is not None:
         for concept in (None, *range(len(results.names))):
-            parts += _pairs(rest, concept)
+            parts += _pairs(against_rest, concept)
     missing = np.isnan(results.observed[:, results.groups.usable])
     empty = missing.all(axis=1)
     left_out = {
@@ -993,7 +1017,7 @@ def summarise(results: ConceptResults) -> Estimate:
             **({} if observed else {"prevalence_ratio": choices.prevalence_ratio}),
             **tuned,
         },
-        **held.fields(HALL_RULE if results.hall else "its chance level rests on replicates"),
+        **chance_test.fields(HALL_RULE if results.hall else "its chance level rests on replicates"),
         by=parts,
         excluded=excluded_of(results.groups, results.excluded) | left_out,
         unit=results.unit,
@@ -1013,7 +1037,7 @@ def concept_hit_rate(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Share of images of which any true concept is among the k largest scores.
+    """Share of images with a true concept among the k largest scores.
 
     Parameters
     ----------
@@ -1049,27 +1073,27 @@ def concept_hit_rate(
     <hit_rate 0.840 [0.789, 0.880]; n = 250 in 2 groups>
     """
     data = read_concepts(scores, labels, groups)
-    many = len(data.names)
-    rest = [*others]
-    if not 1 <= k < many + len(rest):
+    n_concepts = len(data.names)
+    other_columns = [*others]
+    if not 1 <= k < n_concepts + len(other_columns):
         raise InputError(
-            f"k={k}: expected 1 to {many + len(rest) - 1}, less than the number of classes: among "
-            "as many, every image is a hit"
+            f"k={k}: expected 1 to {n_concepts + len(other_columns) - 1}, less than the number of "
+            "classes: among as many, every image is a hit"
         )
-    data.block(0, many)  # checked
-    values, shown = data.scores, data.labels.astype(np.bool_)
+    data.block(0, n_concepts)  # checked
+    values, true_labels = data.scores, data.labels.astype(np.bool_)
     # A hit has fewer than k classes above its best true one; equal scores go to first columns.
-    best = np.where(shown, values, -np.inf).max(axis=1, initial=-np.inf)
-    first = np.argmax(shown & (values == best[:, None]), axis=1)
+    best = np.where(true_labels, values, -np.inf).max(axis=1, initial=-np.inf)
+    first = np.argmax(true_labels & (values == best[:, None]), axis=1)
     above = (values > best[:, None]).sum(axis=1)
-    above += ((values == best[:, None]) & (np.arange(many) < first[:, None])).sum(axis=1)
-    for column in rest:
+    above += ((values == best[:, None]) & (np.arange(n_concepts) < first[:, None])).sum(axis=1)
+    for column in other_columns:
         other = np.asarray(column)
         if other.shape != best.shape or not np.isfinite(other[data.rows]).all():
             raise InputError(f"others: expected {len(best)} finite scores for each class")
         above += other > best
     counts = count(
-        np.where(shown.any(axis=1), "hit", ""),
+        np.where(true_labels.any(axis=1), "hit", ""),
         np.where(above < k, "hit", "miss"),
         groups,
         units=units,
@@ -1130,7 +1154,7 @@ register(
     ),
     _disparity(
         name="average_precision",
-        rest="average_precision",
+        rest_metric="average_precision",
         symbol="AP",
         definition=(
             "Sum over thresholds of precision times the gain in recall, tied scores grouped."
@@ -1139,7 +1163,7 @@ register(
     ),
     _disparity(
         name="auroc",
-        rest="auroc",
+        rest_metric="auroc",
         title="AUROC",
         definition=(
             "Probability that a positive scores above a negative, ties one half; independent of "
@@ -1150,7 +1174,7 @@ register(
     ),
     _disparity(
         name="f1",
-        rest="f1",
+        rest_metric="f1",
         definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
         direction="Lower: more wrong decisions for each right one.",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,15 +32,15 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    against_chance,
     bootstrap_method,
-    drawn_rows,
+    compare_with_chance,
     ends_of,
     group_part,
+    rows_of_replicates,
     sizes,
 )
 from equipoise.metrics.counts.comparisons import OTHERS
-from equipoise.metrics.measure import DEFAULT, Drawing, Draws
+from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats import Bootstrap, Resampling
@@ -89,7 +89,7 @@ class Regions:
         InputError
             When a map is negative or not finite, a box ends before it begins, or lengths differ.
         """
-        cells, edges = (floats(one) for one in (maps, boxes))
+        cells, edges = (floats(array) for array in (maps, boxes))
         if cells.ndim != 3 or 0 in cells.shape[1:]:
             raise InputError(f"maps: shape {cells.shape}; expected (n, rows, columns)")
         bad = ~(np.isfinite(cells) & (cells >= 0.0)).all(axis=(1, 2))
@@ -100,22 +100,22 @@ class Regions:
                 f"boxes: shape {edges.shape} for {len(cells)} maps; expected (n, 4): left, top, "
                 "right, bottom, as shares of the map's width and height"
             )
-        none = np.asarray(np.isnan(edges).any(axis=1))
-        wrong = ~none & (edges[:, 2:] <= edges[:, :2]).any(axis=1)
+        no_box = np.asarray(np.isnan(edges).any(axis=1))
+        wrong = ~no_box & (edges[:, 2:] <= edges[:, :2]).any(axis=1)
         if wrong.any():
             raise InputError(
                 f"boxes: box {int(wrong.argmax())} ends before it begins; expected left < right "
                 "and top < bottom"
             )
-        inside = np.clip(np.where(none[:, None], 0.0, edges), 0.0, 1.0)
-        unseen = ~none & (inside[:, 2:] <= inside[:, :2]).any(axis=1)
-        empty = ~none & ~unseen & (cells.reshape(len(cells), -1).sum(axis=1) == 0.0)
-        reasons = {"no region": none, "region outside the map": unseen, "no activation": empty}
-        rows = np.flatnonzero(~none & ~unseen & ~empty)
-        kept = cells[rows]
-        sums = np.zeros((len(kept), kept.shape[1] + 1, kept.shape[2] + 1))
-        sums[:, 1:, 1:] = kept.cumsum(axis=1).cumsum(axis=2)
-        dropped = {why: int(some.sum()) for why, some in reasons.items() if some.any()}
+        inside = np.clip(np.where(no_box[:, None], 0.0, edges), 0.0, 1.0)
+        outside = ~no_box & (inside[:, 2:] <= inside[:, :2]).any(axis=1)
+        empty = ~no_box & ~outside & (cells.reshape(len(cells), -1).sum(axis=1) == 0.0)
+        reasons = {"no region": no_box, "region outside the map": outside, "no activation": empty}
+        rows = np.flatnonzero(~no_box & ~outside & ~empty)
+        usable_maps = cells[rows]
+        sums = np.zeros((len(usable_maps), usable_maps.shape[1] + 1, usable_maps.shape[2] + 1))
+        sums[:, 1:, 1:] = usable_maps.cumsum(axis=1).cumsum(axis=2)
+        dropped = {reason: int(mask.sum()) for reason, mask in reasons.items() if mask.any()}
         return cls(sums / sums[:, -1:, -1:].copy(), inside[rows], rows, dropped)
 
     def __len__(self) -> int:
@@ -140,10 +140,10 @@ class Regions:
         owners : ndarray of int64, shape (n,)
             Whose map lies under each box.
         """
-        left, top, right, bottom = self._places
+        lefts, tops, rights, bottoms = self._places
 
         def before(y: Place, x: Place) -> Floats:
-            """Return how much of each map lies above and left of a point, exact between corners."""
+            """Return the sum of each map above and left of a point, interpolated."""
             (row, down), (column, across) = y, x
             above, below = (
                 self.cumulated[owners, line, column] * (1 - across)
@@ -152,30 +152,34 @@ class Regions:
             )
             return above * (1 - down) + below * down
 
-        found = before(bottom, right) - before(top, right) - before(bottom, left)
-        return np.clip(found + before(top, left), 0.0, 1.0)
+        corner_sums = before(bottoms, rights) - before(tops, rights) - before(bottoms, lefts)
+        return np.clip(corner_sums + before(tops, lefts), 0.0, 1.0)
 
     @cached_property
     def _places(self) -> list[Place]:
         """Cell of each edge of each box, and how far into it: left, top, right, bottom."""
         rows, columns = (size - 1 for size in self.cumulated.shape[1:])
-        found = []
+        places = []
         for edge, size in enumerate((columns, rows, columns, rows)):
             at = self.boxes[:, edge] * size
             cell = np.minimum(integers(at), size - 1)
-            found.append((cell, at - cell))
-        return found
+            places.append((cell, at - cell))
+        return places
 
 
-def _read(maps: Any, boxes: Any, groups: Any, units: Any) -> tuple[Regions, Groups, list[str]]:
+def _read_regions(
+    maps: Any, boxes: Any, groups: Any, units: Any
+) -> tuple[Regions, Groups, list[str]]:
     """Return maps with their boxes, and the groups and units of the images with a share."""
-    regions, given = Regions.of(maps, boxes), len(np.asarray(boxes))
-    found = Groups.of(np.full(given, "all") if groups is None else groups)
-    names = [*map(str, range(given) if units is None else units)]
-    for what, labels in (("groups", found.codes), ("units", names)):
-        if len(labels) != given:
-            raise InputError(f"{what}: {len(labels)} labels for {given} maps; expected one each")
-    return regions, found.take(regions.rows), [names[row] for row in regions.rows.tolist()]
+    regions, n_given = Regions.of(maps, boxes), len(np.asarray(boxes))
+    image_groups = Groups.of(np.full(n_given, "all") if groups is None else groups)
+    names = [*map(str, range(n_given) if units is None else units)]
+    for subject, labels in (("groups", image_groups.codes), ("units", names)):
+        if len(labels) != n_given:
+            raise InputError(
+                f"{subject}: {len(labels)} labels for {n_given} maps; expected one each"
+            )
+    return regions, image_groups.take(regions.rows), [names[row] for row in regions.rows.tolist()]
 
 
 def activation_share(
@@ -187,7 +191,7 @@ def activation_share(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Mean share of a map of activations that lies inside a region of its image.
+    """Mean share of an activation map inside a region of its image.
 
     Parameters
     ----------
@@ -233,34 +237,43 @@ def activation_share(
     >>> m.activation_share(maps, [[0, 0, 0.5, 1]] * 80, ["women", "men"] * 40)
     <activation_share 0.505 [0.497, 0.512]; chance 0.505, p = 1, n = 80 in 2 groups>
     """
-    regions, found, names = _read(maps, boxes, groups, units)
-    own_members = [found.codes == code for code in range(len(found))]
-    members = [np.ones(len(regions), dtype=np.bool_), *own_members]
-    draws = _drawn(regions, members, names, resampling, rng)
+    regions, image_groups, names = _read_regions(maps, boxes, groups, units)
+    group_members = [image_groups.codes == code for code in range(len(image_groups))]
+    members = [np.ones(len(regions), dtype=np.bool_), *group_members]
+    draws = _mean_shares(regions, members, names, resampling, rng)
     value, unit = float(draws.observed[0]), "image" if units is None else "unit"
     nothing, parts = "no image with a region and a map", []
-    boot, notes = None if draws.boot is None else draws.boot[:, 1:], [""] * len(found)
-    rows = drawn_rows(found, found.counts, draws.observed[1:], boot, draws.level, notes)
-    for place, own in enumerate(() if groups is None else rows, start=1):
-        held, reason = against_chance(draws, place, "either"), "" if own.n else nothing
+    boot, notes = None if draws.boot is None else draws.boot[:, 1:], [""] * len(image_groups)
+    rows = rows_of_replicates(
+        image_groups, image_groups.counts, draws.observed[1:], boot, draws.level, notes
+    )
+    for place, group_value in enumerate(() if groups is None else rows, start=1):
+        chance_test, reason = (
+            compare_with_chance(draws, place, "either"),
+            "" if group_value.n else nothing,
+        )
         area = _mean(regions.areas[members[place]])
         parts += [
-            group_part("activation_share", own.group, own, held, reason=reason),
-            Part("region_area", own.group, area, n=own.n, reason=reason),
+            group_part(
+                "activation_share", group_value.group, group_value, chance_test, reason=reason
+            ),
+            Part("region_area", group_value.group, area, n=group_value.n, reason=reason),
         ]
-    none = math.isnan(value)
+    undefined = math.isnan(value)
     no_chance = "no resampling was asked for" if resampling is None else "one map only"
     return make_estimate(
         "activation_share",
         value,
-        sizes(found),
+        sizes(image_groups),
         bootstrap_method(draws.boot, resampling if draws.intervals else None, f"{unit}s"),
         params={"area": _mean(regions.areas)},
-        **against_chance(draws, 0, "either").fields("not estimable" if none else no_chance),
+        **compare_with_chance(draws, 0, "either").fields(
+            "not estimable" if undefined else no_chance
+        ),
         by=parts,
         excluded=regions.dropped,
         unit=unit,
-        reason=nothing if none else "",
+        reason=nothing if undefined else "",
         ends=ends_of(draws.boot, 0),
     )
 
@@ -269,7 +282,7 @@ def _mean(values: Floats) -> float:
     return float(np.sort(values).mean()) if len(values) else math.nan
 
 
-def _drawn(
+def _mean_shares(
     regions: Regions,
     members: list[Booleans],
     names: list[str],
@@ -278,17 +291,17 @@ def _drawn(
 ) -> Draws:
     """Return the mean share of all and of each group: observed, resampled and exchanged."""
     shares, n = regions.shares, len(regions)
-    observed = np.array([_mean(shares[one]) for one in members])
+    observed = np.array([_mean(shares[mask]) for mask in members])
     if resampling is None or not n:
         return Draws(observed)
     boot = null = None
     if isinstance(resampling, Bootstrap):
         times = unit_times(unit_keys(names), resampling.replicates, seed)[:, 1:]
         boot = np.empty((resampling.replicates, len(members)))
-        for column, one in enumerate(members):
-            rows, sums = np.flatnonzero(one), np.zeros(resampling.replicates)
-            for some in np.split(rows, range(_ROWS_AT_ONCE, len(rows), _ROWS_AT_ONCE)):
-                sums += (times[some] * shares[some, None]).sum(axis=0)
+        for column, mask in enumerate(members):
+            rows, sums = np.flatnonzero(mask), np.zeros(resampling.replicates)
+            for block_rows in np.split(rows, range(_ROWS_AT_ONCE, len(rows), _ROWS_AT_ONCE)):
+                sums += (times[block_rows] * shares[block_rows, None]).sum(axis=0)
             with unwarned():
                 boot[:, column] = sums / times[rows].sum(axis=0, dtype=np.float64)
     if n > 1:
@@ -296,7 +309,7 @@ def _drawn(
         null = np.empty((resampling.permutations, len(members)))
         for line in null:
             exchanged = regions.exchanged(generator.permutation(n))
-            line[:] = [_mean(exchanged[one]) for one in members]
+            line[:] = [_mean(exchanged[mask]) for mask in members]
     return Draws.of(resampling, observed, boot, null, _NULL)
 
 
@@ -307,7 +320,8 @@ def activation_share_gap(
     *,
     beyond_area: bool = False,
     units: Labels | None = None,
-    **drawing: Unpack[Drawing],
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Largest difference between groups in the mean share of maps inside a region.
 
@@ -350,35 +364,37 @@ def activation_share_gap(
     >>> m.activation_share_gap(maps, [[0, 0, 0.5, 1]] * 80, ["women", "men"] * 40)
     <activation_share difference 0.002 [0.000, 0.020]; chance 0.007, p = 0.84, n = 80 in 2 groups>
     """
-    regions, kept, names = _read(maps, boxes, groups, units)
+    regions, image_groups, names = _read_regions(maps, boxes, groups, units)
     clusters = None if units is None else names
     if len(regions) < 2:
         raise InputError("maps and boxes: fewer than two images have a region and a map")
     values = regions.shares - (regions.areas if beyond_area else 0.0)
-    gap = similarity_gap(values, kept, units=clusters, **drawing)
+    gap = similarity_gap(values, image_groups, units=clusters, resampling=resampling, rng=rng)
     shows = "share of the map beyond the area's" if beyond_area else "share of the map"
-    shown = [
+    parts = [
         replace(
-            _with_means(gap, values, kept),
+            _with_means(gap, values, image_groups),
             metric="activation_share",
             aggregate=Aggregate.DIFFERENCE,
             shows=shows,
         )
     ]
-    usable = np.flatnonzero(kept.usable).tolist()
+    usable = np.flatnonzero(image_groups.usable).tolist()
     for code in usable if len(usable) > 2 else ():
-        compared = np.isin(kept.codes, usable)
-        both = np.where(compared, kept.codes != code, -1).astype(np.int32)
-        two = Groups((kept.name,), (kept.levels[code], (OTHERS,)), both)
-        held = similarity_gap(values, two, units=clusters, **drawing)
-        shown.append(replace(_signed(_with_means(held, values, two)), shows=shows))
+        compared = np.isin(image_groups.codes, usable)
+        codes = np.where(compared, image_groups.codes != code, -1).astype(np.int32)
+        two_groups = Groups((image_groups.name,), (image_groups.levels[code], (OTHERS,)), codes)
+        against_rest = similarity_gap(
+            values, two_groups, units=clusters, resampling=resampling, rng=rng
+        )
+        parts.append(replace(_signed(_with_means(against_rest, values, two_groups)), shows=shows))
     return replace(
         gap,
         metric="activation_share",
         aggregate=Aggregate.DIFFERENCE,
         reference=f"{REFERENCE}; {_INTERVALS}",
         params={"beyond_area": beyond_area},
-        by=shown,
+        by=parts,
         excluded={**regions.dropped, **gap.excluded},
         unit="image" if units is None else "unit",
     )
@@ -431,32 +447,40 @@ def paired_share_difference(
     >>> m.paired_share_difference(0.1 + np.random.default_rng(0).normal(size=40) / 20)
     <paired_share_difference 0.097 [0.084, 0.110]; chance 0.000, p = 0.002, n = 40>
     """
-    apart = floats(differences)
-    n, known = len(apart), np.isfinite(apart)
-    found = Groups.of(np.full(n, "all") if groups is None else groups)
+    image_differences = floats(differences)
+    n, finite = len(image_differences), np.isfinite(image_differences)
+    image_groups = Groups.of(np.full(n, "all") if groups is None else groups)
     names = np.arange(n) if units is None else np.asarray(units).astype(str)
-    if any(one.shape != (n,) for one in (apart, names, found.codes)):
+    if any(array.shape != (n,) for array in (image_differences, names, image_groups.codes)):
         raise InputError("differences, groups and units: expected one for each image")
-    members = [known, *(known & (found.codes == code) for code in range(len(found)))]
-    every, *parts = [
-        _signs_of(apart[own], names[own], name, resampling, rng)
-        for own, name in zip(members, ("", *found.names), strict=True)
+    members = [
+        finite,
+        *(finite & (image_groups.codes == code) for code in range(len(image_groups))),
     ]
-    values, drawn = _by_unit(apart[known], names[known]), not math.isnan(every.low)
+    overall, *parts = [
+        _signs_of(image_differences[mask], names[mask], name, resampling, rng)
+        for mask, name in zip(members, ("", *image_groups.names), strict=True)
+    ]
+    values, has_interval = (
+        _by_unit(image_differences[finite], names[finite]),
+        not math.isnan(overall.low),
+    )
     return make_estimate(
         "paired_share_difference",
-        every.value,
-        {"images": every.n},
-        "Student's t" if drawn else "none: two images or more, and resampling, are needed",
-        chance=Chance(0.0, every.chance_low, every.chance_high, _SIGNS) if drawn else None,
-        no_chance="" if drawn else "no resampling was asked for, or one image only",
-        p_value=every.p_value if drawn else None,
-        null_drawn=_SIGNS if drawn else "",
+        overall.value,
+        {"images": overall.n},
+        "Student's t" if has_interval else "none: two images or more, and resampling, are needed",
+        chance=Chance(0.0, overall.chance_low, overall.chance_high, _SIGNS)
+        if has_interval
+        else None,
+        no_chance="" if has_interval else "no resampling was asked for, or one image only",
+        p_value=overall.p_value if has_interval else None,
+        null_drawn=_SIGNS if has_interval else "",
         by=[] if groups is None else parts,
-        excluded={"no share": n - every.n},
+        excluded={"no share": n - overall.n},
         unit="image" if units is None else "unit",
-        reason=every.reason,
-        ends=ClosedForm(mean_t, (values,)) if drawn else no_ends,
+        reason=overall.reason,
+        ends=ClosedForm(mean_t, (values,)) if has_interval else no_ends,
     )
 
 
@@ -469,36 +493,47 @@ def _by_unit(values: Floats, names: AnyArray) -> Floats:
 
 
 def _signs_of(
-    apart: Floats, names: AnyArray, group: str, resampling: Resampling | None, seed: Seed
+    differences: Floats, names: AnyArray, group: str, resampling: Resampling | None, seed: Seed
 ) -> Part:
-    """Return the mean of paired differences with its interval, held against flipped signs."""
-    values, low, high, p, band = _by_unit(apart, names), math.nan, math.nan, math.nan, math.nan
+    """Return the mean of paired differences, tested by sign flips."""
+    values, low, high, p, band = (
+        _by_unit(differences, names),
+        math.nan,
+        math.nan,
+        math.nan,
+        math.nan,
+    )
     if resampling is not None and len(values) > 1:
         low, high = map(float, mean_t(values, resampling.level))
         draws = max(resampling.permutations, math.ceil(1.0 / resampling.resolution))
         p = sign_flips(values, permutations=draws, seed=seed).value
         band = 1.96 * math.sqrt(float((values**2).sum())) / len(values)
-    own = GroupValue(group, (group,), len(apart), _mean(values), low, high)
+    group_value = GroupValue(group, (group,), len(differences), _mean(values), low, high)
     return Part(
-        "paired_share_difference", group, own.value, low, high, 0.0, -band, band, p, own.n, (own,),
-        reason="" if own.n else "no image with both regions and a map",
+        "paired_share_difference", group, group_value.value, low, high, 0.0, -band, band, p,
+        group_value.n, (group_value,),
+        reason="" if group_value.n else "no image with both regions and a map",
     )  # fmt: skip
 
 
 def _with_means(gap: Estimate, values: Floats, groups: Groups) -> Part:
     """Return a gap as a part: each group with its own mean, not how far it is from the average."""
-    first, by_group = next(one for one in gap.parts if one.metric == gap.metric), []
-    for code, one in enumerate(first.by_group):
-        shift = _mean(values[groups.codes == code]) - one.value
-        value, low, high = one.value + shift, one.low + shift, one.high + shift
-        by_group.append(replace(one, value=value, low=low, high=high))
+    first, by_group = next(gap_part for gap_part in gap.parts if gap_part.metric == gap.metric), []
+    for code, group_value in enumerate(first.by_group):
+        shift = _mean(values[groups.codes == code]) - group_value.value
+        value, low, high = (
+            group_value.value + shift,
+            group_value.low + shift,
+            group_value.high + shift,
+        )
+        by_group.append(replace(group_value, value=value, low=low, high=high))
     return replace(first, by_group=tuple(by_group))
 
 
 def _signed(gap: Part) -> Part:
     """Return the gap of two groups as the first minus the second: its interval is symmetric."""
-    own, others = gap.by_group
-    value, half, band = own.value - others.value, gap.high - gap.value, gap.chance_high
+    group_value, rest_value = gap.by_group
+    value, half, band = group_value.value - rest_value.value, gap.high - gap.value, gap.chance_high
     return replace(
         gap, metric="activation_share", aggregate=Aggregate.AGAINST_REST, value=value,
         low=value - half,
@@ -537,7 +572,7 @@ register(
     _share(
         name="activation_share",
         aggregate=Aggregate.DIFFERENCE,
-        rest="activation_share",
+        rest_metric="activation_share",
         title="Gap in the share of the map",
         range=(0.0, 1.0),
         range_note="beyond the area up to 2",

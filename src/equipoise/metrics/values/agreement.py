@@ -77,39 +77,45 @@ def krippendorff_alpha(
     ... )
     <krippendorff_alpha 0.356 [−0.160, 0.741]; n = 15>
     """
-    answer, names = encode(labels, what="labels")
-    item, labeller = encode(items, what="items")[0], encode(labellers, what="labellers")[0]
+    answer, names = encode(labels, subject="labels")
+    item, labeller = encode(items, subject="items")[0], encode(labellers, subject="labellers")[0]
     if not len(answer) == len(item) == len(labeller):
         raise InputError("labels, items, labellers: expected one length")
     if len(np.unique(np.stack([item, labeller]), axis=1).T) < len(item):
         raise InputError("labellers: one answers an item twice; expected one answer of each")
     table = np.zeros((int(item.max(initial=-1)) + 1, len(names)))
-    known = answer >= 0
-    np.add.at(table, (item[known], answer[known]), 1.0)
+    labelled = answer >= 0
+    np.add.at(table, (item[labelled], answer[labelled]), 1.0)
     # The order of items must not change the draws.
-    several = table[table.sum(axis=1) >= 2]
-    several = several[np.lexsort(several.T)] if len(names) else several
-    value = float(_alpha(several, np.ones((1, len(several))))[0]) if len(several) else np.nan
+    multiply_labelled = table[table.sum(axis=1) >= 2]
+    multiply_labelled = (
+        multiply_labelled[np.lexsort(multiply_labelled.T)] if len(names) else multiply_labelled
+    )
+    value = (
+        float(_alpha(multiply_labelled, np.ones((1, len(multiply_labelled))))[0])
+        if len(multiply_labelled)
+        else np.nan
+    )
     boot = None
     if isinstance(resampling, Bootstrap) and not np.isnan(value):
         boot = np.concatenate(
             [
-                _alpha(several, _weights(len(several), size, rng, start))
-                for start, size in block_sizes(resampling.replicates, len(several))
+                _alpha(multiply_labelled, _weights(len(multiply_labelled), size, rng, start))
+                for start, size in block_sizes(resampling.replicates, len(multiply_labelled))
             ]
         )
     ends = ends_of(boot)
     if value == 1.0 and boot is not None:
-        ends = _unanimous(several)
-    reason = "no item has two labels" if not len(several) else "all labels are alike"
+        ends = _unanimous(multiply_labelled)
+    reason = "no item has two labels" if not len(multiply_labelled) else "all labels are alike"
     return make_estimate(
         "krippendorff_alpha",
         value,
-        {"items": len(several)},
+        {"items": len(multiply_labelled)},
         bootstrap_method(boot, resampling, "items"),
         no_chance=_NO_CHANCE,
-        params={"labels": int(several.sum())},
-        by=_parts(several, names, level_of(resampling)),
+        params={"labels": int(multiply_labelled.sum())},
+        by=_parts(multiply_labelled, names, level_of(resampling)),
         excluded={"items with one label": tally(table.sum(axis=1) == 1)},
         unit="item",
         reason=reason if np.isnan(value) else "",
@@ -118,9 +124,9 @@ def krippendorff_alpha(
 
 
 def _weights(items: int, replicates: int, rng: Seed, start: int) -> Floats:
-    even = np.full(items, 1.0 / items)
-    drawn = stream(rng, "items", start).multinomial(items, even, size=replicates)
-    return floats(drawn)
+    equal_shares = np.full(items, 1.0 / items)
+    counts = stream(rng, "items", start).multinomial(items, equal_shares, size=replicates)
+    return floats(counts)
 
 
 def _alpha(table: Floats, weights: Floats) -> Floats:
@@ -148,14 +154,16 @@ def _unanimous(table: Floats) -> Ends:
 def _parts(table: Floats, names: Strings, level: float) -> list[Part]:
     """Return, for each label, how often another labeller of the item gives it too."""
     pairs = (table * (table.sum(axis=1, keepdims=True) - 1.0)).sum(axis=0)
-    alike = (table * (table - 1.0)).sum(axis=0)
+    agreeing = (table * (table - 1.0)).sum(axis=0)
     items = (table > 0).sum(axis=0)
-    found = []
-    for name, share, n in zip(names, alike / np.maximum(pairs, 1.0), items.tolist(), strict=True):
+    parts = []
+    for name, share, n in zip(
+        names, agreeing / np.maximum(pairs, 1.0), items.tolist(), strict=True
+    ):
         low, high = wilson(share * n, n, level)
         value = float(share) if n else np.nan
-        found.append(Part("pair_agreement", name, value, float(low), float(high), n=n))
-    return found
+        parts.append(Part("pair_agreement", name, value, float(low), float(high), n=n))
+    return parts
 
 
 register(

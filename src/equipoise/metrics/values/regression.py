@@ -98,13 +98,13 @@ def _fit(x: Floats, y: Floats) -> tuple[Floats, Floats, float]:
     design = np.stack([np.ones_like(x), x], axis=1)
     inverse = np.linalg.inv(design.T @ design)
     values = inverse @ design.T @ y
-    left = y - design @ values
+    residuals = y - design @ values
     leverage = ((design @ inverse) * design).sum(axis=1)
     # A concept that decides its own fit leaves no residual to scale.
-    scaled = left / np.maximum(1.0 - leverage, 1e-12)
+    scaled = residuals / np.maximum(1.0 - leverage, 1e-12)
     covariance = inverse @ (design.T * scaled**2) @ design @ inverse
     total = float(((y - y.mean()) ** 2).sum())
-    explained = 1.0 - float((left**2).sum()) / total if total else np.nan
+    explained = 1.0 - float((residuals**2).sum()) / total if total else np.nan
     return values, np.sqrt(np.diag(covariance)), explained
 
 

@@ -1,5 +1,7 @@
 """Whether a check rejects images of one group more than those of another."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from functools import cached_property, partial
@@ -37,17 +39,17 @@ from equipoise.core import (
 )
 from equipoise.core.labels import shape_of, unit_codes
 from equipoise.metrics.building import (
-    against_chance,
+    compare_with_chance,
     excluded_of,
     gaps,
     group_part,
     group_rows,
     known_ends,
+    no_chance_reason,
     part,
     sizes,
     spread_level,
     too_small,
-    untested,
 )
 from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
@@ -110,12 +112,12 @@ class Rejections:
         names, cluster = np.unique(self.cluster, return_inverse=True)
         counts = _sums(cluster * cells + self.cell, self.values, len(names) * cells)
         units, rows = unit_keys(names.tolist()), counts.reshape(len(names), cells * 2)
-        found = []
+        blocks = []
         for start, size in block_sizes(self.resampling.replicates, max(len(names), cells)):
             times = unit_counts(self.seed, units, range(start, start + size))
             # Products and sums of whole numbers below 2^53 are exact in any order.
-            found.append(floats(times) @ rows)
-        return np.concatenate(found)
+            blocks.append(floats(times) @ rows)
+        return np.concatenate(blocks)
 
     @cached_property
     def null(self) -> Floats | None:
@@ -127,8 +129,11 @@ class Rejections:
             return None
         stratum, group = np.divmod(self.cell, len(self.groups))
         exchange = Exchange.of(group, self.unit, stratum)
-        many = len(exchange.pool)
-        values, cells = _sums(exchange.carrier, self.values, many), np.empty(many, dtype=np.int64)
+        n_carriers = len(exchange.pool)
+        values, cells = (
+            _sums(exchange.carrier, self.values, n_carriers),
+            np.empty(n_carriers, dtype=np.int64),
+        )
         cells[exchange.carrier] = self.cell
         if not varies(exchange.pool, exchange.group).any():
             return None
@@ -140,12 +145,12 @@ class Rejections:
         order = np.lexsort((values[:, 1], values[:, 0], cells, pool))
         starts = np.append(np.flatnonzero(np.diff(pool[order], prepend=-1)), len(order))
         draws = null_draws(self.resampling, _MOVES // max(len(cells), 1))
-        found = np.tile(fixed, (draws, 1, 1))
+        counts = np.tile(fixed, (draws, 1, 1))
         if len(cells):
             # Labels are shuffled further from line to line: every order is as likely again.
-            streams = keys(self.seed, "rejections", many=draws)
-            add_relabelled(streams, starts, cells[order], values[order], found)
-        return floats(found)
+            streams = keys(self.seed, "rejections", n_streams=draws)
+            add_relabelled(streams, starts, cells[order], values[order], counts)
+        return floats(counts)
 
     def __call__(self, stratum: int | None) -> tuple[Draws, Ends, Iterator[Part]]:
         """Return draws, ends and parts of one stratum or of all (None).
@@ -162,12 +167,12 @@ class Rejections:
         successes = totals[:, 0] / np.maximum(totals[:, 1], 1) * images
 
         def numbers(counts: AnyArray) -> Floats:
-            some = counts.reshape(*shape, 2)[:, chosen].sum(axis=1)
+            stratum_counts = counts.reshape(*shape, 2)[:, chosen].sum(axis=1)
             with unwarned():
-                shares = some[..., 0] / some[..., 1]
-                rejected, made = (all_others(some[..., k] * compared) for k in (0, 1))
-                apart = np.where(compared, shares - rejected / made, np.nan)
-            return np.column_stack([gaps(shares, compared), shares, apart])
+                shares = stratum_counts[..., 0] / stratum_counts[..., 1]
+                rejected, checked = (all_others(stratum_counts[..., k] * compared) for k in (0, 1))
+                differences = np.where(compared, shares - rejected / checked, np.nan)
+            return np.column_stack([gaps(shares, compared), shares, differences])
 
         draws = Draws.of(
             self.resampling,
@@ -181,8 +186,8 @@ class Rejections:
         if draws.boot is not None:
             # The outer of resampled clusters and Wilson's.
             closed = wilson(successes, floats(images), draws.level)
-            drawn = percentile(draws.boot[:, 1 : len(images) + 1], draws.level)
-            low, high = np.fmin(closed[0], drawn[0]), np.fmax(closed[1], drawn[1])
+            resampled = percentile(draws.boot[:, 1 : len(images) + 1], draws.level)
+            low, high = np.fmin(closed[0], resampled[0]), np.fmax(closed[1], resampled[1])
         notes = np.where(images == 0, "no images", np.where(compared, "", too_small(self.groups)))
         shares = draws.observed[1 : len(images) + 1]
         groups = group_rows(self.groups, images, shares, low, high, notes.tolist())
@@ -196,25 +201,25 @@ class Rejections:
                 0,
                 aggregate=Aggregate.DIFFERENCE,
                 ends=ends,
-                held=against_chance(draws, 0, "higher"),
+                chance_test=compare_with_chance(draws, 0, "higher"),
                 n=int(images[compared].sum()),
                 by_group=groups,
                 reason=_FEW if math.isnan(draws.observed[0]) else "",
             )
-            for place, one in enumerate(groups, start=1):
-                if one.n:
-                    held = against_chance(draws, place, "either")
-                    yield group_part("rejected_share", subject, one, held)
+            for place, group_value in enumerate(groups, start=1):
+                if group_value.n:
+                    chance_test = compare_with_chance(draws, place, "either")
+                    yield group_part("rejected_share", subject, group_value, chance_test)
             if compared.sum() > 2:
                 yield from _against_rest(draws, groups, compared, successes, subject)
 
         return draws, ends, parts()
 
 
-def _sums(places: Integers, values: Integers, many: int) -> Integers:
+def _sums(places: Integers, values: Integers, size: int) -> Integers:
     """Add columns of values (n, k) up by place, shape (many, k)."""
-    found = [np.bincount(places, weights=column, minlength=many) for column in values.T]
-    return integers(np.stack(found, axis=1))
+    sums = [np.bincount(places, weights=column, minlength=size) for column in values.T]
+    return integers(np.stack(sums, axis=1))
 
 
 def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Floats) -> Ends:
@@ -228,11 +233,11 @@ def _gap_ends(draws: Draws, compared: Booleans, successes: Floats, images: Float
     if draws.boot is None or not len(a):
         return no_ends
     shares = draws.boot[:, 1 : len(images) + 1][:, compared]
-    apart = shares[:, a] - shares[:, b]
+    differences = shares[:, a] - shares[:, b]
 
     def ends(level: float) -> Span:
-        wide = percentile(apart, spread_level(level, len(a)))
-        narrow = percentile(apart, level)
+        wide = percentile(differences, spread_level(level, len(a)))
+        narrow = percentile(differences, level)
         low = max(0.0, float(np.max(wide[0])), float(np.max(-wide[1])))
         high = max(float(np.max(narrow[1])), float(np.max(-narrow[0])))
         closed = simultaneous_gap(successes[compared], images[compared], level)
@@ -252,26 +257,32 @@ def _against_rest(
 
     The interval is the outer of resampled clusters and Newcombe's.
     """
-    images, many = np.array([one.n for one in groups], dtype=np.float64), len(groups)
+    images, n_groups = (
+        np.array([group_value.n for group_value in groups], dtype=np.float64),
+        len(groups),
+    )
     closed = AgainstRest.of(np.rint(successes) * compared, images * compared, draws.level)
     low, high = closed.difference.low, closed.difference.high
     if draws.boot is not None:
-        drawn = percentile(draws.boot[:, many + 1 :], draws.level)
-        low, high = np.fmin(low, drawn[0]), np.fmax(high, drawn[1])
+        resampled = percentile(draws.boot[:, n_groups + 1 :], draws.level)
+        low, high = np.fmin(low, resampled[0]), np.fmax(high, resampled[1])
     for place in np.flatnonzero(compared).tolist():
-        own, apart = groups[place], float(draws.observed[many + 1 + place])
-        n = round(float((images * compared).sum())) - own.n
+        group_value, difference = groups[place], float(draws.observed[n_groups + 1 + place])
+        n = round(float((images * compared).sum())) - group_value.n
         ends = closed.rest.low[place], closed.rest.high[place]
         yield part(
             "rejected_share",
             subject,
             draws,
-            many + 1 + place,
+            n_groups + 1 + place,
             aggregate=Aggregate.AGAINST_REST,
             ends=known_ends(low[place], high[place]),
-            held=against_chance(draws, many + 1 + place, "either"),
-            n=own.n + n,
-            by_group=(own, GroupValue(OTHERS, (), n, own.value - apart, *ends)),
+            chance_test=compare_with_chance(draws, n_groups + 1 + place, "either"),
+            n=group_value.n + n,
+            by_group=(
+                group_value,
+                GroupValue(OTHERS, (), n, group_value.value - difference, *ends),
+            ),
         )
 
 
@@ -333,34 +344,46 @@ def rejection_gap(
     >>> m.rejection_gap([1, 0, 0, 0] * 30 + [0] * 80, ["women", "men"] * 100)
     <rejected_share difference 0.300 [0.211, 0.398]; chance 0.040, p = 0.001, n = 200 in 2 groups>
     """
-    values, of = _values(rejected, checks), Groups.of(groups)
+    values, image_groups = _values(rejected, checks), Groups.of(groups)
     n = len(values)
-    for name, one in (("groups", of.codes), ("strata", strata)):
-        size = n if one is None else shape_of(one)[0]
+    for name, column in (("groups", image_groups.codes), ("strata", strata)):
+        size = n if column is None else shape_of(column)[0]
         if size != n:
             raise InputError(f"{name}: {size} rows; expected {n}, as in rejected")
-    unknown, without = values[:, 1] == 0, of.codes < 0
-    kept = np.flatnonzero(~unknown & ~without)
-    if not len(kept):
+    not_checked, no_group = values[:, 1] == 0, image_groups.codes < 0
+    used = np.flatnonzero(~not_checked & ~no_group)
+    if not len(used):
         raise InputError("rejected: no image was checked and has a group; expected at least one")
-    resampled = "cluster" if clusters is not None else "set" if sets is not None else "image"
+    resampled = "image" if sets is None else "set"
+    if clusters is not None:
+        resampled = "cluster"
     sets = np.arange(n) if sets is None else sets
     unit, _ = unit_codes(sets, n, "sets")
     cluster, names = unit_codes(sets if clusters is None else clusters, n, "clusters")
-    stratum, labels = encode(np.full(n, "all") if strata is None else strata, what="strata")
+    stratum, labels = encode(np.full(n, "all") if strata is None else strata, subject="strata")
     if (stratum < 0).any():
         raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
-    own, cells = [names[one] for one in cluster[kept].tolist()], stratum * len(of) + of.codes
-    groups = of.take(kept)
+    row_clusters, cells = (
+        [names[code] for code in cluster[used].tolist()],
+        stratum * len(image_groups) + image_groups.codes,
+    )
+    groups = image_groups.take(used)
     rows = Rejections(
-        groups, values[kept], unit[kept], own, integers(cells[kept]), labels, resampling, rng
+        groups,
+        values[used],
+        unit[used],
+        row_clusters,
+        integers(cells[used]),
+        labels,
+        resampling,
+        rng,
     )
     counts = {
-        "not checked": tally(unknown),
-        "missing group": tally(without & ~unknown),
+        "not checked": tally(not_checked),
+        "missing group": tally(no_group & ~not_checked),
     }
     draws, ends, _ = rows(None)
-    value, held = float(draws.observed[0]), against_chance(draws, 0, "higher")
+    value, chance_test = float(draws.observed[0]), compare_with_chance(draws, 0, "higher")
     method = "none: use Bootstrap()" if resampling else NO_INTERVAL
     if draws.boot is not None:
         method = (
@@ -376,8 +399,10 @@ def rejection_gap(
         aggregate=Aggregate.DIFFERENCE,
         interval_kind=IntervalKind.SIMULTANEOUS,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
-        **held.fields(untested(value, resampling)),
-        by=lambda: (one for some in strata_of for one in rows(some)[2]),
+        **chance_test.fields(no_chance_reason(value, resampling)),
+        by=lambda: (
+            stratum_part for stratum_index in strata_of for stratum_part in rows(stratum_index)[2]
+        ),
         excluded=excluded_of(groups, counts),
         unit=resampled,
         reason=_FEW if math.isnan(value) else "",
@@ -390,18 +415,24 @@ def _values(rejected: Any, checks: Any) -> Integers:
     counts = floats(rejected)
     if counts.ndim != 1 or not len(counts):
         raise InputError(f"rejected: shape {counts.shape}; expected one number per image, (n,)")
-    made = np.ones(len(counts)) if checks is None else floats(checks)
-    if made.shape != counts.shape:
-        raise InputError(f"checks: shape {made.shape}; expected {counts.shape}, as rejected")
-    both = np.where(np.isnan(counts)[:, None], 0.0, np.stack([counts, made], axis=1))
-    wrong = ~((both[:, 0] >= 0) & (both[:, 0] <= both[:, 1]) & (both == np.rint(both)).all(axis=1))
+    n_checks = np.ones(len(counts)) if checks is None else floats(checks)
+    if n_checks.shape != counts.shape:
+        raise InputError(f"checks: shape {n_checks.shape}; expected {counts.shape}, as rejected")
+    rejected_and_checked = np.where(
+        np.isnan(counts)[:, None], 0.0, np.stack([counts, n_checks], axis=1)
+    )
+    wrong = ~(
+        (rejected_and_checked[:, 0] >= 0)
+        & (rejected_and_checked[:, 0] <= rejected_and_checked[:, 1])
+        & (rejected_and_checked == np.rint(rejected_and_checked)).all(axis=1)
+    )
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"rejected, row {row + 1}: {both[row, 0]:g} of {both[row, 1]:g}; expected a whole "
+            f"rejected, row {row + 1}: {counts[row]:g} of {n_checks[row]:g}; expected a whole "
             "number from 0 to the checks made, or NaN where there was none"
         )
-    return integers(both)
+    return integers(rejected_and_checked)
 
 
 _rejected = partial(
@@ -433,7 +464,7 @@ register(
         name="rejected_share",
         aggregate=Aggregate.DIFFERENCE,
         title="Rejection gap",
-        rest="rejected_share",
+        rest_metric="rejected_share",
         unit="points",
         group_label="share rejected",
         clause="The check {subject} rejects {groups}",

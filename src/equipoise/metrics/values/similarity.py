@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, pairwise
-from typing import Unpack
 
 import numpy as np
 import scipy
@@ -26,6 +25,7 @@ from equipoise.core import (
     Integers,
     Integers32,
     IntervalKind,
+    Labels,
     Part,
     Span,
     Variant,
@@ -41,20 +41,20 @@ from equipoise.core import (
 )
 from equipoise.core.types import Json
 from equipoise.metrics.building import (
-    Against,
-    against_chance,
+    ChanceTest,
     bootstrap_method,
-    drawn_rows,
+    compare_with_chance,
     gaps,
     group_part,
     group_rows,
     known_ends,
-    known_mean,
+    nan_mean,
+    no_chance_reason,
     number,
     part,
+    rows_of_replicates,
     sizes,
     too_small,
-    untested,
 )
 from equipoise.metrics.counts.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, Draws
@@ -74,7 +74,7 @@ from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
 from equipoise.stats.moments import Moments
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, place_keys, unit_times
-from equipoise.stats.threads import added, each
+from equipoise.stats.threads import each, sum_results
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
 _DECIMALS = 12
@@ -110,7 +110,7 @@ def with_squares(numbers: Floats) -> Floats:
 
 @record
 class Block:
-    """Concepts whose pools hold the same images.
+    """Concepts with pools of the same images.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Block:
         Indices of the pools.
     items : ndarray of int64, shape (n,)
         Images of groups that are compared, in sets of several groups.
-    plain : ndarray of float64, shape (n, concepts)
+    scores : ndarray of float64, shape (n, concepts)
         Scores less their mean over the pool, which rounds less than the scores do.
     codes : ndarray of int32, shape (n,)
     stratum : ndarray of int64, shape (n,)
@@ -130,7 +130,7 @@ class Block:
 
     places: Integers
     items: Integers
-    plain: Floats
+    scores: Floats
     codes: Integers32
     stratum: Integers
     loose: Booleans
@@ -141,35 +141,37 @@ class Block:
         """Images by set and group, shape (sets, groups)."""
         flat = self.stratum * self.groups + self.codes
         sets = int(self.stratum.max(initial=-1)) + 1
-        found = np.bincount(flat, minlength=sets * self.groups).reshape(sets, self.groups)
-        return floats(found)
+        by_cell = np.bincount(flat, minlength=sets * self.groups).reshape(sets, self.groups)
+        return floats(by_cell)
 
     @cached_property
-    def kept(self) -> Integers:
-        """Groups that meet in sets, directly or through others: the largest such party."""
+    def connected(self) -> Integers:
+        """Largest set of groups that are connected by sharing sets."""
         met = laplacian(self.counts).sum(axis=0)
         _, party = scipy.sparse.csgraph.connected_components(np.abs(met) > 0, directed=False)
         sizes = np.bincount(party, weights=self.counts.sum(axis=0))
-        kept = np.flatnonzero((party == sizes.argmax()) & (self.counts.sum(axis=0) > 0))
-        return integers(kept)
+        largest_component = np.flatnonzero(
+            (party == sizes.argmax()) & (self.counts.sum(axis=0) > 0)
+        )
+        return integers(largest_component)
 
     @cached_property
     def centred(self) -> Floats:
         """Scores less the mean of their set, shape (n, concepts)."""
-        sets, found = len(self.counts), np.empty(self.plain.shape)
+        sets, centred = len(self.counts), np.empty(self.scores.shape)
         if sets == 1:
-            return self.plain
+            return self.scores
         sizes = self.counts.sum(axis=1)
-        for column, row in enumerate(self.plain.T):
+        for column, row in enumerate(self.scores.T):
             sums = np.bincount(self.stratum, weights=row, minlength=sets)
-            found[:, column] = row - (sums / sizes)[self.stratum]
-        return found
+            centred[:, column] = row - (sums / sizes)[self.stratum]
+        return centred
 
     @cached_property
     def inverse(self) -> Floats:
         """What sums of centred scores of the kept groups are multiplied with."""
-        whole = laplacian(self.counts).sum(axis=0)[np.ix_(self.kept, self.kept)]
-        return np.linalg.inv(_anchored(whole[None])[0])
+        total_laplacian = laplacian(self.counts).sum(axis=0)[np.ix_(self.connected, self.connected)]
+        return np.linalg.inv(_anchored(total_laplacian[None])[0])
 
     def summed(self, units: Integers | None) -> Numbers:
         """Return what means by group and their variances add up for each image, (n, k).
@@ -178,12 +180,16 @@ class Block:
         S the sum of the n images of a unit of one group.
         """
         if units is None:
-            return lambda rows: with_squares(self.plain[rows])
-        own, alone = units[self.items], np.arange(len(self.items)) + len(units)
-        own = numbered(np.where(varies(own, self.codes)[own], alone, own))
-        sums = np.stack([np.bincount(own, column) for column in self.plain.T], axis=1)[own]
-        many = floats(np.bincount(own)[own, None])
-        return np.hstack([self.plain, sums**2 / many, sums, many]).__getitem__
+            return lambda rows: with_squares(self.scores[rows])
+        image_units, single_units = units[self.items], np.arange(len(self.items)) + len(units)
+        image_units = numbered(
+            np.where(varies(image_units, self.codes)[image_units], single_units, image_units)
+        )
+        sums = np.stack([np.bincount(image_units, column) for column in self.scores.T], axis=1)[
+            image_units
+        ]
+        unit_sizes = floats(np.bincount(image_units)[image_units, None])
+        return np.hstack([self.scores, sums**2 / unit_sizes, sums, unit_sizes]).__getitem__
 
     def ratios(self, effects: Floats, sums: Floats, counts: Floats) -> Floats:
         """Return effects above all other images in standard errors, (draws, concepts, groups).
@@ -196,18 +202,20 @@ class Block:
         counts : ndarray, shape (draws or 1, groups)
             Images of each group.
         """
-        concepts, known = len(self.places), sums[:, self.kept].transpose(0, 2, 1)
-        n = counts[:, None, self.kept]
-        means, squares = known[:, :concepts] / n, known[:, concepts : 2 * concepts]
-        products, sizes = known[:, :concepts], n
-        if known.shape[1] > 2 * concepts:
-            products, sizes = known[:, 2 * concepts : -1], known[:, -1:]
+        concepts, group_sums = len(self.places), sums[:, self.connected].transpose(0, 2, 1)
+        n = counts[:, None, self.connected]
+        means, squares = group_sums[:, :concepts] / n, group_sums[:, concepts : 2 * concepts]
+        products, sizes = group_sums[:, :concepts], n
+        if group_sums.shape[1] > 2 * concepts:
+            products, sizes = group_sums[:, 2 * concepts : -1], group_sums[:, -1:]
         spread = squares - 2.0 * means * products + means**2 * sizes
         finest = _FLAT * squares.sum(axis=-1, keepdims=True)
         spread = np.maximum(spread, finest)
-        apart = less_rest(effects[..., self.kept], n)
+        differences = less_rest(effects[..., self.connected], n)
         error = np.sqrt(spread / n**2 + all_others(spread) / all_others(n) ** 2)
-        return self._placed(np.where(apart == 0.0, 0.0, apart / np.where(error > 0.0, error, 1.0)))
+        return self._in_all_groups(
+            np.where(differences == 0.0, 0.0, differences / np.where(error > 0.0, error, 1.0))
+        )
 
     def effects(self, sums: Floats, counts: Floats, *, paired: bool) -> Floats:
         """Return effects of groups, 0 on average: (draws, concepts, groups), NaN if not compared.
@@ -221,12 +229,12 @@ class Block:
         paired : bool
             Every set keeps its number of images of each group; otherwise all are one set.
         """
-        known = sums[:, self.kept].transpose(0, 2, 1)
+        group_sums = sums[:, self.connected].transpose(0, 2, 1)
         if paired:
-            return self._placed(known @ self.inverse)
+            return self._in_all_groups(group_sums @ self.inverse)
         with unwarned():
-            means = known / counts[:, None, self.kept]
-        return self._placed(means - means.mean(axis=2, keepdims=True))
+            means = group_sums / counts[:, None, self.connected]
+        return self._in_all_groups(means - means.mean(axis=2, keepdims=True))
 
     def resampled(self, keys: Words, replicates: int, rng: Seed) -> Floats:
         """Return effects with resampled images, (replicates, concepts, groups).
@@ -247,38 +255,40 @@ class Block:
         first, which = members[first], which.reshape(-1)
 
         def add(start: int) -> list[Floats]:
-            held, groups = slice(start, start + step), self.groups
-            cells, numbers = self.codes + groups * self.loose, self.centred[held]
-            order, weights, sums, many = drawn_totals(
-                keys[held], cells[held], 2 * groups, numbers, replicates, rng
+            rows, groups = slice(start, start + step), self.groups
+            cells, numbers = self.codes + groups * self.loose, self.centred[rows]
+            order, weights, sums, counts = resampled_group_sums(
+                keys[rows], cells[rows], 2 * groups, numbers, replicates, rng
             )
-            whole = np.zeros((replicates, groups, groups))
+            laplacians = np.zeros((replicates, groups, groups))
             # A set is drawn where the first of its images is.
-            here = np.flatnonzero((first >= start) & (first < start + step))
-            drawn = weights[:, np.argsort(order)[first[here] - start]]
-            size = max(1, _CELLS // max(groups**2, len(here)))
+            in_block = np.flatnonzero((first >= start) & (first < start + step))
+            set_weights = weights[:, np.argsort(order)[first[in_block] - start]]
+            size = max(1, _CELLS // max(groups**2, len(in_block)))
             for place in range(0, len(makeups), size):
-                some = makeups[place : place + size]
-                times = drawn @ (which[here, None] == place + np.arange(len(some)))
-                whole += np.tensordot(times, laplacian(some), axes=1)
-            return [sums[:, :, :groups], sums[:, :, groups:], many[:, groups:], whole]
+                block_makeups = makeups[place : place + size]
+                times = set_weights @ (
+                    which[in_block, None] == place + np.arange(len(block_makeups))
+                )
+                laplacians += np.tensordot(times, laplacian(block_makeups), axes=1)
+            return [sums[:, :, :groups], sums[:, :, groups:], counts[:, groups:], laplacians]
 
-        inside, loose, many, whole = added(add, range(0, len(self.items), step))
+        inside, loose, counts, laplacians = sum_results(add, range(0, len(self.items), step))
         if self.loose.any():
             with unwarned():
-                mean = loose.sum(axis=2) / many.sum(axis=1)[:, None]
-            loose -= many[:, None] * np.nan_to_num(mean)[..., None]
-            whole += laplacian(many)
-        inner = whole[:, self.kept[:, None], self.kept]
-        return self._placed(_solved(inner, (inside + loose)[..., self.kept]))
+                mean = loose.sum(axis=2) / counts.sum(axis=1)[:, None]
+            loose -= counts[:, None] * np.nan_to_num(mean)[..., None]
+            laplacians += laplacian(counts)
+        inner = laplacians[:, self.connected[:, None], self.connected]
+        return self._in_all_groups(_solved(inner, (inside + loose)[..., self.connected]))
 
-    def _placed(self, effects: Floats) -> Floats:
-        found = nans((*effects.shape[:2], self.groups))
-        found[..., self.kept] = np.round(effects, _DECIMALS)
-        return found
+    def _in_all_groups(self, effects: Floats) -> Floats:
+        in_all_groups = nans((*effects.shape[:2], self.groups))
+        in_all_groups[..., self.connected] = np.round(effects, _DECIMALS)
+        return in_all_groups
 
 
-def drawn_totals(
+def resampled_group_sums(
     keys: Words, codes: AnyArray, groups: int, numbers: Floats, replicates: int, rng: Seed
 ) -> tuple[Integers, Floats, Floats, Floats]:
     """Draw images with the others of their key, and add up k numbers of each by group.
@@ -300,42 +310,42 @@ def drawn_totals(
 
 def less_rest(effects: Floats, counts: Floats | Integers) -> Floats:
     """Return effects of groups less the mean over the images of all others, (..., groups)."""
-    known = ~np.isnan(effects)
-    many, held = np.where(known, counts, 0.0), np.where(known, effects, 0.0)
+    defined = ~np.isnan(effects)
+    weights, values = np.where(defined, counts, 0.0), np.where(defined, effects, 0.0)
     with unwarned():
-        rest = all_others(many * held) / all_others(many)
-    return np.where(known, effects - rest, np.nan)
+        others_mean = all_others(weights * values) / all_others(weights)
+    return np.where(defined, effects - others_mean, np.nan)
 
 
 def laplacian(counts: Floats) -> Floats:
     """Return diag(c) − c cᵀ / n of each row of counts, shape (rows, groups, groups)."""
     total = np.maximum(counts.sum(axis=1), 1e-300)[:, None, None]
-    alone = counts[:, :, None] * np.eye(counts.shape[1])
-    return floats(alone - counts[:, :, None] * counts[:, None, :] / total)
+    diagonal = counts[:, :, None] * np.eye(counts.shape[1])
+    return floats(diagonal - counts[:, :, None] * counts[:, None, :] / total)
 
 
 def _anchored(inner: Floats) -> Floats:
     """Fix the constant that effects leave open, without changing their differences."""
-    many = inner.shape[1]
-    scale = np.trace(inner, axis1=1, axis2=2) / many
-    return floats(inner + np.maximum(scale, 1e-300)[:, None, None] / many)
+    n_groups = inner.shape[1]
+    scale = np.trace(inner, axis1=1, axis2=2) / n_groups
+    return floats(inner + np.maximum(scale, 1e-300)[:, None, None] / n_groups)
 
 
 def _solved(inner: Floats, sums: Floats) -> Floats:
     """Return effects from (replicates, groups, groups) and (replicates, concepts, groups)."""
     values = np.linalg.eigvalsh(inner)
     met = values[:, 1] > _NOTHING * np.maximum(values[:, -1], 1e-300) if inner.shape[1] > 1 else []
-    found = nans(sums.shape)
-    known = np.flatnonzero(met)
-    if len(known):
-        solved = np.linalg.solve(_anchored(inner[known]), sums[known].transpose(0, 2, 1))
-        found[known] = solved.transpose(0, 2, 1)
-    return found
+    effects = nans(sums.shape)
+    solvable = np.flatnonzero(met)
+    if len(solvable):
+        solved = np.linalg.solve(_anchored(inner[solvable]), sums[solvable].transpose(0, 2, 1))
+        effects[solvable] = solved.transpose(0, 2, 1)
+    return effects
 
 
 @record
-class Exchanged:
-    """Concepts of the same images, and what is measured when the images exchange groups.
+class ExchangeStatistic:
+    """A statistic of concepts of the same images, under exchanged groups.
 
     Attributes
     ----------
@@ -360,9 +370,9 @@ class Exchanged:
         sums = np.zeros((len(codes), groups, self.width))
         counts = np.zeros((len(codes), groups))
         for start in range(0, len(self.items), _ROWS):
-            some = slice(start, start + _ROWS)
-            held = np.ascontiguousarray(codes[:, some]), np.ascontiguousarray(self.numbers(some))
-            group_sums(*held, sums, counts)
+            part = slice(start, start + _ROWS)
+            block = np.ascontiguousarray(codes[:, part]), np.ascontiguousarray(self.numbers(part))
+            group_sums(*block, sums, counts)
         return self.statistic(sums, counts)
 
     @property
@@ -381,13 +391,13 @@ class Exchanged:
 
     def effort(self, sizes: Integers) -> int:
         """Return about how many numbers a draw from moments takes, with groups of some sizes."""
-        return len(sizes) * self.width + int(np.sort(sizes)[: self.few(sizes)].sum())
+        return len(sizes) * self.width + int(np.sort(sizes)[: self.n_small(sizes)].sum())
 
-    def few(self, sizes: Integers) -> int:
+    def n_small(self, sizes: Integers) -> int:
         """Return how many groups of some sizes are too small for a normal sum: see `Moments`."""
-        return self.moments.few(np.sort(sizes), len(self.places))
+        return self.moments.n_small(np.sort(sizes), len(self.places))
 
-    def drawn(self, sizes: Integers, draws: int, rng: Seed, name: str) -> Floats:
+    def draw_from_moments(self, sizes: Integers, draws: int, rng: Seed, name: str) -> Floats:
         """Return the statistic with groups exchanged between all images: see `Moments`."""
 
         def of_sums(sums: Floats) -> Floats:
@@ -399,26 +409,26 @@ class Exchanged:
         )
 
 
-def many_independent(items: Integers, pools: Pools) -> bool:
+def uses_moments(items: Integers, pools: Pools) -> bool:
     """Return whether images are many, and neither of sets nor of units."""
     return len(items) >= _LARGE and pools.member is None and pools.units is None
 
 
 def exchanges(
-    measured: Sequence[Exchanged], pools: Pools, codes: Integers32, resampling: Resampling
+    measured: Sequence[ExchangeStatistic], pools: Pools, codes: Integers32, resampling: Resampling
 ) -> int:
     """Return how many exchanges of groups resolve the finest p-value, within the budget."""
     effort, groups = 0, len(pools.groups)
-    for one in measured:
-        if many_independent(one.items, pools):
-            effort += one.effort(np.bincount(codes[one.items], minlength=groups))
+    for statistic in measured:
+        if uses_moments(statistic.items, pools):
+            effort += statistic.effort(np.bincount(codes[statistic.items], minlength=groups))
         else:
-            effort += len(one.items)
+            effort += len(statistic.items)
     return permutations(resampling, effort)
 
 
 def exchanged(
-    measured: Sequence[Exchanged],
+    measured: Sequence[ExchangeStatistic],
     pools: Pools,
     codes: Integers32,
     draws: int,
@@ -429,7 +439,7 @@ def exchanged(
 
     Parameters
     ----------
-    measured : sequence of Exchanged
+    measured : sequence of ExchangeStatistic
     pools : Pools
         Images exchange groups within sets; without these within their pool, units as one. Sums
         of many independent images are drawn from their moments.
@@ -438,43 +448,48 @@ def exchanged(
     draws, rng, name
         How many, and the key of the random streams.
     """
-    done, rest, groups = [], [], len(pools.groups)
+    computed, pending, groups = [], [], len(pools.groups)
     stratum, units = (pools.block, pools.units) if pools.member is None else (pools.member, None)
-    for one in measured:
-        if many_independent(one.items, pools):
-            sizes = np.bincount(codes[one.items], minlength=groups)
-            key = f"{name}, block {pools.pools[one.places[0]].block}"
-            done.append((one.places, one.drawn(sizes, draws, rng, key)))
+    for statistic in measured:
+        if uses_moments(statistic.items, pools):
+            sizes = np.bincount(codes[statistic.items], minlength=groups)
+            key = f"{name}, block {pools.pools[statistic.places[0]].block}"
+            computed.append((statistic.places, statistic.draw_from_moments(sizes, draws, rng, key)))
         else:
-            rest.append(one)
-    if rest:
-        items = np.concatenate([one.items for one in rest])
-        edges = np.cumsum([len(one.items) for one in rest])[:-1]
+            pending.append(statistic)
+    if pending:
+        items = np.concatenate([statistic.items for statistic in pending])
+        edges = np.cumsum([len(statistic.items) for statistic in pending])[:-1]
 
-        def block(drawn: Integers32) -> Floats:
-            parts = zip(rest, np.split(drawn, edges, axis=1), strict=True)
-            return np.concatenate([one(part, groups) for one, part in parts], axis=1)
+        def block(exchanged_codes: Integers32) -> Floats:
+            parts = zip(pending, np.split(exchanged_codes, edges, axis=1), strict=True)
+            return np.concatenate([statistic(part, groups) for statistic, part in parts], axis=1)
 
         parts = exchange_labels(block, (codes, stratum, units), items, draws, rng, name)
         if parts:
-            places = np.concatenate([one.places for one in rest])
-            done.append((places, np.concatenate(parts)))
-    if not done:
+            places = np.concatenate([statistic.places for statistic in pending])
+            computed.append((places, np.concatenate(parts)))
+    if not computed:
         return None
-    found = nans((draws, len(pools.pools), *done[0][1].shape[2:]))
-    for places, values in done:
-        found[:, places] = values
-    return found
+    by_pool = nans((draws, len(pools.pools), *computed[0][1].shape[2:]))
+    for places, values in computed:
+        by_pool[:, places] = values
+    return by_pool
 
 
 def resampled_totals(
-    one: Exchanged, codes: Integers32, start: int, groups: int, replicates: int, rng: Seed
+    statistic: ExchangeStatistic,
+    codes: Integers32,
+    start: int,
+    groups: int,
+    replicates: int,
+    rng: Seed,
 ) -> tuple[Floats, Floats]:
     """Resample independent images: sums of large groups from moments, others image by image.
 
     Parameters
     ----------
-    one : Exchanged
+    one : ExchangeStatistic
     codes : ndarray of int32, shape (n,)
         Groups of its images.
     start : int
@@ -487,27 +502,29 @@ def resampled_totals(
     tuple of ndarray
         Sums, shape (replicates, groups, k), and counts of images, (replicates, groups).
     """
-    sums, counts = np.zeros((replicates, groups, one.width)), np.zeros((replicates, groups))
+    sums, counts = np.zeros((replicates, groups, statistic.width)), np.zeros((replicates, groups))
     rows = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])
     few = [np.empty(0, dtype=np.int64)]
     # Streams have the rank of a group's size, as renamed groups keep it.
     for rank, group in enumerate(sorted(range(len(rows)), key=lambda group: len(rows[group]))):
-        moments = one.moments_of(own := rows[group]) if len(rows[group]) >= _FEW else None
-        if moments is not None and moments.normal(len(own), first=len(one.places)):
-            drawn = moments.poisson_sums(replicates, rng, f"bootstrap, {start}, {rank}")
-            counts[:, group], sums[:, group] = drawn
+        moments = statistic.moments_of(members := rows[group]) if len(rows[group]) >= _FEW else None
+        if moments is not None and moments.normal(len(members), first=len(statistic.places)):
+            draws = moments.poisson_sums(replicates, rng, f"bootstrap, {start}, {rank}")
+            counts[:, group], sums[:, group] = draws
         else:
             few.append(rows[group])
     chosen, step = np.concatenate(few), max(1, _CELLS // replicates)
 
     def add(at: int) -> list[Floats]:
-        some = chosen[at : at + step]
-        numbers, keys = one.numbers(some), place_keys(start + some)
-        _, _, drawn, many = drawn_totals(keys, codes[some], groups, numbers, replicates, rng)
-        return [drawn.transpose(0, 2, 1), many]
+        image_rows = chosen[at : at + step]
+        numbers, keys = statistic.numbers(image_rows), place_keys(start + image_rows)
+        _, _, block_sums, block_counts = resampled_group_sums(
+            keys, codes[image_rows], groups, numbers, replicates, rng
+        )
+        return [block_sums.transpose(0, 2, 1), block_counts]
 
     if len(chosen):
-        by_image = added(add, range(0, len(chosen), step))
+        by_image = sum_results(add, range(0, len(chosen), step))
         sums, counts = sums + by_image[0], counts + by_image[1]
     return sums, counts
 
@@ -523,7 +540,7 @@ class Effects:
         Of the pools that have a value.
     items : ndarray of int64
         Images of all blocks, one after the other.
-    alone : int
+    n_alone : int
         Images whose set holds no other group: they compare nothing.
     pooling : Pooling
     """
@@ -531,7 +548,7 @@ class Effects:
     pools: Pools
     blocks: tuple[Block, ...]
     items: Integers
-    alone: int
+    n_alone: int
     pooling: Pooling
 
     @classmethod
@@ -544,31 +561,31 @@ class Effects:
             When lengths differ, or a set has images of several units.
         """
         codes, sets = usable_codes(pools), pooling.get("sets")
-        member, names = (None, ()) if sets is None else encode(sets, what="sets")
-        alike = pools.alike(range(len(pools.pools)))
-        made = [_block(pools, places, codes, member, scale) for places in alike]
-        blocks = tuple(block for block, _ in made if len(block.items) and len(block.kept) > 1)
-        items = np.concatenate([np.empty(0, dtype=np.int64), *(one.items for one in blocks)])
-        found = cls(pools, blocks, items, sum(out for _, out in made), pooling)
+        member, names = (None, ()) if sets is None else encode(sets, subject="sets")
+        same_items = pools.by_block(range(len(pools.pools)))
+        built = [_block(pools, places, codes, member, scale) for places in same_items]
+        blocks = tuple(block for block, _ in built if len(block.items) and len(block.connected) > 1)
+        items = np.concatenate([np.empty(0, dtype=np.int64), *(block.items for block in blocks)])
+        effects = cls(pools, blocks, items, sum(out for _, out in built), pooling)
         if member is not None and pools.units is not None:
             rows = items[member[items] >= 0]
-            unit = numbered(found.keys[rows])
+            unit = numbered(effects.keys[rows])
             split = np.flatnonzero(varies(member[rows], unit))
             if len(split):
                 raise InputError(
                     f"units: set {names[split[0]]!r} has images of several units; expected "
                     "each set within one unit, since sets are resampled whole"
                 )
-        return found
+        return effects
 
     @cached_property
     def keys(self) -> Words:
-        """What each image is resampled with: its unit, else its set, else itself; (n,)."""
-        many = len(self.pools.groups.codes)
-        return image_keys([one.items for one in self.blocks], many, self.pooling)
+        """Resampling key of each image: its unit, else its set, else itself; (n,)."""
+        n_images = len(self.pools.groups.codes)
+        return image_keys([block.items for block in self.blocks], n_images, self.pooling)
 
     @cached_property
-    def known(self) -> Integers:
+    def estimable(self) -> Integers:
         """Indices of the pools that have a value, in order."""
         return np.flatnonzero(self.sizes.any(axis=1))
 
@@ -577,28 +594,28 @@ class Effects:
         """Effects, (pools, groups); NaN where there are none."""
         return self._observed(self._measured(np.asarray), len(self.pools.groups))
 
-    def _observed(self, measured: Sequence[Exchanged], columns: int) -> Floats:
+    def _observed(self, measured: Sequence[ExchangeStatistic], columns: int) -> Floats:
         """Return statistics with the groups as they are, (pools, columns)."""
-        found = nans((len(self.pools.pools), columns))
-        for block, one in zip(self.blocks, measured, strict=True):
-            found[one.places] = one(block.codes[None], block.groups)[0]
-        return found
+        observed = nans((len(self.pools.pools), columns))
+        for block, statistic in zip(self.blocks, measured, strict=True):
+            observed[statistic.places] = statistic(block.codes[None], block.groups)[0]
+        return observed
 
-    def _measured(self, function: Callable[[Floats], Floats]) -> list[Exchanged]:
+    def _measured(self, function: Callable[[Floats], Floats]) -> list[ExchangeStatistic]:
         paired = self.pools.paired
 
-        def one(block: Block) -> Exchanged:
+        def statistic_of(block: Block) -> ExchangeStatistic:
             def statistic(sums: Floats, counts: Floats) -> Floats:
                 return function(block.effects(sums, counts, paired=paired))
 
-            by_image = block.centred if paired else block.plain
-            return Exchanged(block.places, block.items, by_image.__getitem__, statistic)
+            by_image = block.centred if paired else block.scores
+            return ExchangeStatistic(block.places, block.items, by_image.__getitem__, statistic)
 
-        return [one(block) for block in self.blocks]
+        return [statistic_of(block) for block in self.blocks]
 
     @cached_property
     def tested(self) -> Floats:
-        """The gap of each pool, then what each group is tested by, (pools, 1 + groups).
+        """Gap of each pool, then the test statistic by group, (pools, 1 + groups).
 
         How far a group lies above all others: in standard errors, so that a test is valid where
         spreads differ, unless images are compared within sets.
@@ -606,14 +623,14 @@ class Effects:
         return self._observed(self._tested, 1 + len(self.pools.groups))
 
     @cached_property
-    def _tested(self) -> list[Exchanged]:
+    def _tested(self) -> list[ExchangeStatistic]:
         paired = self.pools.paired
 
-        def one(block: Block) -> Exchanged:
-            many = len(block.places)
+        def statistic_of(block: Block) -> ExchangeStatistic:
+            n_concepts = len(block.places)
 
             def statistic(sums: Floats, counts: Floats) -> Floats:
-                effects = block.effects(sums[..., :many], counts, paired=paired)
+                effects = block.effects(sums[..., :n_concepts], counts, paired=paired)
                 if paired:
                     single = less_rest(effects, counts[:, None])
                 else:
@@ -621,26 +638,26 @@ class Effects:
                 return np.concatenate([gaps(effects)[..., None], single], axis=-1)
 
             numbers = block.centred.__getitem__ if paired else block.summed(self.pools.units)
-            return Exchanged(block.places, block.items, numbers, statistic)
+            return ExchangeStatistic(block.places, block.items, numbers, statistic)
 
-        return [one(block) for block in self.blocks]
+        return [statistic_of(block) for block in self.blocks]
 
     @cached_property
     def sizes(self) -> Integers:
         """Images behind the effects, (pools, groups)."""
-        found = np.zeros(self.pools.sizes.shape, dtype=np.int64)
-        for one in self.blocks:
-            found[one.places] = np.bincount(one.codes, minlength=one.groups)
-        return found
+        sizes = np.zeros(self.pools.sizes.shape, dtype=np.int64)
+        for block in self.blocks:
+            sizes[block.places] = np.bincount(block.codes, minlength=block.groups)
+        return sizes
 
     @cached_property
     def freedom(self) -> Integers:
         """Units with the group that has fewest of them, less one; (pools,)."""
-        found = np.zeros(len(self.pools.pools), dtype=np.int64)
-        for one in self.blocks:
-            keys = None if many_independent(one.items, self.pools) else self.keys[one.items]
-            found[one.places] = spare_units(keys, one.codes, one.kept.tolist())
-        return found
+        freedom = np.zeros(len(self.pools.pools), dtype=np.int64)
+        for block in self.blocks:
+            keys = None if uses_moments(block.items, self.pools) else self.keys[block.items]
+            freedom[block.places] = spare_units(keys, block.codes, block.connected.tolist())
+        return freedom
 
     def exchanged(
         self,
@@ -649,7 +666,7 @@ class Effects:
         name: str,
         function: Callable[[Floats], Floats] | None = None,
     ) -> Floats | None:
-        """Return a function of effects with exchanged groups; None where nothing can change.
+        """Return a function of effects under exchanges; None where none changes it.
 
         Parameters
         ----------
@@ -673,15 +690,19 @@ class Effects:
 
     def resampled(self, replicates: int, rng: Seed) -> Floats:
         """Return effects of resampled units, (replicates, pools, groups)."""
-        found = nans((replicates, *self.pools.sizes.shape))
-        starts = np.cumsum([0, *(len(one.items) for one in self.blocks)]).tolist()
-        for one, plain, start in zip(self.blocks, self._measured(np.asarray), starts, strict=False):
-            if many_independent(one.items, self.pools):
-                drawn = resampled_totals(plain, one.codes, start, one.groups, replicates, rng)
-                found[:, one.places] = plain.statistic(*drawn)
+        effects = nans((replicates, *self.pools.sizes.shape))
+        starts = np.cumsum([0, *(len(block.items) for block in self.blocks)]).tolist()
+        for block, statistic, start in zip(
+            self.blocks, self._measured(np.asarray), starts, strict=False
+        ):
+            if uses_moments(block.items, self.pools):
+                totals = resampled_totals(
+                    statistic, block.codes, start, block.groups, replicates, rng
+                )
+                effects[:, block.places] = statistic.statistic(*totals)
             else:
-                found[:, one.places] = one.resampled(self.keys[one.items], replicates, rng)
-        return found
+                effects[:, block.places] = block.resampled(self.keys[block.items], replicates, rng)
+        return effects
 
 
 def spare_units(keys: Words | None, codes: Integers32, groups: Sequence[int]) -> int:
@@ -708,24 +729,24 @@ def _block(
     member = np.full(len(items), -1) if sets is None else sets[items]
     loose = member < 0
     stratum = numbered(member)
-    several = varies(stratum, codes[items])
+    mixed = varies(stratum, codes[items])
     first = floats(pools.scores(places[0])[chosen])
     # By score and group, so that permuted rows give the same draws.
     order = np.lexsort((codes[items], first))
-    order = order[several[stratum[order]]]
+    order = order[mixed[stratum[order]]]
     strata = numbered(stratum[order])
-    plain, kept = np.empty((len(order), len(places))), chosen[order]
+    centred, rows = np.empty((len(order), len(places))), chosen[order]
 
     def centre(column: int) -> None:
-        scores = scale * floats(pools.scores(places[column])[kept])
-        plain[:, column] = scores - scores.sum() / max(len(scores), 1)
+        scores = scale * floats(pools.scores(places[column])[rows])
+        centred[:, column] = scores - scores.sum() / max(len(scores), 1)
 
     each(centre, range(len(places)))
-    made = Block(
-        np.array(places), items[order], plain, codes[items][order],
+    block = Block(
+        np.array(places), items[order], centred, codes[items][order],
         integers(strata), loose[order], len(pools.groups),
     )  # fmt: skip
-    return made, len(items) - len(order)
+    return block, len(items) - len(order)
 
 
 @record
@@ -736,7 +757,7 @@ class Concepts:
     ----------
     metric : str
     pools : Pools
-    known : ndarray of int64
+    estimable : ndarray of int64
         Indices of the pools that have a value.
     resampling : Bootstrap, Permutation or None
     rng : int or Generator
@@ -746,7 +767,7 @@ class Concepts:
 
     metric: str
     pools: Pools
-    known: Integers
+    estimable: Integers
     resampling: Resampling | None
     rng: Seed
     null: str
@@ -754,7 +775,9 @@ class Concepts:
     @property
     def unit(self) -> str:
         """What intervals of single concepts resample."""
-        return "unit" if self.pools.units is not None else "set" if self.pools.paired else "image"
+        if self.pools.units is not None:
+            return "unit"
+        return "set" if self.pools.paired else "image"
 
     @property
     def several(self) -> bool:
@@ -764,30 +787,32 @@ class Concepts:
     @cached_property
     def weights(self) -> Floats | None:
         """How often each concept with a value is in each replicate of the mean."""
-        return query_weights(self.pools, self.known, self.resampling, self.rng)
+        return query_weights(self.pools, self.estimable, self.resampling, self.rng)
 
     def mean(self, effects: Floats, boot: Floats, freedom: Integers, norm: Norm) -> MeanNorm:
         """Return the ends of the mean over concepts, from (concepts, groups) and its replicates."""
-        known = self.known
-        fewest = int(freedom[known].min(initial=_MANY))
-        return MeanNorm(effects[known], boot[:, known], fewest, norm, self.weights)
+        estimable = self.estimable
+        fewest = int(freedom[estimable].min(initial=_MANY))
+        return MeanNorm(effects[estimable], boot[:, estimable], fewest, norm, self.weights)
 
-    def draws(self, each: Floats, null: Floats | None, text: str = "") -> Draws:
+    def draws(self, values: Floats, null: Floats | None, text: str = "") -> Draws:
         """Put the mean over concepts first, and each concept after it."""
-        known = self.known
+        estimable = self.estimable
         if null is not None:
-            null = np.insert(null, 0, null[:, known].mean(axis=1), axis=1)
-        observed = np.append(each[known].mean() if len(known) else np.nan, each)
+            null = np.insert(null, 0, null[:, estimable].mean(axis=1), axis=1)
+        observed = np.append(values[estimable].mean() if len(estimable) else np.nan, values)
         return Draws.of(self.resampling, observed, None, null, text or self.null)
 
     def reason(self, index: int) -> str:
         """Say why a concept has no number; "" where it has one."""
-        if index in self.known:
+        if index in self.estimable:
             return ""
         present = self.pools.sizes[index] > 0
         if (present & self.pools.groups.usable).sum() < 2:
             return "fewer than two groups with rows enough"
-        return "all scores are equal" + ", or no set holds two groups" * self.pools.paired
+        if self.pools.paired:
+            return "all scores are equal, or no set holds two groups"
+        return "all scores are equal"
 
     def estimate(  # noqa: PLR0913 - one keyword for each choice
         self,
@@ -816,65 +841,71 @@ class Concepts:
                 draws,
                 index + 1,
                 ends=ends(index),
-                held=_held(draws, tested, index + 1),
-                n=sum(one.n for one in by_group[index]),
+                chance_test=_chance_test(draws, tested, index + 1),
+                n=sum(group.n for group in by_group[index]),
                 by_group=by_group[index],
                 reason=self.reason(index),
                 shows=shows,
             )
             for index, pool in enumerate(pools.pools)
         ]
-        none, without = math.isnan(value), "none: use Bootstrap()"
+        undefined, method_text = math.isnan(value), "none: use Bootstrap()"
         if isinstance(self.resampling, Bootstrap):
             crossed = " crossed with queries" if self.weights is not None else ""
             over = f"{BOUNDS} over {self.unit}s{crossed}" if self.several else over
-            without = f"{over}, {self.resampling.replicates} replicates"
-        resampling = None if none else self.resampling
+            method_text = f"{over}, {self.resampling.replicates} replicates"
+        resampling = None if undefined else self.resampling
         if pools.paired:
             params = {**params, "items_without_set": pools.without_set}
         return make_estimate(
             self.metric,
             value,
             n,
-            bootstrap_method(None, resampling, "", without),
+            bootstrap_method(None, resampling, "", method_text),
             params={"queries": len(pools.pools), **params},
             null=exchange_of(pools),
-            **_held(draws, tested, 0).fields(untested(value, self.resampling)),
+            **_chance_test(draws, tested, 0).fields(no_chance_reason(value, self.resampling)),
             by=[*parts, *further],
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
             interval_kind=(IntervalKind.CONFIDENCE if self.several else IntervalKind.SIMULTANEOUS),
             unit="query" if self.several else self.unit,
-            reason=self.reason(0) if none else "",
+            reason=self.reason(0) if undefined else "",
             ends=mean if self.several else ends(0),
             corrected=mean.estimate if self.several else math.nan,
         )
 
 
-def null_of(pools: Pools, measured: Sequence[Exchanged], codes: Integers32) -> str:
-    """Return the null hypothesis of what is measured in words, and how it is drawn."""
+def null_of(pools: Pools, measured: Sequence[ExchangeStatistic], codes: Integers32) -> str:
+    """Return the null hypothesis in words, and how it is drawn."""
     if pools.paired or pools.units is not None:
         return _SETS if pools.paired else UNITS
 
-    def from_moments(one: Exchanged) -> bool:
-        sizes = np.bincount(codes[one.items], minlength=len(pools.groups))
-        return many_independent(one.items, pools) and one.few(sizes) < len(sizes) - 1
+    def from_moments(statistic: ExchangeStatistic) -> bool:
+        sizes = np.bincount(codes[statistic.items], minlength=len(pools.groups))
+        return uses_moments(statistic.items, pools) and statistic.n_small(sizes) < len(sizes) - 1
 
     return f"{_IMAGES}; {_MOMENTS}" if any(map(from_moments, measured)) else _IMAGES
 
 
-def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
-    """Hold a number against its chance level, with the p-value of what is tested."""
-    found, by = (against_chance(one, index, "higher") for one in (draws, tested or draws))
-    return replace(found, p_value=by.p_value, drawn=by.drawn)
+def _chance_test(draws: Draws, tested: Draws | None, index: int) -> ChanceTest:
+    """Return the chance level of a number, with the p-value of the tested one."""
+    chance_test, p_test = (
+        compare_with_chance(numbers, index, "higher") for numbers in (draws, tested or draws)
+    )
+    return replace(chance_test, p_value=p_test.p_value, null_drawn=p_test.null_drawn)
 
 
-def normalized_similarity_mad(
+def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
     *,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-    **pooling: Unpack[Pooling],
 ) -> Estimate:
     """Sum over groups of |p_j − mean p|, with p_j = (mean of group j − mean) / sd of all scores.
 
@@ -920,83 +951,90 @@ def normalized_similarity_mad(
     >>> m.normalized_similarity_mad(scores, groups)
     <normalized_similarity_mad 0.320 [0.000, 0.550]; chance 0.203, p = 0.045, n = 60 in 2 groups>
     """
-    pools = pools_of(scores, groups, **pooling)
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    pooling: Pooling = {"sets": sets, "units": units}
     codes, shape = pools.groups.codes, pools.sizes.shape
     blocks = [*_standardised(pools)]
-    known = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in blocks)])
+    estimable = np.concatenate([np.empty(0, dtype=np.int64), *(block.places for block in blocks)])
     p, boot, null = nans(shape), np.empty((0, *shape)), None
-    for one in blocks:
-        p[one.places] = one(codes[one.items][None], shape[1])[0]
+    for block in blocks:
+        p[block.places] = block(codes[block.items][None], shape[1])[0]
     compared = (pools.sizes > 0) & pools.groups.usable
-    each, freedom = nans(len(pools.pools)), np.zeros(len(pools.pools), dtype=np.int64)
-    each[known] = deviation(p[known], compared[known])
+    deviations, freedom = nans(len(pools.pools)), np.zeros(len(pools.pools), dtype=np.int64)
+    deviations[estimable] = deviation(p[estimable], compared[estimable])
     if isinstance(resampling, Bootstrap):
         boot = nans((resampling.replicates, *shape))
-        places = [one.items for one in blocks]
+        places = [block.items for block in blocks]
         starts = np.cumsum([0, *map(len, places)]).tolist()
-        every = all(many_independent(some, pools) for some in places)
-        keys = None if every else image_keys(places, len(codes), pooling)
-        for one, start in zip(blocks, starts, strict=False):
-            own = None if many_independent(one.items, pools) or keys is None else keys[one.items]
-            boot[:, one.places] = _resampled(one, codes, own, start, resampling.replicates, rng)
-            kept = np.flatnonzero(compared[one.places[0]]).tolist()
-            freedom[one.places] = spare_units(own, codes[one.items], kept)
+        all_large = all(uses_moments(items, pools) for items in places)
+        keys = None if all_large else image_keys(places, len(codes), pooling)
+        for block, start in zip(blocks, starts, strict=False):
+            block_keys = (
+                None if uses_moments(block.items, pools) or keys is None else keys[block.items]
+            )
+            boot[:, block.places] = _resampled(
+                block, codes, block_keys, start, resampling.replicates, rng
+            )
+            compared_groups = np.flatnonzero(compared[block.places[0]]).tolist()
+            freedom[block.places] = spare_units(block_keys, codes[block.items], compared_groups)
     if resampling is not None:
-        blocks = [replace(one, statistic=partial(_mad, compared[one.places])) for one in blocks]
-        many = exchanges(blocks, pools, codes, resampling)
-        null = exchanged(blocks, pools, codes, many, rng, "similarity")
+        blocks = [
+            replace(block, statistic=partial(_mad, compared[block.places])) for block in blocks
+        ]
+        n_draws = exchanges(blocks, pools, codes, resampling)
+        null = exchanged(blocks, pools, codes, n_draws, rng, "similarity")
     text = null_of(pools, blocks if resampling is not None else (), codes)
-    concepts = Concepts("normalized_similarity_mad", pools, known, resampling, rng, text)
-    draws, shown = concepts.draws(each, null), np.where(compared, p, np.nan)
+    concepts = Concepts("normalized_similarity_mad", pools, estimable, resampling, rng, text)
+    draws, compared_p = concepts.draws(deviations, null), np.where(compared, p, np.nan)
 
     def ends(index: int) -> Ends:
-        one = [index]
-        return MeanNorm(shown[one], boot[:, one], int(freedom[index]), "deviations")
+        columns = [index]
+        return MeanNorm(compared_p[columns], boot[:, columns], int(freedom[index]), "deviations")
 
     by_group = []
     for index, n in enumerate(pools.sizes):
         rows, notes = (n, p[index], boot[:, index]), np.where(n > 0, "", _NOT_THERE)
-        by_group.append(drawn_rows(pools.groups, *rows, draws.level, notes.tolist()))
+        by_group.append(rows_of_replicates(pools.groups, *rows, draws.level, notes.tolist()))
     return concepts.estimate(
         draws,
-        concepts.mean(shown, boot, freedom, "deviations"),
+        concepts.mean(compared_p, boot, freedom, "deviations"),
         ends,
         by_group,
         n=pools.counts,
         params={"null": "images within sets" if pools.paired else "images within pools"},
-        excluded={"queries with one group or equal scores": len(pools.pools) - len(known)},
+        excluded={"queries with one group or equal scores": len(pools.pools) - len(estimable)},
         over=f"{BOUNDS} over {concepts.unit}s",
         shows="normalised similarity",
     )
 
 
-def _standardised(pools: Pools) -> Iterator[Exchanged]:
+def _standardised(pools: Pools) -> Iterator[ExchangeStatistic]:
     """Yield the standardised scores of pools of the same images."""
-    several = np.flatnonzero(((pools.sizes > 0) & pools.groups.usable).sum(axis=1) > 1)
-    for alike in pools.alike(several.tolist()):
-        table = {index: pools.scores(index) for index in alike}
+    comparable = np.flatnonzero(((pools.sizes > 0) & pools.groups.usable).sum(axis=1) > 1)
+    for same_items in pools.by_block(comparable.tolist()):
+        table = {index: pools.scores(index) for index in same_items}
         places = [index for index, scores in table.items() if np.ptp(scores) > 0]
         if not places:
             continue
-        items = pools.pools[alike[0]].items
+        items = pools.pools[same_items[0]].items
         # By score and group, so that permuted rows give the same draws.
         order = np.lexsort((pools.groups.codes[items], table[places[0]]))
         by_image = _by_image(table, places, order)
-        yield Exchanged(np.array(places), items[order], by_image.__getitem__, _means)
+        yield ExchangeStatistic(np.array(places), items[order], by_image.__getitem__, _means)
 
 
 def _by_image(table: dict[int, AnyArray], places: Sequence[int], order: Integers) -> Floats:
     """Return standardised scores of images in an order, (n, concepts), and empty the table."""
-    found = np.empty((len(order), len(places)))
+    standardised = np.empty((len(order), len(places)))
 
     def add(column: int) -> None:
         row = table.pop(places[column]).astype(np.float64)
         row -= row.mean()
         row /= row.std()
-        found[:, column] = row[order]
+        standardised[:, column] = row[order]
 
     each(add, range(len(places)))
-    return found
+    return standardised
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
@@ -1010,46 +1048,63 @@ def _mad(compared: Booleans, sums: Floats, counts: Floats) -> Floats:
 
 
 def _resampled(
-    one: Exchanged, codes: Integers32, keys: Words | None, start: int, replicates: int, rng: Seed
+    statistic: ExchangeStatistic,
+    codes: Integers32,
+    keys: Words | None,
+    start: int,
+    replicates: int,
+    rng: Seed,
 ) -> Floats:
     """Return p of resampled images of some concepts, shape (replicates, concepts, groups).
 
     Images are taken some at a time, with all replicates; without keys their totals by group are
     drawn, see `resampled_totals`.
     """
-    step, groups, own = max(1, _CELLS // replicates), int(codes.max()) + 1, codes[one.items]
+    step, groups, image_groups = (
+        max(1, _CELLS // replicates),
+        int(codes.max()) + 1,
+        codes[statistic.items],
+    )
 
     def add(at: int, keys: Words) -> list[Floats]:
-        some = slice(at, at + step)
-        numbers = one.numbers(some)
-        order, weights, sums, counts = drawn_totals(
-            keys[some], own[some], groups, numbers, replicates, rng
+        part = slice(at, at + step)
+        numbers = statistic.numbers(part)
+        order, weights, sums, counts = resampled_group_sums(
+            keys[part], image_groups[part], groups, numbers, replicates, rng
         )
         return [sums, counts, weights @ numbers[order] ** 2]
 
     if keys is None:
-        both = replace(one, numbers=lambda rows: with_squares(one.numbers(rows)))
-        drawn, counts = resampled_totals(both, own, start, groups, replicates, rng)
-        sums, squares = np.split(drawn.transpose(0, 2, 1), 2, axis=1)
+        squared = replace(statistic, numbers=lambda rows: with_squares(statistic.numbers(rows)))
+        sums_and_squares, counts = resampled_totals(
+            squared, image_groups, start, groups, replicates, rng
+        )
+        sums, squares = np.split(sums_and_squares.transpose(0, 2, 1), 2, axis=1)
         squares = squares.sum(axis=2)
     else:
-        sums, counts, squares = added(partial(add, keys=keys), range(0, len(one.items), step))
+        sums, counts, squares = sum_results(
+            partial(add, keys=keys), range(0, len(statistic.items), step)
+        )
     total = counts.sum(axis=1)[:, None]
     with unwarned():
         mean = sums.sum(axis=2) / total
         spread = np.sqrt(squares / total - mean**2)
-        found = (sums / counts[:, None] - mean[..., None]) / spread[..., None]
-    return floats(np.round(found, _DECIMALS))
+        p = (sums / counts[:, None] - mean[..., None]) / spread[..., None]
+    return floats(np.round(p, _DECIMALS))
 
 
-def similarity_gap(
+def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
     *,
     scale: float | None = None,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
-    **pooling: Unpack[Pooling],
 ) -> Estimate:
     """Largest difference between groups in mean similarity to a concept.
 
@@ -1107,38 +1162,41 @@ def similarity_gap(
     """
     if scale is not None and not (math.isfinite(scale) and scale > 0):
         raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
-    pools = pools_of(scores, groups, **pooling)
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    pooling: Pooling = {"sets": sets, "units": units}
     effects = Effects.of(pools, pooling, scale or 1.0)
     metric = "logit_gap" if scale else "similarity_gap"
     text = effects.null if resampling is not None else ""
-    concepts = Concepts(metric, pools, effects.known, resampling, rng, text)
-    null, boot, many = None, np.empty((0, *pools.sizes.shape)), 0
+    concepts = Concepts(metric, pools, effects.estimable, resampling, rng, text)
+    null, boot, n_draws = None, np.empty((0, *pools.sizes.shape)), 0
     if resampling is not None:
-        many = effects.exchanges(resampling)
-        null = effects.exchanged(many, rng, "similarity gap")
+        n_draws = effects.exchanges(resampling)
+        null = effects.exchanged(n_draws, rng, "similarity gap")
     if isinstance(resampling, Bootstrap):
         boot = effects.resampled(resampling.replicates, rng)
     draws = concepts.draws(effects.tested[:, 0], None if null is None else null[..., 0])
     by_ratio, by_group = draws, []
     if null is not None and not pools.paired:
-        both = (effects.tested, null)
-        each, again = (np.fmax.reduce(np.abs(one[..., 1:]), axis=-1) for one in both)
-        by_ratio = concepts.draws(each, again, f"{concepts.null}, {_RATIOS}")
+        statistics = (effects.tested, null)
+        observed_ratio, null_ratio = (
+            np.fmax.reduce(np.abs(array[..., 1:]), axis=-1) for array in statistics
+        )
+        by_ratio = concepts.draws(observed_ratio, null_ratio, f"{concepts.null}, {_RATIOS}")
 
     def ends(index: int) -> Ends:
         return simultaneous(effects.effects[index], boot[:, index], int(effects.freedom[index]))
 
-    for index, found in enumerate(effects.effects):
+    for index, values in enumerate(effects.effects):
         half = _student(boot[:, index], int(effects.freedom[index]), draws.level)
-        by_group.append(_values(effects, (found, found - half, found + half), [index]))
+        by_group.append(_values(effects, (values, values - half, values + half), [index]))
     bands = nans((1, *pools.sizes.shape))
     if resampling is not None:
         chance = effects.exchanged(_BANDS, rng, "similarity band", np.asarray)
         bands = bands if chance is None else chance
     further = [*_group_effects(concepts, effects, boot, by_group, bands)]
-    further += _against_rest(effects, concepts, by_group, (boot, bands, null))
-    if len(effects.known) and pools.paired and resampling is not None:
-        further.append(_pool_order(concepts, effects, many))
+    further += _against_rest(effects, concepts, by_group, boot, bands, null)
+    if len(effects.estimable) and pools.paired and resampling is not None:
+        further.append(_pool_order(concepts, effects, n_draws))
     mean = concepts.mean(effects.effects, boot, effects.freedom, "range")
     return concepts.estimate(
         draws,
@@ -1149,70 +1207,91 @@ def similarity_gap(
         n=sizes(pools.groups.take(effects.items)),
         params={"scale": scale, **({"compared": "within sets"} if pools.paired else {})},
         excluded={
-            "queries without two groups to compare": len(pools.pools) - len(effects.known),
-            "images whose set holds one group": effects.alone * pools.paired,
+            "queries without two groups to compare": len(pools.pools) - len(effects.estimable),
+            "images whose set holds one group": effects.n_alone if pools.paired else 0,
         },
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         further=further,
     )
 
 
-def _pool_order(concepts: Concepts, effects: Effects, many: int) -> Part:
+def _pool_order(concepts: Concepts, effects: Effects, n_draws: int) -> Part:
     """Return the gap of plain means against a random order of the pool."""
-    plain = replace(effects, pools=replace(effects.pools, member=None, units=None))
-    again = plain.exchanged(many, concepts.rng, "similarity pool", gaps)
-    pooled = concepts.draws(gaps(plain.effects), again, plain.null)
-    held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
+    pool_effects = replace(effects, pools=replace(effects.pools, member=None, units=None))
+    null_gaps = pool_effects.exchanged(n_draws, concepts.rng, "similarity pool", gaps)
+    pooled = concepts.draws(gaps(pool_effects.effects), null_gaps, pool_effects.null)
+    chance_test, n = compare_with_chance(pooled, 0, "higher"), int(effects.sizes.sum())
     variant = Variant.POOL_ORDER
-    return part(concepts.metric, "", pooled, 0, held=held, n=n, variant=variant)
+    return part(concepts.metric, "", pooled, 0, chance_test=chance_test, n=n, variant=variant)
 
 
-def _student(drawn: Floats, freedom: int, level: float) -> Floats:
+def _student(replicates: Floats, freedom: int, level: float) -> Floats:
     """Return half the width of Student's intervals from replicates (replicates, groups)."""
-    drawn = drawn[~np.isnan(drawn).all(axis=1)]
-    if freedom < 1 or len(drawn) < 2:
+    replicates = replicates[~np.isnan(replicates).all(axis=1)]
+    if freedom < 1 or len(replicates) < 2:
         return floats(math.nan)
     normal = float(special.ndtri((1.0 + level) / 2.0))
-    return floats(normal * widening(freedom, level) * drawn.std(axis=0))
+    return floats(normal * widening(freedom, level) * replicates.std(axis=0))
 
 
 def _against_rest(
     effects: Effects,
     concepts: Concepts,
     by_group: Sequence[tuple[GroupValue, ...]],
-    drawn: tuple[Floats, Floats, Floats | None],
+    boot: Floats,
+    bands: Floats,
+    null: Floats | None,
 ) -> Iterator[Part]:
     """Yield each group against all others, where a concept has three groups or more.
 
-    `drawn` are effects of resampled images, effects of exchanged ones, and what is tested.
+    `boot` has effects of resampled images, `bands` those of exchanged ones, and `null` the numbers
+    that are tested.
     """
-    level, (boot, bands, null) = level_of(concepts.resampling), drawn
-    several = (~np.isnan(effects.effects)).sum(axis=1) > 2
-    for index in np.flatnonzero(several).tolist():
-        n, found, freedom = effects.sizes[index], effects.effects[index], effects.freedom[index]
+    level = level_of(concepts.resampling)
+    comparable = (~np.isnan(effects.effects)).sum(axis=1) > 2
+    for index in np.flatnonzero(comparable).tolist():
+        n, group_effects, freedom = (
+            effects.sizes[index],
+            effects.effects[index],
+            effects.freedom[index],
+        )
         tests = None if null is None else null[:, index, 1:]
         tested = Draws.of(
             concepts.resampling, effects.tested[index, 1:], None, tests, concepts.null
         )
-        apart, again = less_rest(found, n), less_rest(boot[:, index], n)
-        by_chance, rest = less_rest(bands[:, index], n), found - apart
-        half, of_rest = (
-            _student(one, int(freedom), level) for one in (again, boot[:, index] - again)
+        differences, replicate_differences = (
+            less_rest(group_effects, n),
+            less_rest(boot[:, index], n),
         )
-        numbers = [rest, rest - of_rest, rest + of_rest, apart, apart - half, apart + half]
-        for group in np.flatnonzero(~np.isnan(apart)).tolist():
-            held, own = against_chance(tested, group, "either"), by_group[index][group]
-            mean, below, above, value, low, high = (float(one[group]) for one in numbers)
-            others = GroupValue(OTHERS, (), int(n.sum() - n[group]), mean, below, above)
+        null_differences, rest_effects = less_rest(bands[:, index], n), group_effects - differences
+        half, rest_half = (
+            _student(replicates, int(freedom), level)
+            for replicates in (replicate_differences, boot[:, index] - replicate_differences)
+        )
+        numbers = [
+            rest_effects,
+            rest_effects - rest_half,
+            rest_effects + rest_half,
+            differences,
+            differences - half,
+            differences + half,
+        ]
+        for group in np.flatnonzero(~np.isnan(differences)).tolist():
+            chance_test, group_value = (
+                compare_with_chance(tested, group, "either"),
+                by_group[index][group],
+            )
+            mean, below, above, value, low, high = (float(array[group]) for array in numbers)
+            rest_value = GroupValue(OTHERS, (), int(n.sum() - n[group]), mean, below, above)
             yield number(
                 concepts.metric,
                 value,
                 aggregate=Aggregate.AGAINST_REST,
                 subject=effects.pools.pools[index].name,
                 ends=known_ends(low, high),
-                held=replace(held, chance=band(by_chance[:, group])),
-                n=own.n + others.n,
-                by_group=(own, others),
+                chance_test=replace(chance_test, chance=band(null_differences[:, group])),
+                n=group_value.n + rest_value.n,
+                by_group=(group_value, rest_value),
                 shows="effect of the group",
             )
 
@@ -1221,12 +1300,12 @@ def _values(
     effects: Effects, numbers: tuple[Floats, Floats, Floats], chosen: list[int]
 ) -> tuple[GroupValue, ...]:
     pools = effects.pools
-    there = pools.sizes[chosen].any(axis=0)
-    notes = np.where(there, "in no set with the others", _NOT_THERE)
+    in_pool = pools.sizes[chosen].any(axis=0)
+    notes = np.where(in_pool, "in no set with the others", _NOT_THERE)
     notes = np.where(pools.groups.usable, notes, too_small(pools.groups))
     notes = np.where(np.isnan(numbers[0]), notes, "")
-    many = effects.sizes[chosen].sum(axis=0)
-    return group_rows(pools.groups, many, *numbers, notes.tolist())
+    counts = effects.sizes[chosen].sum(axis=0)
+    return group_rows(pools.groups, counts, *numbers, notes.tolist())
 
 
 def _group_effects(
@@ -1237,37 +1316,39 @@ def _group_effects(
     bands: Floats,
 ) -> Iterator[Part]:
     """Yield the effect of every group in every concept and on average, with chance bands."""
-    known, groups = effects.known, len(effects.pools.groups)
-    every = [
+    estimable, groups = effects.estimable, len(effects.pools.groups)
+    rows = [
         (effects.pools.pools[index].name, by_group[index], bands[:, index].T)
-        for index in known.tolist()
+        for index in estimable.tolist()
     ]
-    if len(known) > 1:
-        each = known_mean(effects.effects[known].T)
+    if len(estimable) > 1:
+        mean_effects = nan_mean(effects.effects[estimable].T)
         half = np.array([_half(concepts, effects, boot, group) for group in range(groups)])
-        values = _values(effects, (each, each - half, each + half), known.tolist())
-        drawn = np.stack([known_mean(bands[:, known, group]) for group in range(groups)])
-        every.append(("", values, drawn))
-    for concept, values, drawn in every:
-        for one, null in zip(values, drawn, strict=True):
-            held = Against(band(null), None, "")
-            shown = {"reason": one.note, "shows": "effect of the group"}
-            yield group_part("group_effect", concept, one, held, **shown)
+        values = _values(
+            effects, (mean_effects, mean_effects - half, mean_effects + half), estimable.tolist()
+        )
+        null_means = np.stack([nan_mean(bands[:, estimable, group]) for group in range(groups)])
+        rows.append(("", values, null_means))
+    for concept, values, null_means in rows:
+        for group_value, null in zip(values, null_means, strict=True):
+            chance_test = ChanceTest(band(null), None, "")
+            columns = {"reason": group_value.note, "shows": "effect of the group"}
+            yield group_part("group_effect", concept, group_value, chance_test, **columns)
 
 
 def _half(concepts: Concepts, effects: Effects, boot: Floats, group: int) -> float:
     """Return half the width of the interval of a group's mean effect over concepts."""
-    own = effects.known[~np.isnan(effects.effects[effects.known, group])]
-    if not len(own) or not (freedom := int(effects.freedom[own].min())) > 0:
+    group_pools = effects.estimable[~np.isnan(effects.effects[effects.estimable, group])]
+    if not len(group_pools) or not (freedom := int(effects.freedom[group_pools].min())) > 0:
         return math.nan
-    drawn = boot[:, own, group]
-    drawn = drawn[~np.isnan(drawn).any(axis=1)]
-    if len(drawn) < 2:
+    replicates = boot[:, group_pools, group]
+    replicates = replicates[~np.isnan(replicates).any(axis=1)]
+    if len(replicates) < 2:
         return math.nan
-    moved = (drawn - drawn.mean(axis=0)) * math.sqrt(1.0 + 1.0 / freedom)
+    deviations = (replicates - replicates.mean(axis=0)) * math.sqrt(1.0 + 1.0 / freedom)
     weights = concepts.weights
-    weights = None if weights is None else weights[:, np.isin(effects.known, own)]
-    crossed = Crossed(effects.effects[own, group], moved, freedom, weights)
+    weights = None if weights is None else weights[:, np.isin(effects.estimable, group_pools)]
+    crossed = Crossed(effects.effects[group_pools, group], deviations, freedom, weights)
     return crossed.half(level_of(concepts.resampling))
 
 
@@ -1283,29 +1364,29 @@ def simultaneous(effects: Floats, boot: Floats, freedom: int) -> Ends:
         Units of the smallest group, less one. Without any, and with few replicates, there are no
         ends.
     """
-    kept = np.flatnonzero(~np.isnan(effects))
-    drawn = boot[~np.isnan(boot[:, kept]).any(axis=1)][:, kept]
-    if freedom < 1 or len(drawn) < 2:
+    compared = np.flatnonzero(~np.isnan(effects))
+    replicates = boot[~np.isnan(boot[:, compared]).any(axis=1)][:, compared]
+    if freedom < 1 or len(replicates) < 2:
         return no_ends
-    first, second = np.array([*combinations(range(len(kept)), 2)]).T
-    differences = effects[kept][first] - effects[kept][second]
-    errors, largest = np.empty(len(first)), np.zeros(len(drawn))
+    first, second = np.array([*combinations(range(len(compared)), 2)]).T
+    differences = effects[compared][first] - effects[compared][second]
+    errors, largest = np.empty(len(first)), np.zeros(len(replicates))
     # Some pairs at a time: among many groups there are thousands.
-    size = max(1, _CELLS // len(drawn))
+    size = max(1, _CELLS // len(replicates))
     for start in range(0, len(first), size):
         part = slice(start, start + size)
-        apart = drawn[:, first[part]] - drawn[:, second[part]]
-        errors[part] = apart.std(axis=0)
-        moved = np.abs(apart - differences[part])
+        pair_differences = replicates[:, first[part]] - replicates[:, second[part]]
+        errors[part] = pair_differences.std(axis=0)
+        deviations = np.abs(pair_differences - differences[part])
         with unwarned():
-            ratio = np.where(errors[part] > 0, moved / errors[part], 0.0)
+            ratio = np.where(errors[part] > 0, deviations / errors[part], 0.0)
         # Largest |difference − observed| / error over the pairs, in each replicate.
         largest = np.maximum(largest, ratio.max(axis=1))
 
     def ends(level: float) -> Span:
         half = float(np.quantile(largest, level)) * widening(freedom, level) * errors
-        apart = np.abs(differences)
-        return float(np.maximum(apart - half, 0.0).max()), float((apart + half).max())
+        sizes = np.abs(differences)
+        return float(np.maximum(sizes - half, 0.0).max()), float((sizes + half).max())
 
     return ends
 
@@ -1343,7 +1424,7 @@ register(
     _gap(
         name="similarity_gap",
         aggregate=Aggregate.DIFFERENCE,
-        rest="similarity_gap",
+        rest_metric="similarity_gap",
         range=(0.0, 2.0),
         range_note="for cosines",
         threshold=0.01,
@@ -1356,7 +1437,7 @@ register(
     _gap(
         name="logit_gap",
         aggregate=Aggregate.DIFFERENCE,
-        rest="logit_gap",
+        rest_metric="logit_gap",
         title="Similarity gap in logits",
         range=(0.0, math.inf),
         threshold=0.25,

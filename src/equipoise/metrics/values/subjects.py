@@ -1,5 +1,7 @@
 """Numbers of subjects: against an outside series, a hypothesis or declared favourites."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -23,12 +25,12 @@ from equipoise.core import (
     tally,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, Against, against, known_mean
+from equipoise.metrics.building import UNTESTED, ChanceTest, compare_with_null, nan_mean
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
-    against_exchanged,
+    compare_with_exchanges,
     exchange,
     permutations,
 )
@@ -80,21 +82,21 @@ def correlation(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Estimate:
         _part("pearson", first, second, level),
         _part("spearman", ranks(first), ranks(second), level),
     ]
-    one, n = parts[0], len(first)
-    known = not math.isnan(one.value)
+    pearson, n = parts[0], len(first)
+    defined = not math.isnan(pearson.value)
     return make_estimate(
         "correlation",
-        one.value,
+        pearson.value,
         {"pairs": n},
         "Fisher's z",
-        no_chance="" if known else one.reason,
-        p_value=one.p_value if known else None,
+        no_chance="" if defined else pearson.reason,
+        p_value=pearson.p_value if defined else None,
         null_drawn=_NORMAL,
         by=parts,
         excluded={"no two finite numbers": dropped},
         unit="pair",
-        reason=one.reason,
-        ends=ClosedForm(fisher_z, (one.value, n)) if known else no_ends,
+        reason=pearson.reason,
+        ends=ClosedForm(fisher_z, (pearson.value, n)) if defined else no_ends,
     )
 
 
@@ -136,23 +138,23 @@ def loess(x: ArrayLike, y: ArrayLike, *, span: float = 2.0 / 3.0) -> Callable[[A
     first, second, _ = pairs_of(x, y)
     if len(first) < 3:
         raise InputError(f"loess: {len(first)} pairs of finite numbers; expected at least 3")
-    near = max(2, math.ceil(span * len(first) - 1e-9))
+    n_nearest = max(2, math.ceil(span * len(first) - 1e-9))
 
     def fit(point: float) -> float:
         distance = np.abs(first - point)
-        reach = float(np.partition(distance, near - 1)[near - 1])
+        reach = float(np.partition(distance, n_nearest - 1)[n_nearest - 1])
         if reach == 0.0:
             return float(second[distance == 0.0].mean())
         # Tricube weights.
         weight = np.clip(1.0 - (distance / reach) ** 3, 0.0, None) ** 3
         total = weight.sum()
         centre, level = (weight @ first) / total, (weight @ second) / total
-        apart = first - centre
-        squares = float(weight @ apart**2)
+        offsets = first - centre
+        squares = float(weight @ offsets**2)
         # All weight on one place: there is no slope to fit.
         if squares <= 1e-14 * total * reach**2:
             return float(level)
-        return float(level + (weight @ (apart * second)) / squares * (point - centre))
+        return float(level + (weight @ (offsets * second)) / squares * (point - centre))
 
     return lambda points: np.array([fit(point) for point in np.atleast_1d(points)])
 
@@ -162,11 +164,11 @@ def pairs_of(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, int]:
     first, second = floats(x), floats(y)
     if first.ndim != 1 or first.shape != second.shape:
         raise InputError(f"{first.shape} and {second.shape}: expected as many numbers in both")
-    known = np.isfinite(first) & np.isfinite(second)
-    first, second = first[known], second[known]
+    finite = np.isfinite(first) & np.isfinite(second)
+    first, second = first[finite], second[finite]
     # In one order, so that neither values nor draws depend on the order given.
     order = np.lexsort((second, first))
-    return first[order], second[order], tally(~known)
+    return first[order], second[order], tally(~finite)
 
 
 def correlations(first: Floats, second: Floats) -> Floats:
@@ -175,8 +177,8 @@ def correlations(first: Floats, second: Floats) -> Floats:
     b = second - second.mean(axis=1, keepdims=True)
     norms = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     with unwarned():
-        found = (a * b).sum(axis=1) / norms
-    return floats(np.clip(found, -1.0, 1.0))
+        r = (a * b).sum(axis=1) / norms
+    return floats(np.clip(r, -1.0, 1.0))
 
 
 def _part(kind: Literal["pearson", "spearman"], x: Floats, y: Floats, level: float) -> Part:
@@ -227,32 +229,32 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
     ... ).value
     0.10000000000000003
     """
-    if without := sorted({*scores} - {*categories}):
-        raise InputError(f"categories: none for target {without[0]!r}; expected one for each")
-    known = {name: float(scores[name]) for name in sorted(scores) if math.isfinite(scores[name])}
-    if not known:
+    if uncategorised := sorted({*scores} - {*categories}):
+        raise InputError(f"categories: none for target {uncategorised[0]!r}; expected one for each")
+    finite = {name: float(scores[name]) for name in sorted(scores) if math.isfinite(scores[name])}
+    if not finite:
         raise InputError("scores: no finite number; expected one per target")
     parts = []
-    for category in sorted({categories[name] for name in known}):
-        values = np.sort([one for name, one in known.items() if categories[name] == category])
+    for category in sorted({categories[name] for name in finite}):
+        values = np.sort([score for name, score in finite.items() if categories[name] == category])
         sides = {", a": values[values > 0], ", b": values[values < 0], "": values}
-        for suffix, some in sides.items():
-            n = len(some)
-            mean = float(some.mean()) if n else math.nan
-            spread = float(some.std(ddof=1)) if n > 1 else math.nan
-            few = "fewer than two targets" if n < 2 else ""
+        for suffix, side_scores in sides.items():
+            n = len(side_scores)
+            mean = float(side_scores.mean()) if n else math.nan
+            spread = float(side_scores.std(ddof=1)) if n > 1 else math.nan
+            too_few = "fewer than two targets" if n < 2 else ""
             parts += [
                 Part("mean", category + suffix, mean, n=n, reason="" if n else "no target"),
-                Part("sd", category + suffix, spread, n=n, reason=few),
+                Part("sd", category + suffix, spread, n=n, reason=too_few),
             ]
     return make_estimate(
         "score_summary",
-        float(np.mean([*known.values()])),
-        {"targets": len(known)},
+        float(np.mean([*finite.values()])),
+        {"targets": len(finite)},
         "none: targets are declared, not drawn",
         no_chance="a summary over declared targets",
         by=parts,
-        excluded={"no finite score": len(scores) - len(known)},
+        excluded={"no finite score": len(scores) - len(finite)},
         unit="target",
     )
 
@@ -377,25 +379,30 @@ def alignment(
         raise InputError(f"statistic={statistic!r}: expected 'mean' or 'rank'")
     ranked = statistic == "rank"
     values, expected, excluded = _pairs(preferences, hypothesis, ranked=ranked)
-    n, held, followed = len(values), NOTHING, values * expected
-    order, wanted = ranks(values)[None], ranks(expected)
+    n, chance_test, followed = len(values), UNTESTED, values * expected
+    order, target_ranks = ranks(values)[None], ranks(expected)
     if ranked:
-        value = float(correlations(order, wanted[None])[0])
+        value = float(correlations(order, target_ranks[None])[0])
         ends = ClosedForm(partial(fisher_z, kind="spearman"), (value, n))
     else:
         value, ends = float(followed.mean()), ClosedForm(mean_t, (followed,))
     if resampling is not None and not math.isnan(value):
         if ranked:
-            drawn, text, weights, finest = _orders(
-                wanted, MOST_PARTITIONS, permutations(n, resampling), resampling, rng, "subjects"
+            target_orders, text, weights, finest = _orders(
+                target_ranks,
+                MOST_PARTITIONS,
+                permutations(n, resampling),
+                resampling,
+                rng,
+                "subjects",
             )
-            null = correlations(order, floats(drawn))
-            held = against(
+            null = correlations(order, floats(target_orders))
+            chance_test = compare_with_null(
                 null, value, "higher", f"{_NULL}; {text}", weights=weights, resolution=finest,
                 scale=1.0,
             )  # fmt: skip
         else:
-            held = _against_signs(values, expected, value, resampling, rng)
+            chance_test = _compare_with_signs(values, expected, value, resampling, rng)
     reason = "all preferences, or all hypotheses, are equal" if math.isnan(value) else ""
     sides = []
     if not ranked:
@@ -411,7 +418,7 @@ def alignment(
         n={"subjects": n},
         method=_method(n, resampling, "subjects", "Fisher's z" if ranked else _STUDENT),
         params={"statistic": statistic},
-        **held.fields("no resampling was asked for, or there is no value"),
+        **chance_test.fields("no resampling was asked for, or there is no value"),
         by=sides,
         excluded=excluded,
         unit="subject",
@@ -429,14 +436,16 @@ def _method(n: int, resampling: Resampling | None, over: str, interval: str = _S
 def _pairs(
     preferences: Any, hypothesis: Any, *, ranked: bool
 ) -> tuple[Floats, Floats, dict[str, int]]:
-    """Return preferences and hypotheses of the same subjects, and what was left out."""
+    """Return preferences and hypotheses of the same subjects, and exclusions."""
     excluded: dict[str, int] = {}
     if isinstance(preferences, Mapping) != isinstance(hypothesis, Mapping):
         raise InputError("preferences and hypothesis: expected two mappings or two arrays")
     if isinstance(preferences, Mapping):
         names = sorted({*preferences} & {*hypothesis}, key=str)
         excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
-        preferences, hypothesis = ([one[n] for n in names] for one in (preferences, hypothesis))
+        preferences, hypothesis = (
+            [mapping[n] for n in names] for mapping in (preferences, hypothesis)
+        )
     first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
     if not ranked:
         second = np.sign(second)
@@ -451,14 +460,14 @@ def _pairs(
     return first, second, excluded
 
 
-def _against_signs(
+def _compare_with_signs(
     values: Floats, signs: Floats, value: float, resampling: Resampling, seed: Seed
-) -> Against:
+) -> ChanceTest:
     """Permuting signs partitions the preferences: exact where partitions are few."""
     up = signs > 0
     if up.all() or not up.any():
         text = f"{_NULL}; 1 permutation enumerated"
-        return against(np.array([value]), value, "higher", text, weights=1.0)
+        return compare_with_null(np.array([value]), value, "higher", text, weights=1.0)
     first, second = values[up][:, None], values[~up][:, None]
     tested = exchange(first, second, resampling, seed, "subjects")
     # With S the sum where the hypothesis is positive and D the difference in means,
@@ -467,19 +476,19 @@ def _against_signs(
     per = 1.0 / k + 1.0 / m
     shift = (2.0 * total / m / per - total) / len(values)
     factor = 2.0 / (len(values) * per)
-    return against_exchanged(tested, value, "higher", _NULL, factor=factor, shift=shift)
+    return compare_with_exchanges(tested, value, "higher", _NULL, factor=factor, shift=shift)
 
 
 def _orders(
     values: Floats | Integers, limit: int, draws: int, resampling: Resampling, seed: Seed, name: str
 ) -> tuple[Floats | Integers, str, float | None, float]:
-    """Return values in every order, or in some; what they are; their weights; and a resolution."""
-    many = math.factorial(len(values))
-    if many <= limit:
-        return np.array([*orderings(values)]), f"all {many} orders", 1.0, 0.0
+    """Return orders of values, their description, weights and resolution."""
+    n_orders = math.factorial(len(values))
+    if n_orders <= limit:
+        return np.array([*orderings(values)]), f"all {n_orders} orders", 1.0, 0.0
     tiled = np.tile(values, (draws, 1))
-    drawn = stream(seed, "permutation", name).permuted(tiled, axis=1)
-    return drawn, f"{draws} permutations", None, resampling.resolution
+    shuffled = stream(seed, "permutation", name).permuted(tiled, axis=1)
+    return shuffled, f"{draws} permutations", None, resampling.resolution
 
 
 def favourite_gap(
@@ -489,7 +498,7 @@ def favourite_gap(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> Estimate:
-    """Mean over concepts of how far the declared favourite group lies above the other groups.
+    """Mean over concepts of the favourite group's lead over the other groups.
 
     Parameters
     ----------
@@ -527,44 +536,46 @@ def favourite_gap(
     >>> m.favourite_gap(effects, {"chef": "men", "nurse": "women", "judge": "men"}).value
     0.3666666666666667
     """
-    both = [name for name in sorted(favourites) if name in effects]
-    gaps = preferences(effects, {name: favourites[name] for name in both})
-    known = [name for name in both if not math.isnan(gaps[name])]
+    shared = [name for name in sorted(favourites) if name in effects]
+    gaps = preferences(effects, {name: favourites[name] for name in shared})
+    compared = [name for name in shared if not math.isnan(gaps[name])]
     excluded = {
         "in one of effects and favourites only": len({*effects} ^ {*favourites}),
-        "favourite or all others not compared": len(both) - len(known),
+        "favourite or all others not compared": len(shared) - len(compared),
     }
-    if not known:
+    if not compared:
         raise InputError("favourites: expected a concept with effects of its favourite and another")
-    groups = sorted({favourites[name] for name in known})
-    columns = [preferences(effects, dict.fromkeys(known, group)).values() for group in groups]
+    groups = sorted({favourites[name] for name in compared})
+    columns = [preferences(effects, dict.fromkeys(compared, group)).values() for group in groups]
     above = np.array([[*column] for column in columns]).T
-    own = np.array([groups.index(favourites[name]) for name in known])
-    rows = np.arange(len(known))
+    favourite_index = np.array([groups.index(favourites[name]) for name in compared])
+    rows = np.arange(len(compared))
     # In one order, so that neither the value nor the draws depend on names.
-    order = np.lexsort((own, above[rows, own]))
-    above, own = above[order], own[order]
-    value, held = float(known_mean(above[rows, own])), NOTHING
+    order = np.lexsort((favourite_index, above[rows, favourite_index]))
+    above, favourite_index = above[order], favourite_index[order]
+    value, chance_test = float(nan_mean(above[rows, favourite_index])), UNTESTED
     if resampling is not None:
-        draws = null_draws(resampling, 8_000_000 // len(own))
-        drawn, text, weights, finest = _orders(
-            own, _MOST_ORDERS, draws, resampling, rng, "favourites"
+        draws = null_draws(resampling, 8_000_000 // len(favourite_index))
+        favourite_orders, text, weights, finest = _orders(
+            favourite_index, _MOST_ORDERS, draws, resampling, rng, "favourites"
         )
         # A favourite that a concept does not compare is left out of the mean.
-        null, text = known_mean(above[rows, drawn]), f"{_FAVOURITES}; {text}"
-        held = against(null, value, "higher", text, weights=weights, resolution=finest)
-    constant = len({*own.tolist()}) == 1
-    same = "the favourite is the same for all concepts: permuting it changes nothing"
+        null, text = nan_mean(above[rows, favourite_orders]), f"{_FAVOURITES}; {text}"
+        chance_test = compare_with_null(
+            null, value, "higher", text, weights=weights, resolution=finest
+        )
+    constant = len({*favourite_index.tolist()}) == 1
+    constant_reason = "the favourite is the same for all concepts: permuting it changes nothing"
     return make_estimate(
         metric="favourite_gap",
         value=value,
-        n={"concepts": len(own)},
-        method=_method(len(own), resampling, "concepts"),
-        **held.fields("no resampling was asked for"),
+        n={"concepts": len(favourite_index)},
+        method=_method(len(favourite_index), resampling, "concepts"),
+        **chance_test.fields("no resampling was asked for"),
         excluded=excluded,
         unit="concept",
-        reason=same if constant else "",
-        ends=no_ends if resampling is None else ClosedForm(mean_t, (above[rows, own],)),
+        reason=constant_reason if constant else "",
+        ends=no_ends if resampling is None else ClosedForm(mean_t, (above[rows, favourite_index],)),
     )
 
 
@@ -572,13 +583,15 @@ def preferences(
     effects: Mapping[str, Mapping[str, float]], favourites: Mapping[str, str]
 ) -> dict[str, float]:
     """Return by concept the favourite's effect less the mean of the others'; NaN without one."""
-    found = {}
+    gaps = {}
     for concept, group in favourites.items():
-        own = effects.get(concept, {})
-        others = [v for name, v in own.items() if name != group and not math.isnan(v)]
-        mean = sum(others) / len(others) if others else math.nan
-        found[concept] = own.get(group, math.nan) - mean
-    return found
+        group_effects = effects.get(concept, {})
+        other_effects = [
+            v for name, v in group_effects.items() if name != group and not math.isnan(v)
+        ]
+        mean = sum(other_effects) / len(other_effects) if other_effects else math.nan
+        gaps[concept] = group_effects.get(group, math.nan) - mean
+    return gaps
 
 
 _declared = partial(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,16 +29,16 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import (
     PERCENTILE,
-    against_chance,
     bootstrap_method,
-    drawn_rows,
+    compare_with_chance,
     ends_of,
     gaps,
-    known_mean,
+    nan_mean,
     part,
+    rows_of_replicates,
     sizes,
 )
-from equipoise.metrics.measure import DEFAULT, Drawing, Draws
+from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats import Bootstrap, Resampling
@@ -100,7 +100,7 @@ class Images:
     excluded: Mapping[str, int]
 
     @classmethod
-    def of(cls, given: ImageSimilarities, signs: Mapping[str, float]) -> Images:
+    def of(cls, similarities: ImageSimilarities, signs: Mapping[str, float]) -> Images:
         """Sum similarities with a sign per word.
 
         Raises
@@ -108,7 +108,7 @@ class Images:
         InputError
             When a word is missing, shapes do not fit, or no image is complete.
         """
-        scores, words = floats(given.scores), [*given.words]
+        scores, words = floats(similarities.scores), [*similarities.words]
         if scores.ndim != 2 or scores.shape[1] != len(words):
             raise InputError(f"scores: shape {scores.shape}; expected (images, {len(words)} words)")
         if missing := [word for word in signs if word not in words]:
@@ -116,11 +116,15 @@ class Images:
         columns, up = scores[:, [*map(words.index, signs)]], np.array([*signs.values()]) > 0
         total = columns[:, up].sum(axis=1) - columns[:, ~up].sum(axis=1)
         n, coded = len(scores), []
-        labels = {"regions": given.regions, "groups": given.groups, "units": given.units}
-        for what, some in labels.items():
-            coded.append(encode(np.full(n, "all") if some is None else some, what=what))
+        labels = {
+            "regions": similarities.regions,
+            "groups": similarities.groups,
+            "units": similarities.units,
+        }
+        for subject, values in labels.items():
+            coded.append(encode(np.full(n, "all") if values is None else values, subject=subject))
             if len(coded[-1][0]) != n:
-                raise InputError(f"{what}: {len(coded[-1][0])} labels; expected {n}, as scores")
+                raise InputError(f"{subject}: {len(coded[-1][0])} labels; expected {n}, as scores")
         (region, regions), (group, names), (unit, units) = coded
         finite, named = np.isfinite(total), (group >= 0) & (region >= 0) & (unit >= 0)
         excluded = {
@@ -133,16 +137,16 @@ class Images:
         rows = rows[np.lexsort((unit[rows], total[rows], group[rows], region[rows]))]
         groups = Groups(("group",), tuple((name,) for name in names), group[rows])
         # Images that are units of their own are numbered in this order, whatever the one given.
-        own = np.arange(len(rows)) if given.units is None else integers(unit[rows])
-        named_units = None if given.units is None else units
+        row_units = np.arange(len(rows)) if similarities.units is None else integers(unit[rows])
+        named_units = None if similarities.units is None else units
         of_rows = integers(region[rows])
-        return cls(regions, groups, total[rows], of_rows, own, named_units, excluded)
+        return cls(regions, groups, total[rows], of_rows, row_units, named_units, excluded)
 
     def sums(self, group: AnyArray, weight: Floats) -> Floats:
         """Return sums of weights by region and group."""
         cell = self.region * len(self.groups) + group
-        found = np.bincount(cell, weight, minlength=len(self.regions) * len(self.groups))
-        return floats(found.reshape(len(self.regions), len(self.groups)))
+        totals = np.bincount(cell, weight, minlength=len(self.regions) * len(self.groups))
+        return floats(totals.reshape(len(self.regions), len(self.groups)))
 
     def means(self, group: AnyArray, weight: Floats) -> Floats:
         """Return means by region and group, NaN where a cell has no image."""
@@ -151,31 +155,33 @@ class Images:
 
     def bounds(self, means: Floats, boot: Floats | None, regions: list[int]) -> MeanNorm:
         """Return the ends of the mean over regions of the range of their groups' means."""
-        drawn = np.empty((0, *means.shape)) if boot is None else boot
+        replicates = np.empty((0, *means.shape)) if boot is None else boot
         chosen = np.isin(self.region, regions)
         cell = (self.region * len(self.groups) + self.groups.codes)[chosen]
         pairs = np.unique(np.stack([cell, self.unit[chosen]]), axis=1)
         fewest = int(np.unique(pairs[0], return_counts=True)[1].min())
-        return MeanNorm(means[regions], drawn[:, regions], fewest - 1, "range")
+        return MeanNorm(means[regions], replicates[:, regions], fewest - 1, "range")
 
     def bootstrap(self, resampling: Resampling | None, seed: Seed) -> Floats | None:
         """Return means of resampled images or units, (replicates, regions, groups)."""
         if not isinstance(resampling, Bootstrap):
             return None
-        found = []
+        replicates = []
         for start in range(0, resampling.replicates, _BLOCK):
             weights = self._weights(start, min(_BLOCK, resampling.replicates - start), seed)
-            found += [self.means(self.groups.codes, row) for row in weights]
-        return np.stack(found)
+            replicates += [self.means(self.groups.codes, row) for row in weights]
+        return np.stack(replicates)
 
     def exchanged(self, resampling: Resampling | None, seed: Seed) -> Floats | None:
         """Return means with groups exchanged within regions, (permutations, regions, groups)."""
         if resampling is None:
             return None
-        codes, ones = integers(self.groups.codes), np.ones(len(self.number))
-        exchange, many = Exchange.of(codes, self.unit, self.region), len(ones) * 20
-        rngs = (stream(seed, "permutation", step) for step in range(permutations(many, resampling)))
-        return np.stack([self.means(exchange.shuffle(codes, rng), ones) for rng in rngs])
+        codes, unit_weights = integers(self.groups.codes), np.ones(len(self.number))
+        exchange, n_moved = Exchange.of(codes, self.unit, self.region), len(unit_weights) * 20
+        rngs = (
+            stream(seed, "permutation", step) for step in range(permutations(n_moved, resampling))
+        )
+        return np.stack([self.means(exchange.shuffle(codes, rng), unit_weights) for rng in rngs])
 
     def _weights(self, start: int, size: int, seed: Seed) -> Floats:
         """How often each image counts: units by a Poisson(1) of their name, images within cells."""
@@ -187,17 +193,19 @@ class Images:
         counts = integers(self.sums(self.groups.codes, np.ones(len(self.number))))
         for n in counts[counts > 0].tolist():
             rows = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-            drawn = np.bincount(rows.ravel(), minlength=size * n)
-            weights[:, first : first + n] = drawn.reshape(size, n)
+            image_counts = np.bincount(rows.ravel(), minlength=size * n)
+            weights[:, first : first + n] = image_counts.reshape(size, n)
             first += n
         return weights
 
 
 def _signs(positive: Sequence[str], negative: Sequence[str]) -> dict[str, float]:
     words = [*positive, *negative]
-    twice = sorted({word for word in words if words.count(word) > 1})
-    if twice or not words:
-        raise InputError(f"positive and negative: {twice or 'no words'}; expected each word once")
+    repeated = sorted({word for word in words if words.count(word) > 1})
+    if repeated or not words:
+        raise InputError(
+            f"positive and negative: {repeated or 'no words'}; expected each word once"
+        )
     return dict.fromkeys(positive, 1.0) | dict.fromkeys(negative, -1.0)
 
 
@@ -205,7 +213,9 @@ def trend(
     similarities: ImageSimilarities,
     positive: Sequence[str],
     negative: Sequence[str],
-    **drawing: Unpack[Drawing],
+    *,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over positive words of the mean similarity, minus the sum over negative words.
 
@@ -252,18 +262,20 @@ def trend(
     signs = _signs(positive, negative)
 
     def means(values: Floats) -> Floats:
-        whole = known_mean(values.reshape(*values.shape[:-2], -1))
-        return np.concatenate([whole[..., None], known_mean(values)], axis=-1)
+        overall = nan_mean(values.reshape(*values.shape[:-2], -1))
+        return np.concatenate([overall[..., None], nan_mean(values)], axis=-1)
 
     params = {"positive": [*positive], "negative": [*negative]}
-    return _estimate("trend", Images.of(similarities, signs), means, params, **drawing)
+    return _estimate("trend", Images.of(similarities, signs), means, params, resampling, rng)
 
 
 def gender_difference(
     similarities: ImageSimilarities,
     positive: Sequence[str],
     negative: Sequence[str],
-    **drawing: Unpack[Drawing],
+    *,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Difference between groups in the sum of mean similarities over all words, by region.
 
@@ -310,11 +322,11 @@ def gender_difference(
         raise InputError(f"groups: {[*images.groups.names]}; expected at least two")
 
     def differences(values: Floats) -> Floats:
-        each = gaps(values)
-        return np.concatenate([known_mean(each)[..., None], each], axis=-1)
+        region_gaps = gaps(values)
+        return np.concatenate([nan_mean(region_gaps)[..., None], region_gaps], axis=-1)
 
     params = {"words": [*signs]}
-    return _estimate("gender_difference", images, differences, params, **drawing)
+    return _estimate("gender_difference", images, differences, params, resampling, rng)
 
 
 def _estimate(
@@ -326,8 +338,12 @@ def _estimate(
     rng: Seed = 0,
 ) -> Estimate:
     """Return the estimate of a statistic of means: of the whole, then of each region."""
-    codes, ones, compares = images.groups.codes, np.ones(len(images.number)), metric != "trend"
-    values, counts = images.means(codes, ones), images.sums(codes, ones)
+    codes, unit_weights, compares = (
+        images.groups.codes,
+        np.ones(len(images.number)),
+        metric != "trend",
+    )
+    values, counts = images.means(codes, unit_weights), images.sums(codes, unit_weights)
     boot = images.bootstrap(resampling, rng)
     null = images.exchanged(resampling, rng) if compares else None
     draws = Draws.of(
@@ -338,11 +354,11 @@ def _estimate(
         "images exchange their group within each region",
     )
     value, parts = float(draws.observed[0]), []
-    several = np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist()
-    whole = images.bounds(values, boot, several) if compares and several else None
+    comparable = np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist()
+    overall_ends = images.bounds(values, boot, comparable) if compares and comparable else None
     for index, (region, n) in enumerate(zip(images.regions, counts, strict=True)):
-        own, ends = None if boot is None else boot[:, index], ends_of(draws.boot, index + 1)
-        if compares and boot is not None and index in several:
+        region_boot, ends = None if boot is None else boot[:, index], ends_of(draws.boot, index + 1)
+        if compares and boot is not None and index in comparable:
             ends = images.bounds(values, boot, [index])
         notes = np.where(n > 0, "", "no images").tolist()
         parts.append(
@@ -352,29 +368,31 @@ def _estimate(
                 draws,
                 index + 1,
                 ends=ends,
-                held=against_chance(draws, index + 1, "higher"),
+                chance_test=compare_with_chance(draws, index + 1, "higher"),
                 n=int(n.sum()),
-                by_group=drawn_rows(images.groups, n, values[index], own, draws.level, notes),
+                by_group=rows_of_replicates(
+                    images.groups, n, values[index], region_boot, draws.level, notes
+                ),
                 reason="fewer than two groups" if math.isnan(draws.observed[index + 1]) else "",
             )
         )
     no_chance = "a trend compares words, not groups; see gender_difference"
-    unit, kind = "unit" if images.units else "image", BOUNDS if whole else PERCENTILE
+    unit, kind = "unit" if images.units else "image", BOUNDS if overall_ends else PERCENTILE
     return make_estimate(
         metric,
         value,
         sizes(images.groups),
         bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
         params=params,
-        **against_chance(draws, 0, "higher").fields(
+        **compare_with_chance(draws, 0, "higher").fields(
             "no resampling was asked for" if compares else no_chance
         ),
         by=parts,
         excluded=images.excluded,
         unit=unit,
         reason="no region has two groups" if math.isnan(value) else "",
-        ends=whole or ends_of(draws.boot, 0),
-        corrected=whole.estimate if whole else math.nan,
+        ends=overall_ends or ends_of(draws.boot, 0),
+        corrected=overall_ends.estimate if overall_ends else math.nan,
     )
 
 

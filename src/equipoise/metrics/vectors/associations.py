@@ -1,11 +1,12 @@
 """Association scores of embeddings: differential association, WEAT, SC-WEAT, totals, encoders."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import combinations, product
-from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, SPREAD, Against, against
+from equipoise.metrics.building import SPREAD, UNTESTED, ChanceTest, compare_with_null
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import (
     ANY_NUMBER,
@@ -37,12 +38,13 @@ from equipoise.metrics.vectors.resampling import (
     HARM,
     Alternative,
     Jackknife,
-    Options,
+    SetUnits,
     Space,
-    against_exchanged,
+    compare_with_exchanges,
     permutations,
     with_ones,
 )
+from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.mean_norms import MeanNorm
 from equipoise.stats.resampling import Resampling, level_of
@@ -66,7 +68,10 @@ def association_score(
     b: ArrayLike,
     *,
     fixed: Collection[str] = (),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Mean over targets of the mean similarity to one attribute set minus that to another.
 
@@ -117,33 +122,42 @@ def association_score(
     >>> m.association_score(science, men, women)
     <association_score 0.124 [−0.043, 0.290]; chance 0.001, p = 0.094, n = 36 in 3 groups>
     """
-    space = Space.of({"targets": targets}, {"a": a, "b": b}, fixed, **options)
-    near, far = {("targets", "a"): 1.0}, {("targets", "b"): 1.0}
-    values, found = space.bilinear([near | {("targets", "b"): -1.0}, near, far])
+    space = Space.of(
+        {"targets": targets}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng
+    )
+    to_a, to_b = {("targets", "a"): 1.0}, {("targets", "b"): 1.0}
+    values, jackknife = space.bilinear([to_a | {("targets", "b"): -1.0}, to_a, to_b])
     value, *similar = values.tolist()
     tested = space.exchange("a", "b", [space["targets"].mean], "members")
-    held = against_exchanged(tested, value, "either", "the members of a and b are exchangeable")
+    chance_test = compare_with_exchanges(
+        tested, value, "either", "the members of a and b are exchangeable"
+    )
     part = space.part(
         "association_score",
         value,
-        found,
+        jackknife,
         0,
         n=len(space["targets"]),
-        held=held,
-        by_group=space.group_values("ab", similar, found, 1),
+        chance_test=chance_test,
+        by_group=space.group_values("ab", similar, jackknife, 1),
         shows="mean similarity of the targets to the set",
     )
-    return space.estimate("association_score", value, [part], held, found=found, pairs=[("a", "b")])
+    return space.estimate(
+        "association_score", value, [part], chance_test, jackknife=jackknife, pairs=[("a", "b")]
+    )
 
 
-def differential_association(
+def differential_association(  # noqa: PLR0913 - one keyword for each choice
     c1: ArrayLike,
     c2: ArrayLike,
     m_images: ArrayLike,
     f_images: ArrayLike,
     *,
     fixed: Collection[str] = ("c1", "c2"),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Difference of two concepts in their associations with images of two groups.
 
@@ -188,24 +202,28 @@ def differential_association(
     <differential_association 0.245 [−0.019, 0.510]; chance 0.002, p = 0.066, n = 48 in 4 groups>
     """
     concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
-    space = Space.of(concepts, images, fixed, **options)
+    space = Space.of(concepts, images, fixed, similarity, units, resampling, rng)
     first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
     contrast = first | {pair: -times for pair, times in second.items()}
-    values, found = space.bilinear([contrast, first, second])
+    values, jackknife = space.bilinear([contrast, first, second])
     value, *single = values.tolist()
-    apart = space["c1"].mean - space["c2"].mean
-    tested = space.exchange("m_images", "f_images", [apart], "members")
-    held = against_exchanged(tested, value, "either", "images of both groups are exchangeable")
+    direction = space["c1"].mean - space["c2"].mean
+    tested = space.exchange("m_images", "f_images", [direction], "members")
+    chance_test = compare_with_exchanges(
+        tested, value, "either", "images of both groups are exchangeable"
+    )
     n = sum(len(space[name]) for name in images)
     parts = [
-        space.part("association_score", one, found, index, subject=name, n=n)
-        for index, (name, one) in enumerate(zip(concepts, single, strict=True), start=1)
+        space.part("association_score", score, jackknife, index, subject=name, n=n)
+        for index, (name, score) in enumerate(zip(concepts, single, strict=True), start=1)
     ]
     pairs = [("c1", "c2"), ("m_images", "f_images")]
-    return space.estimate("differential_association", value, parts, held, found=found, pairs=pairs)
+    return space.estimate(
+        "differential_association", value, parts, chance_test, jackknife=jackknife, pairs=pairs
+    )
 
 
-def weat(
+def weat(  # noqa: PLR0913 - one keyword for each choice
     x: ArrayLike,
     y: ArrayLike,
     a: ArrayLike,
@@ -215,7 +233,10 @@ def weat(
     ddof: int = 1,
     studentized: bool = False,
     fixed: Collection[str] = ("a", "b"),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Effect size of the association of targets x with a, and y with b (WEAT, iEAT).
 
@@ -274,23 +295,23 @@ def weat(
     >>> m.weat(science, art, men, women)
     <weat 1.100 [0.124, 1.636]; chance −0.022, p = 0.0049, n = 48 in 4 groups>
     """
-    space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, **options)
+    space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
     effect = _EffectSize(space, "x", "y", space["a"].mean - space["b"].mean, ddof)
-    found = effect.jackknife(space)
+    jackknife = effect.jackknife(space)
 
     def parts() -> Iterator[Part]:
         # The statistic is about sums, which grow with n.
-        apart = float(effect.ranked[0].sum()) - float(effect.ranked[1].sum())
-        yield space.part("weat_statistic", apart, found, 3, n=effect.n)
+        difference = float(effect.ranked[0].sum()) - float(effect.ranked[1].sum())
+        yield space.part("weat_statistic", difference, jackknife, 3, n=effect.n)
         wider = replace(space, fixed={*fixed} - {"a", "b"})
-        if wider.moved != space.moved:
-            varied = effect.jackknife(wider)
-            yield space.part("weat", effect.value, varied, 0, subject=VARIED, n=effect.n)
+        if wider.varied != space.varied:
+            wider_jackknife = effect.jackknife(wider)
+            yield space.part("weat", effect.value, wider_jackknife, 0, subject=VARIED, n=effect.n)
 
-    return effect.estimate("weat", found, alternative, parts, studentized=studentized)
+    return effect.estimate("weat", jackknife, alternative, parts, studentized=studentized)
 
 
-def sc_weat(
+def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     w: ArrayLike,
     a: ArrayLike,
     b: ArrayLike,
@@ -298,7 +319,10 @@ def sc_weat(
     alternative: Alternative = "two-sided",
     ddof: int = 1,
     fixed: Collection[str] = (),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Effect size of one target's association with a rather than b (SC-WEAT).
 
@@ -341,43 +365,43 @@ def sc_weat(
     <sc_weat 0.350 [−0.539, 1.112]; chance −0.008, p = 0.4, n = 25 in 3 groups>
     """
     shape = np.shape(w)
-    single = len(shape) == 1 and options.get("similarity") is None
+    single = len(shape) == 1 and similarity is None
     if shape and not single and shape[0] != 1:
         raise InputError(f"w: {shape[0]} targets; expected one, call sc_weat for each")
     target = np.asarray(w)[None] if single else w
-    space = Space.of({"w": target}, {"a": a, "b": b}, fixed, **options)
+    space = Space.of({"w": target}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
     effect = _EffectSize(space, "a", "b", space["w"].vectors[0], ddof)
     return effect.estimate("sc_weat", effect.jackknife(space), alternative)
 
 
 @record
 class _EffectSize:
-    """How far two sets lie apart along a direction, in standard deviations of both.
+    """Difference of two sets along a direction, in pooled standard deviations.
 
     Attributes
     ----------
     space : Space
-    one, other : str
+    first_name, second_name : str
         The two sets.
     direction : ndarray, shape (d,)
     ddof : int
     """
 
     space: Space
-    one: str
-    other: str
+    first_name: str
+    second_name: str
     direction: Floats
     ddof: int
 
     @cached_property
     def first(self) -> Floats:
         """Scores of the first set."""
-        return self.space[self.one].dots(self.direction)
+        return self.space[self.first_name].dots(self.direction)
 
     @cached_property
     def second(self) -> Floats:
         """Scores of the second set."""
-        return self.space[self.other].dots(self.direction)
+        return self.space[self.second_name].dots(self.direction)
 
     @property
     def n(self) -> int:
@@ -392,7 +416,7 @@ class _EffectSize:
     @cached_property
     def means(self) -> list[float]:
         """Mean score of each set."""
-        return [float(each.sum()) / len(each) for each in self.ranked]
+        return [float(scores.sum()) / len(scores) for scores in self.ranked]
 
     @cached_property
     def spread(self) -> float:
@@ -408,8 +432,8 @@ class _EffectSize:
         n, m = len(self.first), len(self.second)
         if min(n, m) < 2 or not self.spread:
             return math.nan
-        apart = [each - mean for each, mean in zip(self.ranked, self.means, strict=True)]
-        x, y = (float((one * one).sum()) / (len(one) - 1) for one in apart)
+        residuals = [scores - mean for scores, mean in zip(self.ranked, self.means, strict=True)]
+        x, y = (float((residual * residual).sum()) / (len(residual) - 1) for residual in residuals)
         return (x / n + y / m) / (x / m + y / n) if x or y else math.nan
 
     @cached_property
@@ -421,9 +445,11 @@ class _EffectSize:
     def skewed(self) -> bool:
         """Whether scores are so skewed in their sets that the jackknife's ends are too narrow."""
         ranked = zip(self.ranked, self.means, strict=True)
-        own = np.sort(np.concatenate([each - mean for each, mean in ranked]))
-        square = own * own
-        spread, third = (float(one.sum()) / len(own) for one in (square, square * own))
+        centred = np.sort(np.concatenate([scores - mean for scores, mean in ranked]))
+        square = centred * centred
+        spread, third = (
+            float(powers.sum()) / len(centred) for powers in (square, square * centred)
+        )
         return spread > 0.0 and abs(third) > _SKEWED * spread**1.5
 
     def jackknife(self, space: Space) -> Jackknife | None:
@@ -441,33 +467,33 @@ class _EffectSize:
     def _left_out(self, space: Space, scale: float) -> tuple[Floats, list[Floats]]:
         n, m = len(self.first), len(self.second)
         centre = (self.means[0] * n + self.means[1] * m) / self.n
-        scores = {self.one: self.first - centre, self.other: self.second - centre}
+        scores = {self.first_name: self.first - centre, self.second_name: self.second - centre}
         rows = {
-            name: np.stack([np.ones_like(own), own, own * own], axis=1)
-            for name, own in scores.items()
+            name: np.stack([np.ones_like(values), values, values * values], axis=1)
+            for name, values in scores.items()
         }
-        x, y = (own.sum(axis=0) for own in rows.values())
-        moved = [name for name in space.moved if name not in rows]
-        slopes = self._slopes(scores, scale) if moved else np.zeros((0, 0))
-        rows |= {name: with_ones(space[name].similarities(slopes)) for name in moved}
-        found = []
+        x, y = (table.sum(axis=0) for table in rows.values())
+        varied = [name for name in space.varied if name not in rows]
+        slopes = self._slopes(scores, scale) if varied else np.zeros((0, 0))
+        rows |= {name: with_ones(space[name].similarities(slopes)) for name in varied}
+        left_out = []
         for sums in space.sums_without_each(rows):
-            without = self._numbers(sums[self.one], sums[self.other], centre)
-            for name in moved:
+            numbers = self._numbers(sums[self.first_name], sums[self.second_name], centre)
+            for name in varied:
                 sign = 1.0 if name == "a" else -1.0
                 mean = rows[name][:, 1:].mean(axis=0)
-                without = without + sign * (sums[name][:, 1:] / sums[name][:, :1] - mean)
-            found.append(without)
-        return self._numbers(x, y, centre), found
+                numbers = numbers + sign * (sums[name][:, 1:] / sums[name][:, :1] - mean)
+            left_out.append(numbers)
+        return self._numbers(x, y, centre), left_out
 
     def _numbers(self, x: Floats, y: Floats, centre: float) -> Floats:
         """Return z, both means and the difference of sums, from counts, sums and squares."""
         n, m = len(self.first), len(self.second)
-        both, means = x + y, (x[..., 1] / x[..., 0], y[..., 1] / y[..., 0])
-        squares = both[..., 2] - both[..., 1] ** 2 / both[..., 0]
+        pooled, means = x + y, (x[..., 1] / x[..., 0], y[..., 1] / y[..., 0])
+        squares = pooled[..., 2] - pooled[..., 1] ** 2 / pooled[..., 0]
         with unwarned():
             # Where the sets are wholly apart z is infinite, and has no interval.
-            share = np.sqrt(x[..., 0] * y[..., 0] / (both[..., 0] * squares))
+            share = np.sqrt(x[..., 0] * y[..., 0] / (pooled[..., 0] * squares))
             z = np.arctanh((means[0] - means[1]) * share)
         first, second = (mean + centre for mean in means)
         return np.stack([z, first, second, n * first - m * second], axis=-1)
@@ -476,50 +502,52 @@ class _EffectSize:
         """Return how the numbers change with the direction, shape (4, d)."""
         first, second = (self.space[name].mean for name in scores)
         joint = np.zeros_like(first)
-        for name, own in scores.items():
-            joint += reduce(np.add, (own[here] @ row for here, row in self.space[name].blocks()))
+        for name, values in scores.items():
+            joint += reduce(
+                np.add, (values[places] @ row for places, row in self.space[name].blocks())
+            )
         turn = joint * self.value / (self.spread * (self.n - self.ddof))
         with unwarned():
             steep = 1.0 / (self.spread * scale * np.float64(1.0 - (self.value / scale) ** 2))
-        apart = len(self.first) * first - len(self.second) * second
-        return np.stack([(first - second - turn) * steep, first, second, apart])
+        sum_direction = len(self.first) * first - len(self.second) * second
+        return np.stack([(first - second - turn) * steep, first, second, sum_direction])
 
     def estimate(
         self,
         metric: str,
-        found: Jackknife | None,
+        jackknife: Jackknife | None,
         alternative: Alternative,
-        more: Callable[[], Iterable[Part]] = tuple,
+        further_parts: Callable[[], Iterable[Part]] = tuple,
         *,
         studentized: bool = False,
     ) -> Estimate:
-        """Return the effect size held against exchanged members, with further parts."""
+        """Return the effect size, tested by exchanged members, with further parts."""
         if alternative not in HARM:
             raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-        space, names = self.space, (self.one, self.other)
+        space, names = self.space, (self.first_name, self.second_name)
         of_targets = metric == "weat"
         key = "targets" if of_targets else "attributes"
         tested = space.exchange(*names, [self.direction], key, studentized=studentized)
-        null = f"the members of {self.one} and {self.other} are exchangeable"
+        null = f"the members of {self.first_name} and {self.second_name} are exchangeable"
         harm, factor = HARM[alternative], 1.0 / (self.spread or 1.0)
-        held = against_exchanged(tested, self.value, harm, null, factor=factor)
+        chance_test = compare_with_exchanges(tested, self.value, harm, null, factor=factor)
         reason = "" if self.spread else "all scores are equal: their standard deviation is 0"
-        what = "association score of" if of_targets else "similarity of the target to"
+        score_text = "association score of" if of_targets else "similarity of the target to"
 
         def parts() -> Iterator[Part]:
             yield space.part(
-                metric, self.value, found, 0, n=self.n, held=held, reason=reason,
-                by_group=space.group_values(names, self.means, found, 1),
-                shows=f"mean {what} the set",
+                metric, self.value, jackknife, 0, n=self.n, chance_test=chance_test, reason=reason,
+                by_group=space.group_values(names, self.means, jackknife, 1),
+                shows=f"mean {score_text} the set",
             )  # fmt: skip
-            yield from more()
+            yield from further_parts()
 
         return space.estimate(
             metric,
             self.value,
             parts,
-            held,
-            found=found,
+            chance_test,
+            jackknife=jackknife,
             kind=f"{SPREAD} of skewed scores by the jackknife" if self.skewed else "",
             interval_kind=IntervalKind.SPREAD if self.skewed else IntervalKind.CONFIDENCE,
             params={
@@ -538,9 +566,9 @@ def _spread(pooled: Floats, ddof: int) -> float:
     """Standard deviation of sorted numbers; 0 where it is rounding only."""
     if len(pooled) <= ddof:
         return 0.0
-    apart = pooled - pooled.sum() / len(pooled)
-    found = math.sqrt((apart * apart).sum() / (len(pooled) - ddof))
-    return found if found > _ROUNDING * float(np.abs(pooled).max()) else 0.0
+    residuals = pooled - pooled.sum() / len(pooled)
+    deviation = math.sqrt((residuals * residuals).sum() / (len(pooled) - ddof))
+    return deviation if deviation > _ROUNDING * float(np.abs(pooled).max()) else 0.0
 
 
 @record
@@ -573,12 +601,14 @@ class Scores:
     @cached_property
     def mean(self) -> MeanNorm:
         """The ends of the mean absolute score."""
-        drawn = np.empty((0, len(self.names)))
+        replicates = np.empty((0, len(self.names)))
         if self.jackknife is not None and self.freedom > 0:
-            drawn = self.jackknife.draws(_DRAWS, self.seed)
+            replicates = self.jackknife.draws(_DRAWS, self.seed)
         # The range of half a score and its negative is the absolute score.
-        observed, drawn = (np.stack([one, -one], axis=-1) / 2.0 for one in (self.observed, drawn))
-        return MeanNorm(observed, drawn, self.freedom, "range")
+        observed, replicates = (
+            np.stack([values, -values], axis=-1) / 2.0 for values in (self.observed, replicates)
+        )
+        return MeanNorm(observed, replicates, self.freedom, "range")
 
 
 def total_absolute_association(
@@ -587,7 +617,10 @@ def total_absolute_association(
     b: ArrayLike,
     *,
     fixed: Collection[str] = (),
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Sum over targets of the absolute association score with two attribute sets.
 
@@ -630,12 +663,12 @@ def total_absolute_association(
         raise InputError(f"targets: {[*targets]}; expected named sets, none called 'a' or 'b'")
     names = tuple(sorted(targets))
     ordered = {name: targets[name] for name in names}
-    space = Space.of(ordered, {"a": a, "b": b}, fixed, **options)
+    space = Space.of(ordered, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
 
     terms = [{(name, "a"): 1.0, (name, "b"): -1.0} for name in names]
     observed, scores = space.bilinear(terms)
-    smallest = min((space[name].independent for name in space.moved), default=1)
-    found = Scores(names, observed, scores, smallest - 1, space.seed)
+    smallest = min((space[name].independent for name in space.varied), default=1)
+    total_ends = Scores(names, observed, scores, smallest - 1, space.seed)
     tested = space.exchange("a", "b", [space[name].mean for name in names], "members")
     null = "the members of a and b are exchangeable"
     parts = [
@@ -646,20 +679,22 @@ def total_absolute_association(
             index,
             subject=name,
             n=len(space[name]),
-            held=against_exchanged(tested, value, "either", null, column=index),
+            chance_test=compare_with_exchanges(tested, value, "either", null, column=index),
         )
-        for index, (name, value) in enumerate(zip(names, found.observed.tolist(), strict=True))
+        for index, (name, value) in enumerate(zip(names, total_ends.observed.tolist(), strict=True))
     ]
-    total = float(np.abs(found.observed).sum())
-    held = against_exchanged(tested, total, "higher", null, lambda drawn: np.abs(drawn).sum(axis=1))
+    total = float(np.abs(total_ends.observed).sum())
+    chance_test = compare_with_exchanges(
+        tested, total, "higher", null, lambda draws: np.abs(draws).sum(axis=1)
+    )
     return space.estimate(
         "total_absolute_association",
         total,
         parts,
-        held,
-        found=scores,
-        ends=found,
-        corrected=len(names) * found.mean.estimate,
+        chance_test,
+        jackknife=scores,
+        ends=total_ends,
+        corrected=len(names) * total_ends.mean.estimate,
         kind="bounds without the noise of members by the jackknife",
         pairs=[("a", "b")],
     )
@@ -709,58 +744,67 @@ def compare_encoders(
     >>> sorted({"first": first.metric, "second": second.metric})
     ['first', 'second']
     """
-    scores = {name: one.ends for name, one in encoders.items() if isinstance(one.ends, Scores)}
-    targets = {one.names for one in scores.values()}
+    scores = {
+        name: estimate.ends
+        for name, estimate in encoders.items()
+        if isinstance(estimate.ends, Scores)
+    }
+    targets = {encoder_scores.names for encoder_scores in scores.values()}
     if len(encoders) < 2 or len(scores) < len(encoders) or len(targets) > 1:
         raise InputError(
             f"encoders: {[*encoders]}; expected two or more results of total_absolute_association "
             "on the same targets"
         )
-    sizes = np.stack([np.abs(one.observed) for one in scores.values()])
+    sizes = np.stack([np.abs(encoder_scores.observed) for encoder_scores in scores.values()])
     totals = sizes.sum(axis=1)
     value = float(totals.max() - totals.min())
-    held, level = _swapped(sizes, value, resampling, rng), level_of(resampling)
+    chance_test, level = _swapped(sizes, value, resampling, rng), level_of(resampling)
     n = int(sizes.shape[1])
     parts = [
-        Part("total", name, float(total), *one(level), n=n)
-        for (name, one), total in zip(scores.items(), totals, strict=True)
+        Part("total", name, float(total), *encoder_scores(level), n=n)
+        for (name, encoder_scores), total in zip(scores.items(), totals, strict=True)
     ]
     for (first, a), (second, b) in combinations(scores.items(), 2):
-        both = np.abs(np.stack([a.observed, b.observed]))
-        apart = float(both[0].sum() - both[1].sum())
-        ends = _paired_ends(a, b, apart, level)
-        p = _swapped(both, abs(apart), resampling, rng).p_value
-        known = math.nan if p is None else p
-        parts.append(Part("difference", f"{first} - {second}", apart, *ends, p_value=known, n=n))
+        pair_sizes = np.abs(np.stack([a.observed, b.observed]))
+        difference = float(pair_sizes[0].sum() - pair_sizes[1].sum())
+        ends = _paired_ends(a, b, difference, level)
+        p = _swapped(pair_sizes, abs(difference), resampling, rng).p_value
+        p_value = math.nan if p is None else p
+        parts.append(
+            Part("difference", f"{first} - {second}", difference, *ends, p_value=p_value, n=n)
+        )
     return make_estimate(
         metric="encoder_difference",
         value=value,
         n=dict.fromkeys(encoders, n),
         method=NO_INTERVAL if resampling is None else f"{SPREAD} of pairs",
         interval_kind=IntervalKind.SPREAD,
-        **held.fields("no resampling was asked for"),
+        **chance_test.fields("no resampling was asked for"),
         by=parts,
         unit="target",
     )
 
 
-def _paired_ends(a: Scores, b: Scores, apart: float, level: float) -> Span:
+def _paired_ends(a: Scores, b: Scores, difference: float, level: float) -> Span:
     """Return the ends of the difference of two totals over the same members."""
     if a.jackknife is None or b.jackknife is None:
         return math.nan, math.nan
     first, second = a.jackknife.numbers[1], b.jackknife.numbers[1]
     if [*map(len, first)] != [*map(len, second)]:
         return math.nan, math.nan
-    both = zip(first, second, strict=True)
-    without = [np.abs(one).sum(axis=1) - np.abs(other).sum(axis=1) for one, other in both]
-    low, high = jackknife_t(apart, without, level)
+    pairs = zip(first, second, strict=True)
+    left_out = [
+        np.abs(first_scores).sum(axis=1) - np.abs(second_scores).sum(axis=1)
+        for first_scores, second_scores in pairs
+    ]
+    low, high = jackknife_t(difference, left_out, level)
     return float(low), float(high)
 
 
-def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: Seed) -> Against:
+def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: Seed) -> ChanceTest:
     """Hold the range of totals against encoders (encoders, targets) exchanged within targets."""
     if resampling is None:
-        return NOTHING
+        return UNTESTED
     encoders, targets = sizes.shape
     weights = None
     if encoders == 2 and targets <= _MOST_SWAPPED:
@@ -776,7 +820,7 @@ def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: S
     ranges = null.max(axis=1) - null.min(axis=1)
     text = f"encoders are exchangeable within each target; {text}"
     finest = resampling.resolution
-    return against(ranges, value, "higher", text, weights=weights, resolution=finest)
+    return compare_with_null(ranges, value, "higher", text, weights=weights, resolution=finest)
 
 
 _association = partial(

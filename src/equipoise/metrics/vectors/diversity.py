@@ -32,7 +32,7 @@ from equipoise.core import (
     nans,
     record,
 )
-from equipoise.metrics.building import NOTHING, Against, against, number
+from equipoise.metrics.building import UNTESTED, ChanceTest, compare_with_null, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, project
@@ -103,7 +103,7 @@ def scatter(
     tile = np.zeros((64, 64))
     for done in range(0, used.shape[0], 64):
         chosen = used[done : done + 64]
-        many = np.uint64(chosen.shape[0])
+        n_rows = np.uint64(chosen.shape[0])
         begin = np.uint64(first + done)
         for column in range(np.uint64(totals.shape[0])):
             start = np.int64(column) * 64
@@ -113,19 +113,19 @@ def scatter(
                     number = np.float64(rows[chosen[i], start + j]) if inside else 0.0
                     tile[i, j] = scale[chosen[i]] * number
             for line in range(np.uint64(labels.shape[0])):
-                for i in range(many):
+                for i in range(n_rows):
                     to = np.uint64(labels[line, begin + i])
                     for j in range(np.uint64(64)):
                         totals[column, line, to, j] += tile[i, j]
 
 
 @compiled(*float_rows("void(rows, float64[::1], float32[:, ::1])"))
-def scaled(rows: AnyArray, scale: Floats, found: Floats32) -> None:
+def scaled(rows: AnyArray, scale: Floats, out: Floats32) -> None:
     """Write the rows, each times its scale."""
     n, d = rows.shape
     for i in range(n):
         for j in range(d):
-            found[i, j] = np.float64(rows[i, j]) * scale[i]
+            out[i, j] = np.float64(rows[i, j]) * scale[i]
 
 
 @record
@@ -168,7 +168,7 @@ def unit_sums(sets: Sequence[Table], names: Sequence[str]) -> list[UnitSums]:
     InputError
         When a set holds NaN or infinite numbers, or sets differ in their dimension.
     """
-    dimensions = {one.shape[1] for one in sets}
+    dimensions = {array.shape[1] for array in sets}
     if len(dimensions) > 1:
         raise InputError(f"sets of different dimensions {sorted(dimensions)}; expected one space")
 
@@ -176,11 +176,13 @@ def unit_sums(sets: Sequence[Table], names: Sequence[str]) -> list[UnitSums]:
         add_scaled(rows, scale, total[:-1])
         total[-1] += np.count_nonzero(scale)
 
-    found = []
-    for total, one in zip(_accumulated(sets, names, dimensions.pop() + 1, add), sets, strict=True):
+    sums_by_set = []
+    for total, array in zip(
+        _accumulated(sets, names, dimensions.pop() + 1, add), sets, strict=True
+    ):
         count = int(total[-1])
-        found.append(UnitSums(total[:-1], count, len(one) - count))
-    return found
+        sums_by_set.append(UnitSums(total[:-1], count, len(array) - count))
+    return sums_by_set
 
 
 def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
@@ -200,10 +202,10 @@ def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
     centres: Floats = np.einsum("id,jd->ij", means, means)
 
     def add(index: int, rows: AnyArray, scale: Floats, total: Floats) -> None:
-        found = np.empty((len(rows), len(means)))
-        project(rows, scale, means, found)
-        apart = (found - centres[index])[scale > 0]
-        total += np.einsum("ni,nj->ij", apart, apart)
+        projections = np.empty((len(rows), len(means)))
+        project(rows, scale, means, projections)
+        centred = (projections - centres[index])[scale > 0]
+        total += np.einsum("ni,nj->ij", centred, centred)
 
     return _accumulated(sets, ["embeddings"] * len(sets), centres.shape, add)
 
@@ -211,7 +213,7 @@ def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
 def exchanged(
     sets: Sequence[Table], counts: Sequence[int], permutations: int, seed: Seed
 ) -> Floats:
-    """Return ISS_cross of sets whose images are exchanged at random, shape (permutations,).
+    """Return ISS_cross under exchanged images, shape (permutations,).
 
     Every permutation sums the unit vectors of its sets anew, in float64 and in the order of the
     images; images are read in blocks, once for up to 64 permutations.
@@ -228,22 +230,22 @@ def exchanged(
     InputError
         When there are more than 65,536 sets.
     """
-    many, d = len(sets), sets[0].shape[1]
-    if many > _MOST:
-        raise InputError(f"sets: {many}; expected at most {_MOST:,} that exchange images")
-    owner = np.repeat(np.arange(many, dtype=np.uint16), counts)
+    n_sets, d = len(sets), sets[0].shape[1]
+    if n_sets > _MOST:
+        raise InputError(f"sets: {n_sets}; expected at most {_MOST:,} that exchange images")
+    owner = np.repeat(np.arange(n_sets, dtype=np.uint16), counts)
     tiles = -(-d // _WIDTH)
-    held = max(_LEAST, _LABELS // owner.nbytes)
-    step = max(1, min(_TOGETHER, held, _CELLS // (tiles * _WIDTH * many)))
-    streams = keys(seed, "exchange", many=permutations)
+    most_together = max(_LEAST, _LABELS // owner.nbytes)
+    step = max(1, min(_TOGETHER, most_together, _CELLS // (tiles * _WIDTH * n_sets)))
+    streams = keys(seed, "exchange", n_streams=permutations)
 
     def cross(start: int) -> Floats:
-        some = streams[start : start + step]
-        labels = np.tile(owner, (len(some), 1))
-        shuffle(some, labels)
-        totals, first = np.zeros((tiles, len(some), many, _WIDTH)), 0
-        for one in sets:
-            for rows, scale in blocks(one, "embeddings", range(len(one))):
+        block_streams = streams[start : start + step]
+        labels = np.tile(owner, (len(block_streams), 1))
+        shuffle(block_streams, labels)
+        totals, first = np.zeros((tiles, len(block_streams), n_sets, _WIDTH)), 0
+        for array in sets:
+            for rows, scale in blocks(array, "embeddings", range(len(array))):
                 used = np.flatnonzero(scale)
                 scatter(rows, scale, used, labels, first, totals)
                 first += len(used)
@@ -255,28 +257,28 @@ def exchanged(
 
 def _mean_between(sums: Floats, counts: Sequence[int]) -> Floats:
     """Return ISS_cross from sums of unit vectors, shape (permutations, sets, d)."""
-    means, many = sums / floats(counts)[:, None], len(counts)
-    whole = means.sum(axis=1)
+    means, n_sets = sums / floats(counts)[:, None], len(counts)
+    total = means.sum(axis=1)
     # Σ_{a<b} m_a·m_b from the sum of all means.
-    cosines = np.einsum("rd,rd->r", whole, whole) - np.einsum("rsd,rsd->r", means, means)
-    return floats(1.0 - cosines / 2.0 / (many * (many - 1) / 2.0))
+    cosines = np.einsum("rd,rd->r", total, total) - np.einsum("rsd,rsd->r", means, means)
+    return floats(1.0 - cosines / 2.0 / (n_sets * (n_sets - 1) / 2.0))
 
 
 def _moments(sets: Sequence[Table], sums: Sequence[UnitSums]) -> Moments:
     """Return the moments of the unit vectors of all sets together."""
-    d, rows = sets[0].shape[1], sum(one.count for one in sums)
+    d, rows = sets[0].shape[1], sum(set_sums.count for set_sums in sums)
 
     def read(work: tuple[int, range]) -> Iterator[Floats32]:
         index, span = work
         for vectors, scale in blocks(sets[index], "embeddings", span):
-            found = np.empty(vectors.shape, np.float32)
-            scaled(vectors, scale, found)
-            yield found if scale.all() else found[scale > 0]
+            unit_vectors = np.empty(vectors.shape, np.float32)
+            scaled(vectors, scale, unit_vectors)
+            yield unit_vectors if scale.all() else unit_vectors[scale > 0]
 
     # Every span has sums of d² products, which are held together.
-    few = -(-sum(map(len, sets)) // max(1, _PRODUCTS // d**2))
-    mean = np.add.reduce([one.total for one in sums]) / rows
-    return Moments.around(mean, rows, read, _spans(sets, max(few, _CHUNK // d)))
+    n_spans = -(-sum(map(len, sets)) // max(1, _PRODUCTS // d**2))
+    mean = np.add.reduce([set_sums.total for set_sums in sums]) / rows
+    return Moments.around(mean, rows, read, _spans(sets, max(n_spans, _CHUNK // d)))
 
 
 def blocks(array: Table, name: str, span: range) -> Iterator[tuple[AnyArray, Floats]]:
@@ -322,9 +324,9 @@ def _accumulated(
 def _spans(sets: Sequence[Table], step: int) -> list[tuple[int, range]]:
     """Cut sets into spans, which do not depend on the number of threads."""
     return [
-        (index, range(start, min(start + step, len(one))))
-        for index, one in enumerate(sets)
-        for start in range(0, len(one), step)
+        (index, range(start, min(start + step, len(array))))
+        for index, array in enumerate(sets)
+        for start in range(0, len(array), step)
     ]
 
 
@@ -382,22 +384,22 @@ class Sets:
     names : tuple of str
     arrays : sequence of ndarray, shape (n_s, d)
     sums : sequence of UnitSums
-    bare : bool
+    without_spreads : bool
         Without spreads.
-    whole : tuple of (Sets, list of int), or None
+    parent : tuple of (Sets, list of int), or None
         The sets that these are some of, and their places there.
     """
 
     names: Strings
     arrays: Sequence[Table]
     sums: Sequence[UnitSums]
-    bare: bool
-    whole: tuple[Sets, list[int]] | None = None
+    without_spreads: bool
+    parent: tuple[Sets, list[int]] | None = None
 
     @classmethod
     def of(
         cls,
-        sets: Given,
+        sets: SetsLike,
         resampling: Resampling | None,
         least: int = 1,
     ) -> Sets:
@@ -409,41 +411,48 @@ class Sets:
             When there are too few sets, dimensions differ, or a set is not (n, d) real finite
             numbers.
         """
-        bare = resampling is None
+        without_spreads = resampling is None
         if not isinstance(sets, Mapping | Sets):
-            sets = {str(index): one for index, one in enumerate(sets)}
-        many = len(sets.names if isinstance(sets, Sets) else sets)
-        if many < least:
-            raise InputError(f"sets: {many}; expected {least} or more sets of embeddings")
+            sets = {str(index): array for index, array in enumerate(sets)}
+        n_sets = len(sets.names if isinstance(sets, Sets) else sets)
+        if n_sets < least:
+            raise InputError(f"sets: {n_sets}; expected {least} or more sets of embeddings")
         if isinstance(sets, Sets):
-            return sets if sets.bare == bare else replace(sets, bare=bare)
-        whats = [f"sets[{str(name)!r}]" for name in sets]
-        tables = [embedding_table(x, name) for x, name in zip(sets.values(), whats, strict=True)]
-        return cls(tuple(map(str, sets)), tables, unit_sums(tables, whats), bare)
+            return (
+                sets
+                if sets.without_spreads == without_spreads
+                else replace(sets, without_spreads=without_spreads)
+            )
+        labels = [f"sets[{str(name)!r}]" for name in sets]
+        tables = [embedding_table(x, name) for x, name in zip(sets.values(), labels, strict=True)]
+        return cls(tuple(map(str, sets)), tables, unit_sums(tables, labels), without_spreads)
 
     def only(self, names: Iterable[str]) -> Sets:
         """Return some of the sets."""
         places = [self.names.index(name) for name in names]
-        chosen = tuple(self.names[one] for one in places)
+        chosen = tuple(self.names[place] for place in places)
         if chosen == self.names:
             return self
-        arrays, sums = [self.arrays[one] for one in places], [self.sums[one] for one in places]
-        return Sets(chosen, arrays, sums, self.bare, (self, places))
+        arrays, sums = (
+            [self.arrays[place] for place in places],
+            [self.sums[place] for place in places],
+        )
+        return Sets(chosen, arrays, sums, self.without_spreads, (self, places))
 
     @property
     def sizes(self) -> dict[str, int]:
         """Images with a direction."""
-        return {name: one.count for name, one in zip(self.names, self.sums, strict=True)}
+        return {name: set_sums.count for name, set_sums in zip(self.names, self.sums, strict=True)}
 
     @property
     def excluded(self) -> dict[str, int]:
         """Images without a direction."""
-        return {"zero vectors": sum(one.zeros for one in self.sums)}
+        return {"zero vectors": sum(set_sums.zeros for set_sums in self.sums)}
 
     @cached_property
     def means(self) -> Floats:
         """Mean unit vector of each set, shape (sets, d)."""
-        return np.stack([one.mean for one in self.sums])
+        return np.stack([set_sums.mean for set_sums in self.sums])
 
     @cached_property
     def cosines(self) -> Floats:
@@ -453,25 +462,25 @@ class Sets:
     @cached_property
     def scatters(self) -> list[Floats]:
         """Of each set, sums of squares and products of projections on all sets' means."""
-        if self.whole is None:
+        if self.parent is None:
             return scatters(self.arrays, self.means)
-        every, places = self.whole
-        return [every.scatters[one][np.ix_(places, places)] for one in places]
+        parent, places = self.parent
+        return [parent.scatters[place][np.ix_(places, places)] for place in places]
 
     def exchanges(self, permutations: int, seed: Seed) -> tuple[Floats, str]:
-        """Return ISS_cross of sets whose images are exchanged at random, and how it was drawn.
+        """Return ISS_cross under exchanged images, and how it was drawn.
 
         Sums of large sets are drawn from the moments of all unit vectors.
         """
-        counts, d = [one.count for one in self.sums], self.arrays[0].shape[1]
+        counts, d = [set_sums.count for set_sums in self.sums], self.arrays[0].shape[1]
         # Few exchanges take less time than the moments.
         if min(counts) >= _LARGE and d <= min(_WIDEST, 16 * permutations):
             moments = _moments(self.arrays, self.sums)
             if moments.normal(min(counts), moments.rows):
                 text = f"{permutations} exchanges drawn from the moments of the images"
                 cross, sizes = partial(_mean_between, counts=counts), np.array(counts)
-                drawn = moments.exchanged_sums(cross, sizes, permutations, seed, "sets")
-                return np.concatenate(drawn), text
+                replicates = moments.exchanged_sums(cross, sizes, permutations, seed, "sets")
+                return np.concatenate(replicates), text
         return exchanged(self.arrays, counts, permutations, seed), f"{permutations} permutations"
 
     def within(self, a: int, *, include_self: bool = False) -> Spread:
@@ -485,7 +494,7 @@ class Sets:
         n = self.sums[a].count
         factor = (n - 1.0) / n if include_self and n else 1.0
         value = factor * self.sums[a].distance
-        if n < 3 or self.bare:
+        if n < 3 or self.without_spreads:
             return Spread(value, math.nan, math.nan)
         squares = float(self.scatters[a][a, a])
         deviation = 2.0 * factor * n * np.sqrt(squares) / ((n - 1.0) * (n - 2.0))
@@ -498,13 +507,13 @@ class Sets:
         over sets of a variance of projections on what the set is compared with; the degrees of
         freedom are Welch and Satterthwaite's.
         """
-        n = np.array([self.sums[one].count for one in chosen], dtype=np.float64)
-        if n.min() < 2 or self.bare:
+        n = np.array([self.sums[index].count for index in chosen], dtype=np.float64)
+        if n.min() < 2 or self.without_spreads:
             return Spread(value, math.nan, math.nan)
         squares = np.array(
             [
-                np.einsum("i,ij,j->", row, self.scatters[one], row)
-                for one, row in zip(chosen, weights, strict=True)
+                np.einsum("i,ij,j->", row, self.scatters[index], row)
+                for index, row in zip(chosen, weights, strict=True)
             ]
         )
         parts = squares / (n - 1.0) / n
@@ -525,16 +534,16 @@ class Sets:
         self, metric: str, subject: str, chosen: Collection[int], spread: Spread, **columns: Any
     ) -> Part:
         """Return a number of some sets as a part."""
-        some = [self.sums[one] for one in {*chosen}]
-        zeros = sum(one.zeros for one in some)
-        lost = (Excluded("zero vectors", zeros),) if zeros else ()
-        n = sum(one.count for one in some)
+        chosen_sums = [self.sums[index] for index in {*chosen}]
+        zeros = sum(set_sums.zeros for set_sums in chosen_sums)
+        excluded = (Excluded("zero vectors", zeros),) if zeros else ()
+        n = sum(set_sums.count for set_sums in chosen_sums)
         return number(
-            metric, spread.value, subject=subject, ends=spread, n=n, excluded=lost, **columns
+            metric, spread.value, subject=subject, ends=spread, n=n, excluded=excluded, **columns
         )
 
 
-Given = Sets | Sequence[ArrayLike] | Mapping[str, ArrayLike]
+SetsLike = Sets | Sequence[ArrayLike] | Mapping[str, ArrayLike]
 
 
 def principal_components(sets: Mapping[str, ArrayLike], components: int) -> dict[str, AnyArray]:
@@ -547,10 +556,10 @@ def principal_components(sets: Mapping[str, ArrayLike], components: int) -> dict
     InputError
         When `components` does not fit, or sets are not as in `iss_cross`.
     """
-    arrays = [np.asarray(embedding_table(one, f"sets[{x!r}]")) for x, one in sets.items()]
-    every = np.concatenate([floats(one) for one in arrays])
-    directed = (every != 0).any(axis=1)
-    rows = every[directed]
+    arrays = [np.asarray(embedding_table(array, f"sets[{x!r}]")) for x, array in sets.items()]
+    all_rows = np.concatenate([floats(array) for array in arrays])
+    directed = (all_rows != 0).any(axis=1)
+    rows = all_rows[directed]
     if not 1 <= components <= min(rows.shape):
         raise InputError(
             f"components={components}: expected 1 to {min(rows.shape)}, "
@@ -558,9 +567,9 @@ def principal_components(sets: Mapping[str, ArrayLike], components: int) -> dict
         )
     centred = rows - rows.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    found = np.zeros((len(every), components))
-    found[directed] = centred @ axes[:components].T
-    return dict(zip(sets, np.split(found, np.cumsum([*map(len, arrays)])[:-1]), strict=True))
+    projected = np.zeros((len(all_rows), components))
+    projected[directed] = centred @ axes[:components].T
+    return dict(zip(sets, np.split(projected, np.cumsum([*map(len, arrays)])[:-1]), strict=True))
 
 
 def iss_intra(
@@ -605,25 +614,25 @@ def iss_intra(
     >>> m.iss_intra(rng.normal(size=(50, 8)))
     <iss_intra 1.011 [0.992, 1.029]; n = 50>
     """
-    one = embeddings if isinstance(embeddings, Sets) else {"images": embeddings}
-    sets = Sets.of(one, resampling)
-    found = sets.within(0, include_self=include_self)
+    named = embeddings if isinstance(embeddings, Sets) else {"images": embeddings}
+    sets = Sets.of(named, resampling)
+    spread = sets.within(0, include_self=include_self)
     return make_estimate(
         "iss_intra",
-        found.value,
+        spread.value,
         sets.sizes,
         NO_INTERVAL if resampling is None else "jackknife of the U-statistic, Student's t",
         params={"include_self": include_self},
         no_chance="one set has no groups to exchange",
         excluded=sets.excluded,
         unit="image",
-        reason=_FEW if math.isnan(found.value) else "",
-        ends=found,
+        reason=_FEW if math.isnan(spread.value) else "",
+        ends=spread,
     )
 
 
 def iss_cross(
-    sets: Given,
+    sets: SetsLike,
     *,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -666,45 +675,53 @@ def iss_cross(
     ... )
     <iss_cross 1.022 [0.950, 1.094]; chance 0.893, p = 0.001, n = 100 in 2 groups>
     """
-    found = Sets.of(sets, resampling, least=2)
-    many = len(found.names)
-    weights = (1.0 - np.eye(many)) / (many * (many - 1) / 2)
-    value = 1.0 - float(found.cosines[np.triu_indices(many, 1)].mean())
-    spread = found.between(range(many), weights, value)
-    none, held = math.isnan(value), NOTHING
-    if resampling is not None and not none:
-        null, drawn = found.exchanges(resampling.permutations, rng)
-        text = f"images are exchangeable between sets; {drawn}"
-        held = against(null, value, "higher", text, resolution=resampling.resolution, scale=1.0)
-        if held.chance:
-            total = np.add.reduce([one.total for one in found.sums])
-            pooled = UnitSums(total, sum(one.count for one in found.sums), 0)
-            held = replace(held, chance=replace(held.chance, mean=pooled.distance))
+    named_sets = Sets.of(sets, resampling, least=2)
+    n_sets = len(named_sets.names)
+    weights = (1.0 - np.eye(n_sets)) / (n_sets * (n_sets - 1) / 2)
+    value = 1.0 - float(named_sets.cosines[np.triu_indices(n_sets, 1)].mean())
+    spread = named_sets.between(range(n_sets), weights, value)
+    undefined, chance_test = math.isnan(value), UNTESTED
+    if resampling is not None and not undefined:
+        null, draw_text = named_sets.exchanges(resampling.permutations, rng)
+        text = f"images are exchangeable between sets; {draw_text}"
+        chance_test = compare_with_null(
+            null, value, "higher", text, resolution=resampling.resolution, scale=1.0
+        )
+        if chance_test.chance:
+            total = np.add.reduce([set_sums.total for set_sums in named_sets.sums])
+            pooled = UnitSums(total, sum(set_sums.count for set_sums in named_sets.sums), 0)
+            chance_test = replace(
+                chance_test, chance=replace(chance_test.chance, mean=pooled.distance)
+            )
     parts = []
-    for a, b in [*((a, a) for a in range(many)), *combinations(range(many), 2)]:
-        own = found.pair(a, b)
+    for a, b in [*((a, a) for a in range(n_sets)), *combinations(range(n_sets), 2)]:
+        pair_spread = named_sets.pair(a, b)
         metric = "iss_intra" if a == b else "mean_distance"
-        subject = found.names[a] if a == b else f"{found.names[a]} × {found.names[b]}"
-        reason = _FEW if math.isnan(own.value) else ""
+        subject = (
+            named_sets.names[a] if a == b else f"{named_sets.names[a]} × {named_sets.names[b]}"
+        )
+        reason = _FEW if math.isnan(pair_spread.value) else ""
         parts.append(
-            found.part(metric, subject, (a, b), own, level=level_of(resampling), reason=reason)
+            named_sets.part(
+                metric, subject, (a, b), pair_spread, level=level_of(resampling), reason=reason
+            )
         )
     return make_estimate(
         "iss_cross",
         value,
-        found.sizes,
+        named_sets.sizes,
         "jackknife over the images of each set, Student's t (Welch)" if resampling else NO_INTERVAL,
-        **held.fields("not estimable" if none else "no resampling was asked for"),
+        **chance_test.fields("not estimable" if undefined else "no resampling was asked for"),
         by=parts,
-        excluded=found.excluded,
+        excluded=named_sets.excluded,
         unit="image",
-        reason="a set has no image with a direction" if none else "",
+        reason="a set has no image with a direction" if undefined else "",
         ends=spread,
     )
 
 
 def mean_distances(
-    sets: Given,
+    sets: SetsLike,
     *,
     level: float = 0.95,
 ) -> pa.Table:
@@ -733,18 +750,20 @@ def mean_distances(
     ... ).num_rows
     4
     """
-    found = Sets.of(sets, DEFAULT)
+    named_sets = Sets.of(sets, DEFAULT)
     rows = []
-    for (a, name), (b, other) in product(enumerate(found.names), repeat=2):
-        spread = found.pair(min(a, b), max(a, b))
+    for (a, name), (b, other_name) in product(enumerate(named_sets.names), repeat=2):
+        spread = named_sets.pair(min(a, b), max(a, b))
         ends = dict(zip(("low", "high"), spread(level), strict=True))
-        counts = {"n_a": found.sums[a].count, "n_b": found.sums[b].count}
-        rows.append({"set_a": name, "set_b": other, "distance": spread.value, **ends, **counts})
+        counts = {"n_a": named_sets.sums[a].count, "n_b": named_sets.sums[b].count}
+        rows.append(
+            {"set_a": name, "set_b": other_name, "distance": spread.value, **ends, **counts}
+        )
     return pa.Table.from_pylist(rows)
 
 
 def iss_difference(
-    sets: Given,
+    sets: SetsLike,
     *,
     resampling: Resampling | None = DEFAULT,
 ) -> Estimate:
@@ -783,48 +802,54 @@ def iss_difference(
     ... )
     <iss_difference 0.498 [0.428, 0.567]; chance 0.000, p = 2.3e-20, n = 100 in 2 groups>
     """
-    found = Sets.of(sets, resampling, least=2)
-    spreads = [found.within(a) for a in range(len(found.names))]
+    named_sets = Sets.of(sets, resampling, least=2)
+    spreads = [named_sets.within(a) for a in range(len(named_sets.names))]
     level = level_of(resampling)
-    parts, differences, helds = [], [], []
+    parts, differences, chance_tests = [], [], []
     for pair in combinations(range(len(spreads)), 2):
-        one, held = spreads[pair[0]].minus(spreads[pair[1]]), NOTHING
-        if one.error > 0.0:
-            half = one.half(0.95)
-            p = float(2.0 * special.stdtr(one.freedom, -abs(one.value) / one.error))
-            held = Against(Chance(0.0, -half, half, _NULL), p, _NULL)
+        difference, chance_test = spreads[pair[0]].minus(spreads[pair[1]]), UNTESTED
+        if difference.error > 0.0:
+            half = difference.half(0.95)
+            p = float(
+                2.0 * special.stdtr(difference.freedom, -abs(difference.value) / difference.error)
+            )
+            chance_test = ChanceTest(Chance(0.0, -half, half, _NULL), p, _NULL)
         groups = tuple(
-            GroupValue(name, (name,), found.sums[a].count, spreads[a].value, *spreads[a](level))
-            for a, name in ((a, found.names[a]) for a in pair)
+            GroupValue(
+                name, (name,), named_sets.sums[a].count, spreads[a].value, *spreads[a](level)
+            )
+            for a, name in ((a, named_sets.names[a]) for a in pair)
         )
-        subject = " − ".join(one.group for one in groups)
-        known = one.error > 0.0 or (found.bare and not math.isnan(one.value))
-        reason = "" if known else "too few images with a direction in a set, or all are alike"
+        subject = " − ".join(group.group for group in groups)
+        defined = difference.error > 0.0 or (
+            named_sets.without_spreads and not math.isnan(difference.value)
+        )
+        reason = "" if defined else "too few images with a direction in a set, or all are alike"
         parts.append(
-            found.part(
-                "iss_difference", subject, pair, one, level=level, held=held, by_group=groups,
-                reason=reason, shows="iss_intra",
+            named_sets.part(
+                "iss_difference", subject, pair, difference, level=level, chance_test=chance_test,
+                by_group=groups, reason=reason, shows="iss_intra",
             )
         )  # fmt: skip
-        differences.append(one)
-        helds.append(held)
+        differences.append(difference)
+        chance_tests.append(chance_test)
     largest = int(np.argmax([-1.0 if math.isnan(p.value) else abs(p.value) for p in parts]))
-    part, held = parts[largest], helds[largest]
-    tests = sum(one.p_value is not None for one in helds)
-    if held.p_value is not None:
-        held = replace(held, p_value=min(1.0, tests * held.p_value))
+    part, chance_test = parts[largest], chance_tests[largest]
+    tests = sum(test.p_value is not None for test in chance_tests)
+    if chance_test.p_value is not None:
+        chance_test = replace(chance_test, p_value=min(1.0, tests * chance_test.p_value))
     null = _NULL if tests == 1 else f"{_NULL}; Bonferroni over {tests} pairs"
     return make_estimate(
         "iss_difference",
         part.value,
-        found.sizes,
-        NO_INTERVAL if found.bare else "jackknife of both U-statistics, Welch's t",
+        named_sets.sizes,
+        NO_INTERVAL if named_sets.without_spreads else "jackknife of both U-statistics, Welch's t",
         params={"pair": part.subject},
-        **replace(held, drawn="" if found.bare else null).fields(
+        **replace(chance_test, null_drawn="" if named_sets.without_spreads else null).fields(
             part.reason or "no resampling was asked for"
         ),
         by=parts,
-        excluded=found.excluded,
+        excluded=named_sets.excluded,
         unit="image",
         reason=part.reason,
         ends=differences[largest],

@@ -1,5 +1,7 @@
 """Quality of sets of images: Fréchet distance by features, inception score by probabilities."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,7 +23,7 @@ from equipoise.core import (
     no_ends,
 )
 from equipoise.core.labels import unit_codes
-from equipoise.metrics.building import SPREAD, moved_percentile
+from equipoise.metrics.building import SPREAD, centred_percentile
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.sets import embedding_table
@@ -34,12 +36,14 @@ _MOST_WORK, _FEWEST = 100_000_000_000, 20
 _SUM = 1e-3
 
 
-def _numbers(table: Any, what: str) -> Floats:
+def _numbers(table: Any, subject: str) -> Floats:
     """Return a table (n, d) of finite numbers, neither of them 0."""
-    rows = floats(embedding_table(table, what))
+    rows = floats(embedding_table(table, subject))
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
-        raise InputError(f"{what}: row {bad[0] + 1} has numbers that are not finite ({len(bad)})")
+        raise InputError(
+            f"{subject}: row {bad[0] + 1} has numbers that are not finite ({len(bad)})"
+        )
     return rows
 
 
@@ -104,25 +108,25 @@ def frechet_distance(
     def distance(times: Iterable[Floats]) -> float:
         """Return the distance where units count so many times."""
         (mean, factor), (mean_2, factor_2) = (
-            _moments(rows, some[codes])
-            for rows, (codes, _), some in zip(pair, owners, times, strict=True)
+            _moments(rows, counts[codes])
+            for rows, (codes, _), counts in zip(pair, owners, times, strict=True)
         )
         product = factor.T @ factor_2
         if not np.isfinite(product).all():
             return math.nan
         # The trace of (Σ1 Σ2)^½ is the sum of the singular values of F1ᵀ F2.
         shared = float(np.linalg.svd(product, compute_uv=False).sum())
-        apart = float(np.square(mean - mean_2).sum())
+        mean_difference = float(np.square(mean - mean_2).sum())
         spread = float(np.square(factor).sum() + np.square(factor_2).sum())
-        return max(0.0, apart + spread - 2.0 * shared)
+        return max(0.0, mean_difference + spread - 2.0 * shared)
 
     value = distance(np.ones(len(names)) for _, names in owners)
     unit = "row" if units is None else "unit"
     work = sum(k * d * min(k, d) + 10 * min(k, d) ** 3 for k in (n, m))
 
-    def draws(most: int) -> list[float]:
-        many = min(most, max(_FEWEST, int(_MOST_WORK / work)))
-        times = [_times(owner, rng, place, many) for place, owner in enumerate(owners)]
+    def draws(limit: int) -> list[float]:
+        n_replicates = min(limit, max(_FEWEST, int(_MOST_WORK / work)))
+        times = [_times(owner, rng, place, n_replicates) for place, owner in enumerate(owners)]
         return [*map(distance, zip(*times, strict=True))]
 
     method, ends = _spread(value, 0.0, draws, f"{unit}s of both sets", resampling)
@@ -143,28 +147,28 @@ def frechet_distance(
 Owners = tuple[Integers, Sequence[str]]
 
 
-def _times(owner: Owners, rng: Seed, place: int, many: int) -> Floats:
+def _times(owner: Owners, rng: Seed, place: int, n_replicates: int) -> Floats:
     """Return how often each unit counts in each resample, shape (many, units)."""
     keys = unit_keys(owner[1])
-    return floats(unit_counts(seed_of(rng) + place, keys, range(many)))
+    return floats(unit_counts(seed_of(rng) + place, keys, range(n_replicates)))
 
 
 def _spread(
     value: float,
     least: float,
     draws: Callable[[int], list[float]],
-    what: str,
+    over: str,
     resampling: Resampling | None,
 ) -> tuple[str, Ends]:
     """Return the method and the ends: percentiles of resamples, moved to the value."""
     if not isinstance(resampling, Bootstrap):
         return NO_INTERVAL if resampling is None else "none: use Bootstrap()", no_ends
-    drawn = np.array(draws(resampling.replicates))
+    replicates = np.array(draws(resampling.replicates))
     method = (
-        f"{SPREAD}: percentiles of {len(drawn)} resamples of the {what}, moved to the value; not "
-        "a confidence interval: resampling adds to the bias"
+        f"{SPREAD}: percentiles of {len(replicates)} resamples of the {over}, moved to the value; "
+        "not a confidence interval: resampling adds to the bias"
     )
-    return method, moved_percentile(value, drawn, least)
+    return method, centred_percentile(value, replicates, least)
 
 
 def inception_score(
@@ -213,10 +217,10 @@ def inception_score(
     4.0
     """
     rows = _numbers(probabilities, "probabilities")
-    wrong = (rows < 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1.0) > _SUM)
-    if wrong.any():
+    invalid = (rows < 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1.0) > _SUM)
+    if invalid.any():
         raise InputError(
-            f"probabilities: row {int(wrong.argmax()) + 1} is no distribution; expected numbers "
+            f"probabilities: row {int(invalid.argmax()) + 1} is no distribution; expected numbers "
             "that sum to 1, such as the softmax of logits"
         )
     n = len(rows)
@@ -230,13 +234,17 @@ def inception_score(
             return math.nan
         mean = np.einsum("n,nc->c", weights, rows) / total
         # Classes that no image has add nothing.
-        own = float(np.einsum("n,nc->", weights, xlogy(rows, rows)) / total)
-        return math.exp(max(0.0, own - float(xlogy(mean, mean).sum())))
+        image_entropy = float(np.einsum("n,nc->", weights, xlogy(rows, rows)) / total)
+        return math.exp(max(0.0, image_entropy - float(xlogy(mean, mean).sum())))
 
     value = score(np.ones(len(owner[1])))
     unit = "row" if units is None else "unit"
     method, ends = _spread(
-        value, 1.0, lambda many: [*map(score, _times(owner, rng, 0, many))], f"{unit}s", resampling
+        value,
+        1.0,
+        lambda n_replicates: [*map(score, _times(owner, rng, 0, n_replicates))],
+        f"{unit}s",
+        resampling,
     )
     return make_estimate(
         "inception_score",
@@ -257,8 +265,8 @@ def _moments(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
     if total < 2:
         nothing = nans(rows.shape[1])
         return nothing, nothing[:, None]
-    kept = weights > 0
-    rows, weights = rows[kept], weights[kept]
+    present = weights > 0
+    rows, weights = rows[present], weights[present]
     mean = np.einsum("n,nd->d", weights, rows) / total
     centred = np.sqrt(weights / (total - 1))[:, None] * (rows - mean)
     if len(centred) <= centred.shape[1]:

@@ -1,11 +1,13 @@
 """MCAS and xMCAS, and what a generator adds: diffusion bias and bias amplification."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,8 +26,8 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    NOTHING,
-    Against,
+    UNTESTED,
+    ChanceTest,
     bootstrap_method,
     ends_of,
     folded,
@@ -36,15 +38,16 @@ from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, LEANING, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
-    Exchanged,
+    ExchangedDifferences,
     Jackknife,
-    Options,
+    SetUnits,
     Space,
     Terms,
-    against_exchanged,
-    against_studentized,
+    compare_studentized,
+    compare_with_exchanges,
     ends_at,
 )
+from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.intervals import Scored
 from equipoise.stats.streams import Seed, stream
@@ -95,15 +98,15 @@ class Components:
 
     observed: Floats
     jackknife: Jackknife | None
-    images: Exchanged | None
-    tested: Exchanged | None
+    images: ExchangedDifferences | None
+    tested: ExchangedDifferences | None
     level: float
 
     def __call__(self, level: float) -> Span:
         """Return the ends of the sum of the four components."""
         return ends_at(self.jackknife, 4)(level)
 
-    def held_total(self, *, resample_texts: bool) -> Against:
+    def total_test(self, *, resample_texts: bool) -> ChanceTest:
         """Hold MCAS against images exchanged, or images and texts.
 
         Texts as given make a part of MCAS, ITA + TT, that no exchange of images changes.
@@ -111,19 +114,19 @@ class Components:
         value, sums = float(self.observed.sum()), [_COLUMNS - 1]
         if not resample_texts:
             fixed = float(self.observed[2:].sum())
-            return against_exchanged(
+            return compare_with_exchanges(
                 self.images, value, "either", _NULL_IMAGES, column=sums[0], shift=fixed
             )
         tested, sums = self.tested, [*sums, 2 * _COLUMNS - 1]
         if tested is None:
-            return NOTHING
+            return UNTESTED
         error = float(np.linalg.norm(tested.error[sums]))
-        ratios = tested.drawn[:, sums].sum(axis=1) / np.linalg.norm(tested.errors[:, sums], axis=1)
+        ratios = tested.draws[:, sums].sum(axis=1) / np.linalg.norm(tested.errors[:, sums], axis=1)
         text = f"{_NULL}; {tested.text}"
-        return against_studentized(tested, value / error, ratios, "either", text, factor=error)
+        return compare_studentized(tested, value / error, ratios, "either", text, factor=error)
 
 
-def mcas(
+def mcas(  # noqa: PLR0913 - one keyword for each choice
     target_images: ArrayLike,
     target_texts: ArrayLike,
     a_images: ArrayLike,
@@ -132,7 +135,10 @@ def mcas(
     b_texts: ArrayLike,
     *,
     resample_texts: bool = False,
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Multimodal composite association score: II + ITP + ITA + TT.
 
@@ -179,24 +185,24 @@ def mcas(
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
     <mcas 2.010 [1.748, 2.271]; chance 1.873, p = 0.24, n = 93 in 6 groups>
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
-    space = _space(sets, {}, resample_texts, **options)
+    space = _space(sets, {}, resample_texts, similarity, units, resampling, rng)
     # The attributes of each kind are counted by their similarity to both targets.
     centres = [space[name].mean for name in TARGETS]
     sums = [*centres, centres[0] + centres[1]]
     images, texts = (space.exchange(f"a_{kind}", f"b_{kind}", sums, kind) for kind in KINDS)
     tested = None if images is None or texts is None else _joined(space.seed, images, texts)
     observed, jackknife = space.bilinear(_TERMS)
-    found = Components(observed[:4], jackknife, images, tested, space.level)
+    components = Components(observed[:4], jackknife, images, tested, space.level)
     parts = []
     for index, (name, (kind, target)) in enumerate(SIDES.items()):
-        value, groups = float(found.observed[index]), [f"a_{kind}", f"b_{kind}"]
-        near, _ = space.bilinear([{(group, target): 1.0} for group in groups])
+        value, groups = float(components.observed[index]), [f"a_{kind}", f"b_{kind}"]
+        similarities, _ = space.bilinear([{(group, target): 1.0} for group in groups])
         parts.append(
             space.part(
                 name,
@@ -204,46 +210,56 @@ def mcas(
                 jackknife,
                 index,
                 n=len(space[target]),
-                held=against_exchanged(tested, value, "either", _NULL, column=index + index // 2),
-                by_group=space.group_values(groups, near.tolist()),
+                chance_test=compare_with_exchanges(
+                    tested, value, "either", _NULL, column=index + index // 2
+                ),
+                by_group=space.group_values(groups, similarities.tolist()),
                 shows="mean similarity of the targets to the set",
             )
         )
-    total = float(found.observed.sum())
+    total = float(components.observed.sum())
     if space.resampling is not None and not resample_texts:
-        parts.append(_with_texts(space, found))
-    leaning = "a" if total > 0 else "b" if total < 0 else "neither"
+        parts.append(_with_texts(space, components))
+    leaning = "neither"
+    if total > 0:
+        leaning = "a"
+    elif total < 0:
+        leaning = "b"
     return space.estimate(
         "mcas",
         total,
         parts,
-        found.held_total(resample_texts=resample_texts),
-        found=jackknife,
-        ends=found,
+        components.total_test(resample_texts=resample_texts),
+        jackknife=jackknife,
+        ends=components,
         params={"resample_texts": resample_texts, "leans_to": leaning},
         pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
     )
 
 
-def _with_texts(space: Space, found: Components) -> Part:
+def _with_texts(space: Space, components: Components) -> Part:
     """Return MCAS with texts resampled in the interval and exchanged in the test."""
-    few, short = _few_texts(space)
-    reason = f"texts aren't resampled: fewer than {_FEWEST_TEXTS} in {', '.join(short)}"
-    ends = no_ends if short else ends_at(replace(space, fixed=few).bilinear(_TERMS)[1], 4)
+    small_sets, small_attributes = _few_texts(space)
+    reason = f"texts aren't resampled: fewer than {_FEWEST_TEXTS} in {', '.join(small_attributes)}"
+    ends = (
+        no_ends
+        if small_attributes
+        else ends_at(replace(space, fixed=small_sets).bilinear(_TERMS)[1], 4)
+    )
     return number(
         "mcas",
-        float(found.observed.sum()),
+        float(components.observed.sum()),
         subject=RESAMPLED,
-        n=sum(len(one) for one in space.sets.values()),
+        n=sum(len(members) for members in space.sets.values()),
         ends=ends,
         level=space.level,
-        held=found.held_total(resample_texts=True),
-        reason=reason if short else "",
+        chance_test=components.total_test(resample_texts=True),
+        reason=reason if small_attributes else "",
     )
 
 
 def _few_texts(space: Space) -> tuple[list[str], list[str]]:
-    """Return the sets of fewer than ten texts, and those of them that are attributes."""
+    """Return the names of sets with fewer than ten texts: all, and attributes."""
     texts = [name for name in space.sets if name.endswith("_texts")]
     few = [name for name in texts if len(space[name]) < _FEWEST_TEXTS]
     return few, [name for name in few if name != "target_texts"]
@@ -253,51 +269,64 @@ def _space(
     sets: Sequence[Any],
     further: Facts,
     resample_texts: bool,
-    **options: Unpack[Options],
+    similarity: Similarity | None,
+    units: SetUnits | None,
+    resampling: Resampling | None,
+    rng: Seed,
 ) -> Space:
     """Embed the sets and hold texts fixed: all of them, or prompts if they are fewer than ten."""
     targets = dict(zip(TARGETS, sets[:2], strict=True))
     groups = [f"{group}_{kind}" for group in "ab" for kind in KINDS]
     attributes = dict(zip(groups, sets[2:], strict=True)) | dict(further)
-    space = Space.of(targets, attributes, (), **options)
+    space = Space.of(targets, attributes, (), similarity, units, resampling, rng)
     texts = [name for name in space.sets if name.endswith("_texts")]
-    few, short = _few_texts(space)
-    if resample_texts and short:
-        name = short[0]
+    small_sets, small_attributes = _few_texts(space)
+    if resample_texts and small_attributes:
+        name = small_attributes[0]
         raise InputError(
             f"resample_texts: {name} has {len(space[name])} texts; expected at least "
             f"{_FEWEST_TEXTS} to draw inference over prompts, or leave texts fixed"
         )
-    return replace(space, fixed=few if resample_texts else texts)
+    return replace(space, fixed=small_sets if resample_texts else texts)
 
 
-def _joined(seed: Seed, images: Exchanged, texts: Exchanged) -> Exchanged:
+def _joined(
+    seed: Seed, images: ExchangedDifferences, texts: ExchangedDifferences
+) -> ExchangedDifferences:
     """Exchange the attributes of both kinds."""
-    whole, many = images.enumerated and texts.enumerated, images.partitions * texts.partitions
-    if whole and many <= MOST_PARTITIONS:
+    enumerated, n_partitions = (
+        images.enumerated and texts.enumerated,
+        images.partitions * texts.partitions,
+    )
+    if enumerated and n_partitions <= MOST_PARTITIONS:
         sizes = len(images.null), len(texts.null)
         picked = [np.repeat(np.arange(sizes[0]), sizes[1]), np.tile(np.arange(sizes[1]), sizes[0])]
-        text = f"all {many} enumerated"
+        text = f"all {n_partitions} enumerated"
     else:
         # Exchanges of images and of texts are independent of each other.
-        whole = False
-        drawn = min((len(one.null) for one in (images, texts) if not one.enumerated), default=1000)
+        enumerated = False
+        n_draws = min(
+            (len(exchanged.null) for exchanged in (images, texts) if not exchanged.enumerated),
+            default=1000,
+        )
         picked = []
-        for kind, one in zip(KINDS, (images, texts), strict=True):
-            places = np.arange(drawn)
-            if one.enumerated:
+        for kind, exchanged in zip(KINDS, (images, texts), strict=True):
+            places = np.arange(n_draws)
+            if exchanged.enumerated:
                 random = stream(seed, "partition", kind, "pick")
-                places = random.integers(len(one.null), size=drawn)
+                places = random.integers(len(exchanged.null), size=n_draws)
             picked.append(places)
-        text = f"{drawn} random partitions"
-    both = [*zip((images, texts), picked, strict=True)]
-    null = np.concatenate([one.null[places] for one, places in both], axis=1)
-    errors = np.concatenate([one.null_errors[places] for one, places in both], axis=1)
+        text = f"{n_draws} random partitions"
+    picks = [*zip((images, texts), picked, strict=True)]
+    null = np.concatenate([exchanged.null[places] for exchanged, places in picks], axis=1)
+    errors = np.concatenate([exchanged.null_errors[places] for exchanged, places in picks], axis=1)
     error = np.concatenate([images.error, texts.error])
     observed = np.concatenate([images.observed, texts.observed])
     # What ties refer to is the size of all scores together.
     scale, finest = images.scale + texts.scale, max(images.resolution, texts.resolution)
-    return Exchanged(observed, null, whole, 0, text, scale, finest, error=error, errors=errors)
+    return ExchangedDifferences(
+        observed, null, enumerated, 0, text, scale, finest, error=error, errors=errors
+    )
 
 
 def xmcas(  # noqa: PLR0913 - one keyword for each choice
@@ -312,7 +341,10 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     *,
     offset: float = 0.0,
     resample_texts: bool = False,
-    **options: Unpack[Options],
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Angle between a concept's association with two groups and its similarity to further ones.
 
@@ -360,8 +392,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.xmcas(
     ...     images[0],
     ...     texts[0],
@@ -384,15 +416,17 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
             f"c_images has groups {names}, c_texts {[*texts]}; expected the same, and none called "
             "'a', 'b' or 'target'"
         )
-    both = [*zip(KINDS, (images, texts), strict=True)]
-    further = {f"{name}_{kind}": given[name] for name in names for kind, given in both}
+    by_kind = [*zip(KINDS, (images, texts), strict=True)]
+    further = {f"{name}_{kind}": arrays[name] for name in names for kind, arrays in by_kind}
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
-    space = _space(sets, further, resample_texts, **options)
+    space = _space(sets, further, resample_texts, similarity, units, resampling, rng)
     pairs = [(target, kind) for target in TARGETS for kind in KINDS]
-    near = [{(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names]
-    values, jackknife = space.bilinear([_TERMS[-1], *near])
+    similarity_terms = [
+        {(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names
+    ]
+    values, jackknife = space.bilinear([_TERMS[-1], *similarity_terms])
     geometry = partial(_geometry, offset=offset)
-    angles, found = None, geometry(values).tolist()
+    angles, angle_values = None, geometry(values).tolist()
     if jackknife is not None:
         angles = Jackknife(lambda: (geometry(values), [*map(geometry, jackknife.numbers[1])]))
     rows = [("euclidean", ""), ("mcas", "")]
@@ -400,14 +434,16 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     n = len(space["target_images"])
     parts = [
         space.part(metric, value, angles, index, subject=name, n=n)
-        for index, ((metric, name), value) in enumerate(zip(rows, found[1:], strict=True), start=1)
+        for index, ((metric, name), value) in enumerate(
+            zip(rows, angle_values[1:], strict=True), start=1
+        )
     ]
     return space.estimate(
         "xmcas",
-        found[0],
+        angle_values[0],
         parts,
-        NOTHING,
-        found=angles,
+        UNTESTED,
+        jackknife=angles,
         params={"offset": offset, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
     )
@@ -520,48 +556,48 @@ def diffusion_bias(components: Estimate) -> Estimate:
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.diffusion_bias(
     ...     m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
     ... )
     <diffusion_bias 1.313 [1.234, 1.393]; chance 1.368, p = 0.99, n = 93 in 6 groups>
     """
-    found = _components_of(components)
-    signed = float(_signed(found.observed))
-    held = against_exchanged(
-        found.tested,
+    mcas_ends = _components_of(components)
+    signed = float(_signed(mcas_ends.observed))
+    chance_test = compare_with_exchanges(
+        mcas_ends.tested,
         abs(signed),
         "higher",
         _NULL,
-        lambda drawn: np.abs(_signed(drawn[:, [0, 1, _COLUMNS, _COLUMNS + 1]])),
+        lambda draws: np.abs(_signed(draws[:, [0, 1, _COLUMNS, _COLUMNS + 1]])),
     )
     n = sum(components.n.values())
-    ends = partial(_signed_ends, found)
-    part = number("signed_diffusion_bias", signed, n=n, ends=ends, level=found.level)
+    ends = partial(_signed_ends, mcas_ends)
+    part = number("signed_diffusion_bias", signed, n=n, ends=ends, level=mcas_ends.level)
     return make_estimate(
         "diffusion_bias",
         abs(signed),
         components.n,
         components.method,
-        **held.fields("no resampling was asked for"),
+        **chance_test.fields("no resampling was asked for"),
         by=[part],
         ends=lambda level: folded(*ends(level)),
     )
 
 
-def _signed_ends(found: Components, level: float) -> Span:
+def _signed_ends(components: Components, level: float) -> Span:
     """Return the ends of |II| - |TT|, from intervals of II and TT by the MOVER method.
 
     A resampled absolute value lies farther from 0 than the value does, near 0.
     """
     sizes = []
     for index in (0, 3):
-        ends = folded(*ends_at(found.jackknife, index)(level))
-        numbers = (np.array(one) for one in (abs(found.observed[index]), *ends))
+        ends = folded(*ends_at(components.jackknife, index)(level))
+        numbers = (np.array(value) for value in (abs(components.observed[index]), *ends))
         sizes.append(Scored(*numbers))
-    apart = sizes[0].minus(sizes[1])
-    return float(apart.low), float(apart.high)
+    difference = sizes[0].minus(sizes[1])
+    return float(difference.low), float(difference.high)
 
 
 def bias_amplification(components: Estimate) -> Estimate:
@@ -593,32 +629,32 @@ def bias_amplification(components: Estimate) -> Estimate:
     >>> import numpy as np
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
-    >>> images = [rng.normal(size=(30, 8)) + one for one in np.eye(3, 8)]
-    >>> texts = [rng.normal(size=(1, 8)) + one for one in np.eye(3, 8)]
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(3, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(3, 8)]
     >>> m.bias_amplification(
     ...     m.mcas(images[0], texts[0], images[1], texts[1], images[2], texts[2])
     ... )
     <bias_amplification 0.192 [0.111, 0.273]; n = 93 in 6 groups>
     """
-    found = _components_of(components)
-    low, high = ends_at(found.jackknife, 3)(0.95)
+    mcas_ends = _components_of(components)
+    low, high = ends_at(mcas_ends.jackknife, 3)(0.95)
     reason = ""
-    if found.observed[3] == 0.0:
+    if mcas_ends.observed[3] == 0.0:
         reason = "the association of the texts (TT) is 0"
     elif low <= 0 <= high:
         reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
-    drawn, method = None, components.method
-    if found.jackknife is not None:
-        drawn = found.jackknife.draws(_DRAWS, _SEED)
+    replicates, method = None, components.method
+    if mcas_ends.jackknife is not None:
+        replicates = mcas_ends.jackknife.draws(_DRAWS, _SEED)
         method = f"percentiles of {_DRAWS} normal draws, with the variances of: {method}"
     return make_estimate(
         "bias_amplification",
-        math.nan if reason else abs(float(_quotient(found.observed))),
+        math.nan if reason else abs(float(_quotient(mcas_ends.observed))),
         components.n,
         method,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
         reason=reason,
-        ends=no_ends if reason or drawn is None else folded_ends(_quotient(drawn)),
+        ends=no_ends if reason or replicates is None else folded_ends(_quotient(replicates)),
     )
 
 
@@ -628,13 +664,13 @@ def _components_of(estimate: Estimate) -> Components:
     return estimate.ends
 
 
-def _signed(drawn: Floats) -> Floats:
-    return floats(np.abs(drawn[..., 0]) - np.abs(drawn[..., 3]))
+def _signed(values: Floats) -> Floats:
+    return floats(np.abs(values[..., 0]) - np.abs(values[..., 3]))
 
 
-def _quotient(drawn: Floats) -> Floats:
+def _quotient(values: Floats) -> Floats:
     with unwarned():
-        return floats((drawn[..., 1] + drawn[..., 2]) / (2.0 * drawn[..., 3]))
+        return floats((values[..., 1] + values[..., 2]) / (2.0 * values[..., 3]))
 
 
 _mcas = partial(

@@ -35,15 +35,15 @@ from equipoise.core import (
 )
 from equipoise.core.labels import shape_of
 from equipoise.metrics.building import (
-    NOTHING,
     SPREAD,
-    Against,
-    against,
+    UNTESTED,
+    ChanceTest,
     bootstrap_method,
+    centred_percentile,
+    compare_with_null,
     ends_of,
     gaps,
     group_rows,
-    moved_percentile,
     number,
     sizes,
 )
@@ -61,9 +61,9 @@ _CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
 ASIDE = "a largest of many is larger still, or smaller, with the noise that resampling adds"
 
 
-def spread(method: str, why: str) -> str:
+def spread(method: str, reason: str) -> str:
     """Say that percentiles of replicates are no confidence interval, and why."""
-    return f"{SPREAD}: {method}; not a confidence interval: {why}"
+    return f"{SPREAD}: {method}; not a confidence interval: {reason}"
 
 
 def label_concentration(
@@ -84,8 +84,7 @@ def label_concentration(
         Predicted label of each image.
     groups : array-like (n,), mapping of attribute to array-like, or Groups
     vocabulary : sequence of str, optional
-        All labels that could be predicted: skewness and kurtosis then count zeros too. Default:
-        the labels predicted at least once for the group.
+        All labels, for skewness and kurtosis with zeros. Default: labels predicted for the group.
     k : int
         How many of a group's most frequent labels make its top share.
     units : array-like, shape (n,), optional
@@ -124,25 +123,26 @@ def label_concentration(
         raise InputError(f"k={k}: expected at least 1")
     counted = LabelCounts.of(labels, groups, units, vocabulary)
     shapes = partial(_shapes, k, vocabulary is not None, counted.groups.usable)
-    observed, boot, held = counted.measure(shapes, "higher", resampling, rng)
+    observed, boot, chance_test = counted.measure(shapes, "higher", resampling, rng)
     level, parts, sides = level_of(resampling), [], counted.groups
-    each = observed[3:].reshape(3, len(sides))
+    shape_values = observed[3:].reshape(3, len(sides))
     for place, name in enumerate(("top_share", "label_skewness", "label_kurtosis")):
         columns = range(3 + place * len(sides), 3 + (place + 1) * len(sides))
-        low, high = np.array([_moved(observed, boot, one)(level) for one in columns]).T
-        notes = [
-            "no images" if n == 0 else "its labels are equally frequent" if nan else ""
-            for n, nan in zip(sides.counts, np.isnan(each[place]), strict=True)
-        ]
+        low, high = np.array([_centred_ends(observed, boot, column)(level) for column in columns]).T
+        notes = np.select(
+            [sides.counts == 0, np.isnan(shape_values[place])],
+            ["no images", "its labels are equally frequent"],
+            "",
+        ).tolist()
         parts.append(
             number(
                 name,
                 float(observed[place]),
                 n=int(sides.counts.sum()),
-                ends=_moved(observed, boot, place, 0.0),
+                ends=_centred_ends(observed, boot, place, 0.0),
                 level=level,
-                held=NOTHING if place else held,
-                by_group=group_rows(sides, sides.counts, each[place], low, high, notes),
+                chance_test=UNTESTED if place else chance_test,
+                by_group=group_rows(sides, sides.counts, shape_values[place], low, high, notes),
             )
         )
     method = bootstrap_method(boot, resampling, f"{counted.unit}s")
@@ -154,12 +154,12 @@ def label_concentration(
         method if boot is None else spread(method, _MOVED),
         interval_kind=IntervalKind.SPREAD,
         params={"k": k, "labels": kind},
-        **held.fields("no resampling was asked for, or there is no value"),
+        **chance_test.fields("no resampling was asked for, or there is no value"),
         by=parts,
         excluded=counted.excluded,
         unit=counted.unit,
         reason="fewer than two groups have images enough" if math.isnan(value) else "",
-        ends=_moved(observed, boot, 0, 0.0),
+        ends=_centred_ends(observed, boot, 0, 0.0),
     )
 
 
@@ -171,19 +171,21 @@ def _shapes(k: int, zeros: bool, usable: Booleans, tables: Floats) -> Floats:
     n = mask.sum(axis=2)
     with unwarned():
         mean = np.where(mask, counts, 0.0).sum(axis=2) / n
-        apart = np.where(mask, counts - mean[:, :, None], 0.0)
-        second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
+        residuals = np.where(mask, counts - mean[:, :, None], 0.0)
+        second, third, fourth = ((residuals**power).sum(axis=2) / n for power in (2, 3, 4))
         second = np.where(second <= 1e-20 * mean**2, np.nan, second)
-        each = [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
-    compared = [gaps(one, usable) for one in each]
-    return np.concatenate([np.stack(compared, 1), *each], axis=1)
+        shapes = [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
+    compared = [gaps(values, usable) for values in shapes]
+    return np.concatenate([np.stack(compared, 1), *shapes], axis=1)
 
 
-def _moved(observed: Floats, boot: Floats | None, index: int, least: float = -math.inf) -> Ends:
+def _centred_ends(
+    observed: Floats, boot: Floats | None, index: int, least: float = -math.inf
+) -> Ends:
     """Return the spread of a number that replicates shift."""
     if boot is None:
         return no_ends
-    return moved_percentile(float(observed[index]), boot[:, index], least)
+    return centred_percentile(float(observed[index]), boot[:, index], least)
 
 
 _UNDEFINED = "one group has no labels of its own, or all scores are equal"
@@ -275,9 +277,9 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
             f"first: required by alternative={alternative!r}; name the group whose labels go with a"
         )
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
-    usable, wanted = len(sets["labels"]), len(vocabulary)
-    if not shape_of(embeddings)[0] == usable == wanted:
-        raise InputError(f"embeddings: {usable} rows, not zero; expected {wanted}, as vocabulary")
+    usable, expected = len(sets["labels"]), len(vocabulary)
+    if not shape_of(embeddings)[0] == usable == expected:
+        raise InputError(f"embeddings: {usable} rows, not zero; expected {expected}, as vocabulary")
     counted = LabelCounts.of(labels, groups, units, vocabulary)
     names = counted.groups.names
     if len(names) != 2 or first not in (None, *names):
@@ -288,10 +290,10 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     def effects(tables: Floats) -> Floats:
         return floats(sign * _effects(tables, scores, ddof)[:, None])
 
-    observed, boot, held = counted.measure(effects, HARM[alternative], resampling, rng)
+    observed, boot, chance_test = counted.measure(effects, HARM[alternative], resampling, rng)
     compared = "cosine" if similarity is None else "scores of pairs"
     method = bootstrap_method(boot, resampling, f"{counted.unit}s")
-    *sides, both = (mask[0] for mask in _chosen(counted.table[None]))
+    *sides, in_both = (mask[0] for mask in _chosen(counted.table[None]))
     parts = [
         counted.part(index, float(scores[index]), side)
         for side, mask in zip("xy", sides[:: int(sign)], strict=True)
@@ -304,10 +306,10 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         method if boot is None else spread(method, _CHOSEN_ANEW),
         interval_kind=IntervalKind.SPREAD,
         params={"alternative": alternative, "ddof": ddof, "similarity": compared},
-        **held.fields("no resampling was asked for, or there is no value"),
+        **chance_test.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
         by=parts,
-        excluded={**counted.excluded, "labels of both groups": tally(both)},
+        excluded={**counted.excluded, "labels of both groups": tally(in_both)},
         unit=counted.unit,
         reason=_UNDEFINED if math.isnan(observed[0]) else "",
         ends=ends_of(boot, 0),
@@ -355,41 +357,43 @@ class LabelCounts:
             When lengths differ, a label is not in the vocabulary, the vocabulary repeats a label,
             or no row is complete.
         """
-        codes, names = encode(labels, what="labels")
-        n, found = len(codes), Groups.of(groups)
-        if len(found.codes) != n:
-            raise InputError(f"groups: {len(found.codes)} rows; expected {n}, as labels")
+        codes, names = encode(labels, subject="labels")
+        n, label_groups = len(codes), Groups.of(groups)
+        if len(label_groups.codes) != n:
+            raise InputError(f"groups: {len(label_groups.codes)} rows; expected {n}, as labels")
         order = np.arange(len(names))
         if vocabulary is not None:
             words = np.array([str(word) for word in vocabulary])
             order = np.argsort(words, kind="stable")
-            every = tuple(words[order].tolist())
-            place = {word: code for code, word in enumerate(every)}
-            if len(place) < len(every):
+            all_words = tuple(words[order].tolist())
+            place = {word: code for code, word in enumerate(all_words)}
+            if len(place) < len(all_words):
                 raise InputError("vocabulary: a label occurs twice; expected each label once")
             if strange := [name for name in names if name not in place]:
                 raise InputError(
                     f"labels: {strange[0]!r} is not in the vocabulary; add it, or map labels first"
                 )
             codes = np.array([*(place[name] for name in names), -1], dtype=np.int32)[codes]
-            names = every
-        unit, unit_names = (codes, ()) if units is None else encode(units, what="units")
+            names = all_words
+        unit, unit_names = (codes, ()) if units is None else encode(units, subject="units")
         if len(unit) != n:
             raise InputError(f"units: {len(unit)} names; expected {n}, one per label")
-        known = (codes >= 0) & (found.codes >= 0) & (unit >= 0)
-        if not known.any():
+        complete = (codes >= 0) & (label_groups.codes >= 0) & (unit >= 0)
+        if not complete.any():
             raise InputError("labels: no row has a label and a group")
-        kept, many = found.take(known), tally(known)
-        table = np.zeros((len(names), len(found)))
-        np.add.at(table, (codes[known], kept.codes), 1.0)
+        used_groups, n_used = label_groups.take(complete), tally(complete)
+        table = np.zeros((len(names), len(label_groups)))
+        np.add.at(table, (codes[complete], used_groups.codes), 1.0)
         sampler: Sampler = TableSampler(table)
         if units is not None:
-            outcome, group, own = (integers(one) for one in (codes[known], kept.codes, unit[known]))
-            rows, ones, keys = np.arange(many), np.ones(many), unit_keys(unit_names)
-            sampler = ItemSampler(outcome, rows, ones, group, own, keys, table.shape)
-        excluded = {"missing label, group or unit": n - many}
+            outcome, group, row_units = (
+                integers(array) for array in (codes[complete], used_groups.codes, unit[complete])
+            )
+            rows, weights, keys = np.arange(n_used), np.ones(n_used), unit_keys(unit_names)
+            sampler = ItemSampler(outcome, rows, weights, group, row_units, keys, table.shape)
+        excluded = {"missing label, group or unit": n - n_used}
         name = "image" if units is None else "unit"
-        return cls(names, order, kept, table, sampler, excluded, name)
+        return cls(names, order, used_groups, table, sampler, excluded, name)
 
     def part(self, index: int, score: float, side: str) -> Part:
         """Return the score of a label, with its images by group."""
@@ -409,14 +413,14 @@ class LabelCounts:
         harm: Harm,
         resampling: Resampling | None,
         seed: Seed,
-    ) -> tuple[Floats, Floats | None, Against]:
+    ) -> tuple[Floats, Floats | None, ChanceTest]:
         """Return numbers of tables (r, labels, groups), observed and resampled.
 
         The first number is held against groups exchanged between images.
         """
         observed, boot = statistic(self.table[None])[0], None
         if resampling is None:
-            return observed, boot, NOTHING
+            return observed, boot, UNTESTED
         if isinstance(resampling, Bootstrap):
             blocks = self.sampler.bootstrap(resampling.replicates, seed)
             boot = np.concatenate(blocks.each(lambda _, tables: statistic(tables)))
@@ -425,7 +429,11 @@ class LabelCounts:
         null = np.concatenate(exchanged.each(lambda _, tables: statistic(tables)[:, 0]))
         text = f"images of all groups are exchangeable; {len(null)} permutations"
         finest = resampling.resolution
-        return observed, boot, against(null, float(observed[0]), harm, text, resolution=finest)
+        return (
+            observed,
+            boot,
+            compare_with_null(null, float(observed[0]), harm, text, resolution=finest),
+        )
 
 
 def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:

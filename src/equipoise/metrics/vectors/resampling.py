@@ -39,8 +39,8 @@ from equipoise.core import (
     tally,
 )
 from equipoise.core.types import Json
-from equipoise.metrics.building import NOTHING, STUDENT, Against, against, number
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
+from equipoise.metrics.building import STUDENT, UNTESTED, ChanceTest, compare_with_null, number
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
@@ -74,31 +74,31 @@ _TIE, _FLAT = 1e-12, 1e-20
 
 
 @compiled("void(int64[::1], int64, int64[::1])")
-def enumerate_sums(values: Integers, size: int, found: Integers) -> None:
+def enumerate_sums(values: Integers, size: int, out: Integers) -> None:
     """Write the sums of all subsets of `size` members (n,), in lexicographic order.
 
     After its first member, a subset goes on as one of the last of one member fewer: all sums of
     those, which stand at the end, are added to the member in one run. Runs read what no earlier
     one wrote.
     """
-    n, end = values.shape[0], found.shape[0]
+    n, end = values.shape[0], out.shape[0]
     # Subsets that go on with all, all but the first, ... of the members left.
     lengths = np.ones(n - size + 1, np.int64)
-    found[end - 1] = 0
+    out[end - 1] = 0
     for chosen in range(size):
         place = end - lengths.sum()
         for spare in range(n - size, -1, -1):
-            value, many = values[n - 1 - chosen - spare], lengths[spare]
-            sums, rest = found[place : place + many], found[end - many :]
-            for i in range(many):
-                sums[i] = value + rest[i]
-            place += many
+            value, n_sums = values[n - 1 - chosen - spare], lengths[spare]
+            sums, continued = out[place : place + n_sums], out[end - n_sums :]
+            for i in range(n_sums):
+                sums[i] = value + continued[i]
+            place += n_sums
         lengths = np.cumsum(lengths)
 
 
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
-def add_chosen(words: Words, values: Integers, found: Integers) -> None:
-    """Write the sums of the members whose bits are set.
+def add_chosen(words: Words, values: Integers, out: Integers) -> None:
+    """Write the sums of the members with a set bit.
 
     Parameters
     ----------
@@ -115,18 +115,18 @@ def add_chosen(words: Words, values: Integers, found: Integers) -> None:
                 for bit in range(64):
                     chosen = -np.int64(word >> np.uint64(bit) & np.uint64(1))
                     total += values[column, 64 * place + bit] & chosen
-            found[line, column] = total
+            out[line, column] = total
 
 
 @record
-class Exchanged:
+class ExchangedDifferences:
     """Differences in means of two sets, observed and with members exchanged.
 
     Attributes
     ----------
     observed : ndarray, shape (k,)
         Mean of the first set minus mean of the second, of each of k numbers.
-    drawn : ndarray, shape (m, k)
+    draws : ndarray, shape (m, k)
         With members exchanged; of partitions that are mirrored, the first half.
     enumerated : bool
         Whether every partition stands there once.
@@ -149,7 +149,7 @@ class Exchanged:
     """
 
     observed: Floats
-    drawn: Floats
+    draws: Floats
     enumerated: bool
     partitions: int
     text: str
@@ -163,25 +163,25 @@ class Exchanged:
     @cached_property
     def null(self) -> Floats:
         """All differences with members exchanged, shape (partitions, k)."""
-        return np.concatenate([self.drawn, -self.drawn[::-1]]) if self.mirrored else self.drawn
+        return np.concatenate([self.draws, -self.draws[::-1]]) if self.mirrored else self.draws
 
     @cached_property
     def null_errors(self) -> Floats:
         """Standard errors of `null`."""
-        both = [self.errors, self.errors[::-1]]
-        return np.concatenate(both) if self.mirrored else self.errors
+        errors = [self.errors, self.errors[::-1]]
+        return np.concatenate(errors) if self.mirrored else self.errors
 
     def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
         """Return the chance level of factor × the single number (k = 1) + shift."""
         if self.mirrored and shift == 0.0:
-            return mirrored_band(self.drawn[:, 0] * factor, method=method)
+            return mirrored_band(self.draws[:, 0] * factor, method=method)
         return band(self.null[:, 0] * factor + shift, method=method)
 
     def p_value(self, harm: Harm) -> PValue:
         """Return the p-value of the single number (k = 1), exact where that is feasible."""
         observed = float(self.observed[0])
         if self.mirrored:
-            return mirrored_p_value(self.drawn[:, 0], observed, harm, scale=self.scale)
+            return mirrored_p_value(self.draws[:, 0], observed, harm, scale=self.scale)
         if self.halves is None:
             weights = 1.0 if self.enumerated else None
             null, finest = self.null[:, 0], self.resolution
@@ -201,8 +201,8 @@ class Exchanged:
         return PValue(value, "exact, partitions counted in two halves")
 
 
-def against_exchanged(
-    tested: Exchanged | None,
+def compare_with_exchanges(
+    tested: ExchangedDifferences | None,
     value: float,
     harm: Harm,
     null: str,
@@ -211,7 +211,7 @@ def against_exchanged(
     column: int = 0,
     factor: float = 1.0,
     shift: float = 0.0,
-) -> Against:
+) -> ChanceTest:
     """Hold a value against exchanged members.
 
     Parameters
@@ -227,19 +227,19 @@ def against_exchanged(
         Which difference.
     """
     if tested is None or math.isnan(value):
-        return NOTHING
+        return UNTESTED
     text = f"{null}; {tested.text}"
     if statistic is None and len(tested.error):
         error = float(tested.error[column])
         ratios = tested.null[:, column] / tested.null_errors[:, column]
-        return against_studentized(
+        return compare_studentized(
             tested, float(tested.observed[column]) / error, ratios, harm, text,
             factor=factor * error, shift=shift,
         )  # fmt: skip
     if statistic is None and column:
         statistic = itemgetter((slice(None), column))
     if statistic is not None:
-        return against(
+        return compare_with_null(
             statistic(tested.null),
             value,
             harm,
@@ -249,11 +249,11 @@ def against_exchanged(
             scale=tested.scale,
         )
     p = tested.p_value(harm)
-    return Against(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
+    return ChanceTest(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
 
 
-def against_studentized(
-    tested: Exchanged,
+def compare_studentized(
+    tested: ExchangedDifferences,
     observed: float,
     ratios: Floats,
     harm: Harm,
@@ -261,24 +261,24 @@ def against_studentized(
     *,
     factor: float,
     shift: float = 0.0,
-) -> Against:
-    """Hold a ratio of a difference to its standard error against those of exchanged members.
+) -> ChanceTest:
+    """Compare a studentized difference with those of exchanged members.
 
     The p-value is exact where members are exchangeable and, in large sets, valid where means are
     equal and spreads aren't (Janssen 1997, Statistics & Probability Letters 36, 9-21). The chance
     level is that of the ratio times `factor`, the standard error, plus `shift`.
     """
     weights = 1.0 if tested.enumerated else None
-    found = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
+    p = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
     text = f"{text}; differences in standard errors"
     chance = band(ratios * factor + shift, method=text, weights=weights)
-    return Against(chance, found.value, f"{text}; {found.method}")
+    return ChanceTest(chance, p.value, f"{text}; {p.method}")
 
 
 def _whole(numbers: Floats) -> tuple[Integers, int]:
     """Return numbers as whole ones times a power of two, as fine as sums allow, and its bits."""
-    most = float(np.abs(numbers).sum(axis=0).max(initial=0.0))
-    bits = math.floor(61 - math.log2(most)) if most > 0 else 0
+    largest_sum = float(np.abs(numbers).sum(axis=0).max(initial=0.0))
+    bits = math.floor(61 - math.log2(largest_sum)) if largest_sum > 0 else 0
     return integers(np.rint(np.ldexp(numbers, bits))), bits
 
 
@@ -291,7 +291,7 @@ def exchange(
     *,
     units: tuple[Sequence[str], Sequence[str]] | None = None,
     studentized: bool = False,
-) -> Exchanged:
+) -> ExchangedDifferences:
     """Exchange the members of two sets, keeping their sizes.
 
     Parameters
@@ -320,21 +320,25 @@ def exchange(
         pooled = pooled - pooled.mean(axis=0)
         if units is None:
             pooled = np.concatenate([pooled, pooled**2], axis=1)
-    whole, bits = _whole(pooled)
-    scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
+    fixed_point, bits = _whole(pooled)
+    scale = float(np.ldexp(np.abs(fixed_point).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
     if units is not None:
         draws = permutations(n + m, resampling)
-        streams = keys(seed, "partition", name, "unit", many=draws)
-        differences, errors = _exchange_units(whole, n, units, streams, bits)
-        observed, drawn = differences[0], differences[1:]
+        streams = keys(seed, "partition", name, "unit", n_streams=draws)
+        differences, errors = _exchange_units(fixed_point, n, units, streams, bits)
+        observed, null = differences[0], differences[1:]
         text = f"{draws} random exchanges of units"
-        found = Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
-        return replace(found, error=errors[0], errors=errors[1:]) if studentized else found
+        exchanged = ExchangedDifferences(
+            observed, null, False, 0, text, scale, resampling.resolution
+        )
+        return replace(exchanged, error=errors[0], errors=errors[1:]) if studentized else exchanged
     partitions = count_partitions(n, m)
-    one = whole.shape[1] == 1
-    ordered = whole[np.argsort(whole[:, 0]) if one else np.lexsort(whole.T[::-1])]
+    single = fixed_point.shape[1] == 1
+    ordered = fixed_point[
+        np.argsort(fixed_point[:, 0]) if single else np.lexsort(fixed_point.T[::-1])
+    ]
     enumerated = partitions <= MOST_PARTITIONS
-    halved = not enumerated and n + m <= MOST_HALVED and one
+    halved = not enumerated and n + m <= MOST_HALVED and single
     if enumerated:
         sums: Numbers = _all_sums(ordered, n, mirrored=n == m)
         text = f"all {partitions} partitions enumerated"
@@ -342,24 +346,30 @@ def exchange(
         # Through the smaller set.
         sums, text = _few_sums(ordered, min(n, m), resampling, seed, name)
         sums = sums if n <= m else ordered.sum(axis=0) - sums
-        text += " for the chance level" * halved
-    total, own = whole.sum(axis=0), whole[:n].sum(axis=0)
-    observed, drawn = (_difference(one, total - one, n, m, bits)[..., :k] for one in (own, sums))
-    found = Exchanged(
+        if halved:
+            text += " for the chance level"
+    total, first_sum = fixed_point.sum(axis=0), fixed_point[:n].sum(axis=0)
+    observed, null = (
+        _difference(first_sums, total - first_sums, n, m, bits)[..., :k]
+        for first_sums in (first_sum, sums)
+    )
+    exchanged = ExchangedDifferences(
         observed,
-        drawn,
+        null,
         enumerated,
         partitions,
         text,
         scale,
         resampling.resolution,
-        (ordered[:, 0], n, int(whole[:n, 0].sum())) if halved else None,
+        (ordered[:, 0], n, int(fixed_point[:n, 0].sum())) if halved else None,
         enumerated and n == m,
     )
     if not studentized:
-        return found
-    error, errors = (_error(one, total - one, n, m, bits) for one in (own, sums))
-    return replace(found, error=error, errors=errors)
+        return exchanged
+    error, errors = (
+        _error(first_sums, total - first_sums, n, m, bits) for first_sums in (first_sum, sums)
+    )
+    return replace(exchanged, error=error, errors=errors)
 
 
 def _few_sums(
@@ -375,15 +385,15 @@ def _few_sums(
         if moments.normal(size, n):
             draws = null_draws(resampling, _MAX_DRAWN)
             sizes = np.array([size, n - size])
-            drawn = moments.exchanged_sums(lambda sums: sums[:, 0], sizes, draws, seed, name)
+            replicates = moments.exchanged_sums(lambda sums: sums[:, 0], sizes, draws, seed, name)
             text = f"{draws} partitions drawn from the moments of the members"
-            return np.concatenate(drawn), text
+            return np.concatenate(replicates), text
     draws = permutations(n, resampling)
     return random_sums(values, size, draws, seed, name), f"{draws} random partitions"
 
 
 def _difference(first: Numbers, second: Numbers, n: int, m: int, bits: int) -> Floats:
-    """Return the means of a set minus those of the other, of sums in fixed point."""
+    """Return differences of means from sums in fixed point."""
     low = (first - second) / n if n == m else first / n - second / m
     # In two steps, for 2^-bits may be no float.
     return low * math.ldexp(1.0, -bits // 2) * math.ldexp(1.0, -bits - -bits // 2)
@@ -397,11 +407,11 @@ def _error(first: Numbers, second: Numbers, n: int, m: int, bits: int) -> Floats
     k = first.shape[-1] // 2
     variance = np.zeros(())
     for sums, size in ((first, n), (second, m)):
-        plain = np.ldexp(floats(sums), -bits)
-        squares = plain[..., k:] - plain[..., :k] ** 2 / size
+        totals = np.ldexp(floats(sums), -bits)
+        squares = totals[..., k:] - totals[..., :k] ** 2 / size
         variance = variance + np.maximum(squares, 0.0) / (size * max(size - 1, 1))
-    every = np.ldexp(floats((first + second)[..., k:]), -bits)
-    return np.sqrt(np.maximum(variance, every * _FLAT + np.finfo(np.float64).tiny))
+    squares_total = np.ldexp(floats((first + second)[..., k:]), -bits)
+    return np.sqrt(np.maximum(variance, squares_total * _FLAT + np.finfo(np.float64).tiny))
 
 
 def count_partitions(first: int, second: int) -> int:
@@ -416,7 +426,7 @@ def permutations(members: int, resampling: Resampling) -> int:
 
 
 def count_at_least(values: Integers, size: int, threshold: int) -> int:
-    """Count subsets of `size` members whose sum is at least a threshold.
+    """Count subsets of `size` members with a sum of at least a threshold.
 
     Sums of each half are grouped by size and sorted, and pairs counted between them, so that 40
     members take 2^20 sums a side instead of 1.4e11 subsets.
@@ -426,25 +436,27 @@ def count_at_least(values: Integers, size: int, threshold: int) -> int:
     values : ndarray of int64, shape (n,), n <= 44
     size, threshold : int
     """
-    left, right = (_sorted_sums(half) for half in (values[::2], values[1::2]))
-    found = 0
-    for many, sums in enumerate(left):
-        if 0 <= size - many < len(right):
-            others = right[size - many]
+    first_sums, second_sums = (_sorted_sums(half) for half in (values[::2], values[1::2]))
+    count = 0
+    for left_size, sums in enumerate(first_sums):
+        if 0 <= size - left_size < len(second_sums):
+            right_sums = second_sums[size - left_size]
             # Reversed, what is searched for rises, which keeps the search in the cache.
             needed = threshold - sums[::-1]
-            found += len(sums) * len(others) - int(np.searchsorted(others, needed).sum())
-    return found
+            count += len(sums) * len(right_sums) - int(np.searchsorted(right_sums, needed).sum())
+    return count
 
 
 def _sorted_sums(values: Integers) -> list[Integers]:
     """Return the sums of all subsets, by their size."""
     sums: list[Integers] = [np.zeros(1, dtype=np.int64)]
-    none = np.empty(0, dtype=np.int64)
+    empty = np.empty(0, dtype=np.int64)
     for value in values:
-        pairs = zip([*sums, none], [none, *(one + value for one in sums)], strict=True)
+        pairs = zip(
+            [*sums, empty], [empty, *(subset_sums + value for subset_sums in sums)], strict=True
+        )
         sums = [np.concatenate(pair) for pair in pairs]
-    return [np.sort(one) for one in sums]
+    return [np.sort(subset_sums) for subset_sums in sums]
 
 
 def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
@@ -452,11 +464,11 @@ def _all_sums(ordered: Integers, size: int, *, mirrored: bool) -> Integers:
 
     Mirrored, only of those with the first member: the complement of the first is the last.
     """
-    rest, size = (ordered[1:], size - 1) if mirrored else (ordered, size)
-    found = np.empty((rest.shape[1], math.comb(len(rest), size)), dtype=np.int64)
-    for column, sums in zip(np.ascontiguousarray(rest.T), found, strict=True):
+    remaining, size = (ordered[1:], size - 1) if mirrored else (ordered, size)
+    all_sums = np.empty((remaining.shape[1], math.comb(len(remaining), size)), dtype=np.int64)
+    for column, sums in zip(np.ascontiguousarray(remaining.T), all_sums, strict=True):
         enumerate_sums(column, size, sums)
-    return np.ascontiguousarray(found.T) + (ordered[0] if mirrored else 0)
+    return np.ascontiguousarray(all_sums.T) + (ordered[0] if mirrored else 0)
 
 
 def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str) -> Integers:
@@ -477,22 +489,22 @@ def random_sums(values: Integers, size: int, draws: int, seed: Seed, *names: str
     words = math.ceil(n / 64)
     columns = np.zeros((k, 64 * words), dtype=np.int64)
     columns[:, :n] = values.T
-    found = np.empty((draws, k), dtype=np.int64)
+    sums = np.empty((draws, k), dtype=np.int64)
     starts = range(0, draws, _BLOCK)
-    streams = keys(seed, "partition", *names, many=len(starts))
+    streams = keys(seed, "partition", *names, n_streams=len(starts))
 
     def draw(index: int) -> None:
-        part = found[starts[index] : starts[index] + _BLOCK]
+        part = sums[starts[index] : starts[index] + _BLOCK]
         chosen = np.empty((len(part), words), dtype=np.uint64)
         draw_subsets(streams[index], n, size, chosen)
         add_chosen(chosen, columns, part)
 
     each(draw, range(len(starts)))
-    return found
+    return sums
 
 
 def _exchange_units(
-    whole: Integers,
+    fixed_point: Integers,
     n: int,
     units: tuple[Sequence[str], Sequence[str]],
     streams: Words,
@@ -502,44 +514,49 @@ def _exchange_units(
 
     The first is observed, the others with the groups of carriers exchanged.
     """
-    group = integers(np.arange(len(whole)) >= n)
+    group = integers(np.arange(len(fixed_point)) >= n)
     unit = numbered([*units[0], *units[1]])
     # Rows in another order must give the same draws.
-    order = np.lexsort((*whole.T, group, unit))
-    whole, group, unit = whole[order], group[order], unit[order]
+    order = np.lexsort((*fixed_point.T, group, unit))
+    fixed_point, group, unit = fixed_point[order], group[order], unit[order]
     blocks = Exchange.of(group, unit, np.zeros_like(unit))
-    counted = np.column_stack([np.ones_like(group), whole])
+    counted = np.column_stack([np.ones_like(group), fixed_point])
     carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
     np.add.at(carried, blocks.carrier, counted)
-    k = whole.shape[1]
+    k = fixed_point.shape[1]
     n_own, sums = floats(carried[:, :1]), np.ldexp(carried[:, 1:].astype(float), -bits)
     fixed, fine = _whole(np.concatenate([sums**2, sums * n_own], axis=1))
     carried = np.ascontiguousarray(np.concatenate([carried, fixed, carried[:, :1] ** 2], axis=1))
     members = np.bincount(blocks.pool)
     starts = np.concatenate([[0], np.cumsum(members)])
-    wanted = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
+    n_first = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
     places = np.argsort(blocks.pool, kind="stable")
     first = np.empty((1 + len(streams), carried.shape[1]), dtype=np.int64)
     first[0] = carried[blocks.group == 0].sum(axis=0)
 
     def draw(start: int) -> None:
-        here = slice(start, start + _EXCHANGED_AT_ONCE)
-        add_exchanged(streams[here], places.copy(), starts, wanted, carried, first[1:][here])
+        block = slice(start, start + _EXCHANGED_AT_ONCE)
+        add_exchanged(streams[block], places.copy(), starts, n_first, carried, first[1:][block])
 
     each(draw, range(0, len(streams), _EXCHANGED_AT_ONCE))
     second = carried.sum(axis=0) - first
     differences, variance = np.zeros((2, len(first), k))
     for sign, sums, groups in ((1.0, first, 0), (-1.0, second, 1)):
-        many, total, squares, crosses, sizes = np.split(sums, np.cumsum([1, k, k, k]), axis=1)
-        mean = np.ldexp(total / many, -bits)
-        square, cross = (np.ldexp(floats(one), -fine) for one in (squares, crosses))
-        around = square - 2.0 * mean * cross + mean**2 * sizes
+        counts, total, squares, crosses, sizes = np.split(sums, np.cumsum([1, k, k, k]), axis=1)
+        mean = np.ldexp(total / counts, -bits)
+        square, cross = (np.ldexp(floats(array), -fine) for array in (squares, crosses))
+        squares_around = square - 2.0 * mean * cross + mean**2 * sizes
         carriers = tally(blocks.group == groups)
         differences += sign * mean
-        variance += np.maximum(around, 0.0) / floats(many) ** 2 * carriers / max(carriers - 1, 1)
+        variance += (
+            np.maximum(squares_around, 0.0) / floats(counts) ** 2 * carriers / max(carriers - 1, 1)
+        )
     least = _FLAT * fixed[:, :k].sum(axis=0) * math.ldexp(1.0, -fine)
     return differences, np.sqrt(np.maximum(variance, least + np.finfo(np.float64).tiny))
 
+
+SetUnits = Mapping[str, Labels]
+"""Names of the units that the members of a set repeat within, by set."""
 
 # Pairs of sets, and how often the mean similarity between them counts.
 Terms = Mapping[tuple[str, str], float]
@@ -547,7 +564,7 @@ Terms = Mapping[tuple[str, str], float]
 
 @record
 class Jackknife:
-    """Numbers, and what they are without each member of each independent sample.
+    """Numbers with their leave-one-out values by independent sample.
 
     Attributes
     ----------
@@ -572,41 +589,36 @@ class Jackknife:
         return cache(self._ends)
 
     def _ends(self, level: float) -> tuple[Floats, Floats]:
-        both = jackknife_t(*self.numbers, level)
+        all_ends = jackknife_t(*self.numbers, level)
         if self.scale is not None:
-            for end in both:
+            for end in all_ends:
                 end[0] = self.scale * np.tanh(end[0])
-        return both
+        return all_ends
 
-    def draws(self, many: int, seed: Seed) -> Floats:
+    def draws(self, n_draws: int, seed: Seed) -> Floats:
         """Draw normal numbers with the covariance of a bootstrap, shape (many, k)."""
         values, left_out = self.numbers
         covariance = np.zeros((len(values), len(values)))
-        for one in left_out:
-            apart = one - one.mean(axis=0)
+        for replicates in left_out:
+            deviations = replicates - replicates.mean(axis=0)
             # A bootstrap of n members has (n - 1) / n of the variance of their mean.
-            covariance += ((len(one) - 1.0) / len(one)) ** 2 * np.einsum("nj,nk->jk", apart, apart)
-        normal = stream(seed, "jackknife").standard_normal((many, len(values)))
+            covariance += ((len(replicates) - 1.0) / len(replicates)) ** 2 * np.einsum(
+                "nj,nk->jk", deviations, deviations
+            )
+        normal = stream(seed, "jackknife").standard_normal((n_draws, len(values)))
         return floats(values + np.einsum("rj,kj->rk", normal, lower_root(covariance)))
 
 
-def ends_at(found: Jackknife | None, column: int) -> Ends:
+def ends_at(jackknife: Jackknife | None, column: int) -> Ends:
     """Return the interval of a number."""
-    if found is None:
+    if jackknife is None:
         return no_ends
 
     def ends(level: float) -> Span:
-        low, high = found.ends(level)
+        low, high = jackknife.ends(level)
         return float(low[column]), float(high[column])
 
     return ends
-
-
-class Options(Drawing, total=False):
-    """What every score of sets takes, see `equipoise.metrics.association_score`."""
-
-    similarity: Similarity | None
-    units: Mapping[str, Labels] | None
 
 
 @record
@@ -636,9 +648,8 @@ class Space:
         targets: Mapping[str, ArrayLike],
         attributes: Mapping[str, ArrayLike],
         fixed: Collection[str],
-        *,
         similarity: Similarity | None = None,
-        units: Mapping[str, Labels] | None = None,
+        units: SetUnits | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
     ) -> Space:
@@ -671,28 +682,30 @@ class Space:
             For each number, pairs of sets and how often their mean similarity counts. Units that
             are in several sets count to first order.
         """
-        means = {name: one.mean for name, one in self.sets.items()}
-        slopes = {name: np.zeros((len(numbers), len(means[name]))) for name in self.moved}
+        means = {name: members.mean for name, members in self.sets.items()}
+        slopes = {name: np.zeros((len(numbers), len(means[name]))) for name in self.varied}
         values = np.zeros(len(numbers))
         for place, terms in enumerate(numbers):
             for (first, second), times in terms.items():
                 values[place] += times * np.einsum("d,d->", means[first], means[second])
-                for one, other in ((first, second), (second, first)):
-                    if one in slopes:
-                        slopes[one][place] += times * means[other]
+                for set_name, partner in ((first, second), (second, first)):
+                    if set_name in slopes:
+                        slopes[set_name][place] += times * means[partner]
         if self.resampling is None:
             return values, None
 
         def make() -> tuple[Floats, list[Floats]]:
             rows = {name: with_ones(self[name].similarities(to)) for name, to in slopes.items()}
-            found = []
+            left_out = []
             for sums in self.sums_without_each(rows):
-                without = values
-                for name, own in rows.items():
-                    mean = own[:, 1:].mean(axis=0)
-                    without = without + (sums[name][:, 1:] / sums[name][:, :1] - mean)
-                found.append(without)
-            return values, found
+                left_out_values = values
+                for name, table in rows.items():
+                    mean = table[:, 1:].mean(axis=0)
+                    left_out_values = left_out_values + (
+                        sums[name][:, 1:] / sums[name][:, :1] - mean
+                    )
+                left_out.append(left_out_values)
+            return values, left_out
 
         return values, Jackknife(make)
 
@@ -711,25 +724,34 @@ class Space:
         list of dict of str to ndarray, shape (members or units, c)
             One for each sample, with the sums of all sets.
         """
-        totals = {name: own.sum(axis=0) for name, own in rows.items()}
+        totals = {name: table.sum(axis=0) for name, table in rows.items()}
         samples: list[set[str]] = []
-        for name in (one for one in self.moved if one in rows):
+        for name in (varied_name for varied_name in self.varied if varied_name in rows):
             units = {*(self[name].units or ())}
-            joined = [one for one in samples if any(units & {*(self[o].units or ())} for o in one)]
-            samples = [one for one in samples if one not in joined] + [{name}.union(*joined)]
+            joined = [
+                sample
+                for sample in samples
+                if any(units & {*(self[o].units or ())} for o in sample)
+            ]
+            samples = [sample for sample in samples if sample not in joined] + [
+                {name}.union(*joined)
+            ]
 
         def without(sample: set[str]) -> dict[str, Floats]:
-            lost = {name: rows[name] for name in sample}
+            removed = {name: rows[name] for name in sample}
             if all(self[name].units is not None for name in sample):
                 units = [unit for name in sample for unit in self[name].units or ()]
                 names, place = np.unique(units, return_inverse=True)
-                ends = np.cumsum([len(own) for own in lost.values()])[:-1]
-                for (name, own), at in zip(lost.items(), np.split(place, ends), strict=True):
-                    lost[name] = np.zeros((len(names), own.shape[1]))
-                    np.add.at(lost[name], at, own)
-            many = len(next(iter(lost.values())))
+                ends = np.cumsum([len(table) for table in removed.values()])[:-1]
+                for (name, table), unit_places in zip(
+                    removed.items(), np.split(place, ends), strict=True
+                ):
+                    removed[name] = np.zeros((len(names), table.shape[1]))
+                    np.add.at(removed[name], unit_places, table)
+            n_left_out = len(next(iter(removed.values())))
             return {
-                name: total - lost.get(name, np.zeros((many, 1))) for name, total in totals.items()
+                name: total - removed.get(name, np.zeros((n_left_out, 1)))
+                for name, total in totals.items()
             }
 
         return [without(sample) for sample in samples]
@@ -742,7 +764,7 @@ class Space:
         key: str,
         *,
         studentized: bool = True,
-    ) -> Exchanged | None:
+    ) -> ExchangedDifferences | None:
         """Exchange the members of two sets, each counted by its products with k directions.
 
         Raises
@@ -752,35 +774,37 @@ class Space:
         """
         if self.resampling is None:
             return None
-        both = self[first], self[second]
-        known = [name for name in (first, second) if self[name].units is not None]
-        if len(known) == 1:
+        members = self[first], self[second]
+        with_units = [name for name in (first, second) if self[name].units is not None]
+        if len(with_units) == 1:
             raise InputError(
-                f"units: only {known[0]!r} has some; {first} and {second} exchange members, so "
-                "name the units of both"
+                f"units: only {with_units[0]!r} has some; {first} and {second} exchange members, "
+                "so name the units of both"
             )
-        low, high = (one.similarities(np.array(directions)) for one in both)
-        units = (both[0].units or (), both[1].units or ()) if known else None
+        low, high = (set_members.similarities(np.array(directions)) for set_members in members)
+        units = (members[0].units or (), members[1].units or ()) if with_units else None
         return exchange(
             low, high, self.resampling, self.seed, key, units=units, studentized=studentized
         )
 
     def part(
-        self, metric: str, value: float, found: Jackknife | None, column: int, **columns: Any
+        self, metric: str, value: float, jackknife: Jackknife | None, column: int, **columns: Any
     ) -> Part:
-        """Return a number of the jackknife; other columns are those of `number`."""
-        return number(metric, value, ends=ends_at(found, column), level=self.level, **columns)
+        """Return a number of the jackknife as a part; see `number` for columns."""
+        return number(metric, value, ends=ends_at(jackknife, column), level=self.level, **columns)
 
     def group_values(
         self,
         names: Sequence[str],
         values: Sequence[float],
-        found: Jackknife | None = None,
+        jackknife: Jackknife | None = None,
         first: int = 0,
     ) -> tuple[GroupValue, ...]:
         """Return a number of each set with the interval of its column, from `first` on."""
         return tuple(
-            GroupValue(name, (name,), len(self[name]), value, *ends_at(found, column)(self.level))
+            GroupValue(
+                name, (name,), len(self[name]), value, *ends_at(jackknife, column)(self.level)
+            )
             for column, (name, value) in enumerate(zip(names, values, strict=True), start=first)
         )
 
@@ -789,9 +813,9 @@ class Space:
         metric: str,
         value: float,
         parts: Iterable[Part] | Callable[[], Iterable[Part]],
-        held: Against,
+        chance_test: ChanceTest,
         *,
-        found: Jackknife | None,
+        jackknife: Jackknife | None,
         ends: Ends | None = None,
         corrected: float = math.nan,
         kind: str = "",
@@ -810,7 +834,7 @@ class Space:
             Fields of the estimate.
         parts : callable
             Makes them when they are first needed.
-        held : Against
+        held : ChanceTest
         found : Jackknife or None
             Its first number is the value, unless there are `ends`.
         kind : str
@@ -820,19 +844,20 @@ class Space:
         pairs : sequence of pairs of str
             Sets whose common members are counted.
         """
-        method, still = NO_INTERVAL, [name for name in self.sets if name not in self.moved]
-        if self.resampling is not None and not self.moved:
+        method, fixed_names = NO_INTERVAL, [name for name in self.sets if name not in self.varied]
+        if self.resampling is not None and not self.varied:
             method = "none: no set of two members or more varies"
         elif self.resampling is not None:
-            method = f"{kind or STUDENT} over {', '.join(self.moved)}"
-            method += f"; {', '.join(still)} fixed" * bool(still)
+            method = f"{kind or STUDENT} over {', '.join(self.varied)}"
+            if fixed_names:
+                method += f"; {', '.join(fixed_names)} fixed"
         shared = {
             f"{a} and {b}": count for a, b in pairs if (count := shared_members(self[a], self[b]))
         }
         return make_estimate(
             metric=metric,
             value=value,
-            n={name: len(one) for name, one in self.sets.items()},
+            n={name: len(members) for name, members in self.sets.items()},
             method=method,
             interval_kind=interval_kind,
             params={
@@ -840,27 +865,27 @@ class Space:
                 "similarity": "cosine" if self.similarity is None else "scores of pairs",
                 **({"in_both": shared} if shared else {}),
             },
-            **held.fields(no_chance),
+            **chance_test.fields(no_chance),
             harm=harm,
             by=parts,
             excluded={
-                f"{name}: {why}": count
-                for name, one in self.sets.items()
-                for why, count in one.dropped.items()
+                f"{name}: {reason}": count
+                for name, members in self.sets.items()
+                for reason, count in members.dropped.items()
             },
-            unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
+            unit="row" if all(members.units is None for members in self.sets.values()) else "unit",
             reason=reason,
-            ends=ends or ends_at(found, 0),
+            ends=ends or ends_at(jackknife, 0),
             corrected=corrected,
         )
 
     @cached_property
-    def moved(self) -> list[str]:
-        """Sets whose members vary between samples."""
+    def varied(self) -> list[str]:
+        """Names of the sets that vary between samples."""
         return [
             name
-            for name, one in self.sets.items()
-            if name not in self.fixed and one.independent > 1
+            for name, members in self.sets.items()
+            if name not in self.fixed and members.independent > 1
         ]
 
 

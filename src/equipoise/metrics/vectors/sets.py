@@ -93,7 +93,7 @@ class PairScores:
             When an index lies outside the matrix or is no whole number.
         """
         matrix, chosen = floats(self.scores), (targets, attributes)
-        if min(np.min(one, initial=0) for one in chosen) < 0:
+        if min(np.min(indices, initial=0) for indices in chosen) < 0:
             raise InputError("scores: an index is negative")
         try:
             return matrix[np.ix_(*chosen)]  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ class PairScores:
 
 @record
 class Members:
-    """One set as vectors; metrics take it in place of an array, and share what it has computed.
+    """One set as vectors; metrics take it in place of an array.
 
     Attributes
     ----------
@@ -154,22 +154,22 @@ class Members:
 
     def blocks(self) -> Iterable[tuple[slice, Floats]]:
         """Yield places of members and their vectors, float64 and shape (m, d)."""
-        if self._kept is not None:
-            return [(slice(0, len(self)), self._kept)]
-        return ((here, self._computed(here)) for here in _slices(len(self), self.dimension))
+        if self._cached is not None:
+            return [(slice(0, len(self)), self._cached)]
+        return ((places, self._computed(places)) for places in _slices(len(self), self.dimension))
 
     def take(self, places: Integers) -> Floats:
         """Return the vectors of some members, shape (m, d)."""
-        if self._kept is not None:
-            return self._kept[places]
+        if self._cached is not None:
+            return self._cached[places]
         cuts = _slices(len(places), self.dimension)
-        return np.concatenate([self._computed(places[here]) for here in cuts])
+        return np.concatenate([self._computed(places[cut]) for cut in cuts])
 
     @cached_property
     def size(self) -> float:
         """Largest absolute number of all vectors."""
-        if self._kept is not None:
-            return float(max(self._kept.max(), -self._kept.min()))
+        if self._cached is not None:
+            return float(max(self._cached.max(), -self._cached.min()))
 
         def largest(_: slice, rows: AnyArray, scale: Floats) -> float:
             return float((np.abs(rows).max(axis=1) * scale).max())
@@ -190,65 +190,65 @@ class Members:
             add_whole(rows, scale, *factors, total)
             return total
 
-        whole = reduce(np.add, self._over(added))
-        return np.ldexp(floats(whole), -bits) / len(self)
+        whole_sum = reduce(np.add, self._over(added))
+        return np.ldexp(floats(whole_sum), -bits) / len(self)
 
     @cached_property
     def firsts(self) -> Floats:
         """First number of each vector, shape (n,)."""
-        if self._kept is not None:
-            return self._kept[:, 0]
+        if self._cached is not None:
+            return self._cached[:, 0]
         return np.concatenate(self._over(lambda _, rows, scale: rows[:, 0] * scale))
 
     def dots(self, direction: Floats) -> Floats:
         """Inner products with one direction (d,), each in one fixed order: shape (n,)."""
         return self.similarities(direction[None])[:, 0]
 
-    def similarities(self, others: Floats) -> Floats:
+    def similarities(self, vectors: Floats) -> Floats:
         """Inner products with all rows (m, d) of others, each in one fixed order: (n, m)."""
-        found = np.empty((len(self), len(others)))
-        directions = np.ascontiguousarray(others, dtype=np.float64)
-        self._over(lambda here, rows, scale: project(rows, scale, directions, found[here]))
-        return found
+        products = np.empty((len(self), len(vectors)))
+        directions = np.ascontiguousarray(vectors, dtype=np.float64)
+        self._over(lambda places, rows, scale: project(rows, scale, directions, products[places]))
+        return products
 
     def _over(self, function: Callable[[slice, AnyArray, Floats], Result]) -> list[Result]:
         """Apply a function to slices of the members, in threads, and return its results in order.
 
         It takes the places of members, their rows as kernels take them, and the scale of each row.
         """
-        if self._kept is not None:
-            return [function(slice(0, len(self)), self._kept, _ones(len(self)))]
-        every = [*_slices(len(self), self.dimension)]
+        if self._cached is not None:
+            return [function(slice(0, len(self)), self._cached, _ones(len(self)))]
+        slices = [*_slices(len(self), self.dimension)]
 
         def over(start: int) -> list[Result]:
             return [
-                function(here, self._rows(here), self._scale(here))
-                for here in every[start : start + _TOGETHER]
+                function(places, self._rows(places), self._scale(places))
+                for places in slices[start : start + _TOGETHER]
             ]
 
-        spans = each(over, range(0, len(every), _TOGETHER))
-        return [found for span in spans for found in span]
+        spans = each(over, range(0, len(slices), _TOGETHER))
+        return [result for span in spans for result in span]
 
     @cached_property
-    def _kept(self) -> Floats | None:
-        few = len(self) * self.dimension <= _KEPT
-        return self._computed(slice(0, len(self))) if few else None
+    def _cached(self) -> Floats | None:
+        fits = len(self) * self.dimension <= _KEPT
+        return self._computed(slice(0, len(self))) if fits else None
 
     def _computed(self, places: slice | Integers) -> Floats:
         return self._rows(places) * self._scale(places)[:, None]
 
     def _rows(self, places: slice | Integers) -> AnyArray:
-        every = len(self.rows) == len(self.stored)
-        return kernel_rows(self.stored[places if every else self.rows[places]])
+        all_rows = len(self.rows) == len(self.stored)
+        return kernel_rows(self.stored[places if all_rows else self.rows[places]])
 
     def _scale(self, places: slice | Integers) -> Floats:
         return np.ones(len(self.rows[places])) if self.scale is None else self.scale[places]
 
 
 @lru_cache(maxsize=2)
-def _ones(many: int) -> Floats:
+def _ones(n_rows: int) -> Floats:
     """Return the scale of vectors that are scaled already; nothing writes it."""
-    return np.ones(many)
+    return np.ones(n_rows)
 
 
 def plain_members(vectors: Floats) -> Members:
@@ -263,7 +263,7 @@ def embed(
     similarity: Similarity | None = None,
     units: Mapping[str, Labels] | None = None,
 ) -> dict[str, Members]:
-    """Turn named sets into vectors whose inner products are the similarities.
+    """Turn named sets into vectors with similarities as inner products.
 
     Parameters
     ----------
@@ -282,27 +282,27 @@ def embed(
         When a set is empty, not of shape (n, d), of another dimension than the others, has no
         usable member, or units name an unknown set or are of another length.
     """
-    given, units = {**targets, **attributes}, units or {}
-    if unknown := sorted({*units} - {*given}):
-        raise InputError(f"units: no set is called {unknown[0]!r}; expected one of {[*given]}")
+    named_sets, units = {**targets, **attributes}, units or {}
+    if unknown := sorted({*units} - {*named_sets}):
+        raise InputError(f"units: no set is called {unknown[0]!r}; expected one of {[*named_sets]}")
     if similarity is None:
-        found = {name: unit_members(x, name) for name, x in given.items()}
-        dimensions = {name: one.dimension for name, one in found.items()}
+        embedded = {name: unit_members(x, name) for name, x in named_sets.items()}
+        dimensions = {name: members.dimension for name, members in embedded.items()}
         if len({*dimensions.values()}) > 1:
             raise InputError(f"sets of different dimensions: {dimensions}; embed with one model")
     else:
-        found = _scored(targets, attributes, similarity)
+        embedded = _scored(targets, attributes, similarity)
     for name, labels in units.items():
-        codes, names = encode(labels, what=f"units[{name!r}]")
-        expected = len(found[name].stored)
+        codes, names = encode(labels, subject=f"units[{name!r}]")
+        expected = len(embedded[name].stored)
         if len(codes) != expected or (codes < 0).any():
             raise InputError(
                 f"units[{name!r}]: {len(codes)} names, {tally(codes < 0)} of them "
                 f"missing; expected {expected}, one per member"
             )
-        own = tuple(names[code] for code in codes[found[name].rows].tolist())
-        found[name] = replace(found[name], units=own)
-    return found
+        member_units = tuple(names[code] for code in codes[embedded[name].rows].tolist())
+        embedded[name] = replace(embedded[name], units=member_units)
+    return embedded
 
 
 def unit_members(embeddings: ArrayLike, name: str = "embeddings") -> Members:
@@ -318,8 +318,8 @@ def unit_members(embeddings: ArrayLike, name: str = "embeddings") -> Members:
     array = embedding_table(embeddings, name)
     scale = np.empty(len(array))
 
-    def measure(here: slice) -> None:
-        inverse_lengths(kernel_rows(array[here]), scale[here])
+    def measure(places: slice) -> None:
+        inverse_lengths(kernel_rows(array[places]), scale[places])
 
     # Passing few vectors to threads takes as long as measuring them.
     if array.shape[0] * array.shape[1] <= _AT_ONCE:
@@ -328,8 +328,8 @@ def unit_members(embeddings: ArrayLike, name: str = "embeddings") -> Members:
         each(measure, _slices(*array.shape))
     (rows,) = (scale > 0).nonzero()
     zero = 0 if len(rows) == len(scale) else tally(scale == 0)
-    odd = len(scale) - len(rows) - zero
-    dropped = {"not a number or infinite": odd, "zero vector": zero}
+    n_invalid = len(scale) - len(rows) - zero
+    dropped = {"not a number or infinite": n_invalid, "zero vector": zero}
     if not len(rows):
         raise InputError(f"{name}: none of its {len(array)} vectors can be used: {dropped}")
     return Members(array, rows, scale[rows], dropped=dropped)
@@ -343,7 +343,7 @@ def embedding_table(embeddings: ArrayLike, name: str = "embeddings") -> Table:
     InputError
         When rows differ in length, or the array is masked, empty, not numeric or of another shape.
     """
-    check_unmasked(embeddings, what=name)
+    check_unmasked(embeddings, subject=name)
     try:
         array = embeddings if isinstance(embeddings, ChosenRows) else np.asarray(embeddings)
     except ValueError:
@@ -368,19 +368,21 @@ def kernel_rows(rows: AnyArray) -> AnyArray:
 def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
-    heads = [one.firsts.round(12) + 0.0 for one in (first, second)]
-    few, many = (head.copy() for head in heads)
-    few.sort()
-    many.sort()
-    both = few[many.take(many.searchsorted(few), mode="clip") == few]
-    if not len(both):
+    heads = [members.firsts.round(12) + 0.0 for members in (first, second)]
+    first_heads, second_heads = (head.copy() for head in heads)
+    first_heads.sort()
+    second_heads.sort()
+    shared_heads = first_heads[
+        second_heads.take(second_heads.searchsorted(first_heads), mode="clip") == first_heads
+    ]
+    if not len(shared_heads):
         return 0
-    known, others = (
-        np.round(one.take(np.flatnonzero(np.isin(head, both))), 12) + 0.0
-        for one, head in zip((first, second), heads, strict=True)
+    first_rows, second_rows = (
+        np.round(members.take(np.flatnonzero(np.isin(head, shared_heads))), 12) + 0.0
+        for members, head in zip((first, second), heads, strict=True)
     )
-    rows = {row.tobytes() for row in others}
-    return sum(row.tobytes() in rows for row in known)
+    rows = {row.tobytes() for row in second_rows}
+    return sum(row.tobytes() in rows for row in first_rows)
 
 
 def _slices(rows: int, dimension: int) -> Iterator[slice]:
@@ -390,22 +392,25 @@ def _slices(rows: int, dimension: int) -> Iterator[slice]:
 
 def _scored(targets: Facts, attributes: Facts, similarity: Similarity) -> dict[str, Members]:
     """Rows of scores against all attributes for targets, unit axes for attributes."""
-    sizes = {name: len(things) for name, things in {**targets, **attributes}.items()}
+    sizes = {name: len(inputs) for name, inputs in {**targets, **attributes}.items()}
     if empty := [name for name, size in sizes.items() if size == 0]:
         raise InputError(f"{empty[0]}: an empty set; expected at least one member")
-    found: dict[str, Members] = {}
-    for name, things in targets.items():
+    embedded: dict[str, Members] = {}
+    for name, target_inputs in targets.items():
         blocks = []
-        for other, columns in attributes.items():
-            scores = floats(similarity(things, columns))
-            if scores.shape != (sizes[name], sizes[other]) or not np.isfinite(scores).all():
+        for attribute_name, columns in attributes.items():
+            scores = floats(similarity(target_inputs, columns))
+            if (
+                scores.shape != (sizes[name], sizes[attribute_name])
+                or not np.isfinite(scores).all()
+            ):
                 raise InputError(
-                    f"similarity: scores of {name} and {other} of shape {scores.shape}; expected "
-                    f"finite numbers ({sizes[name]}, {sizes[other]})"
+                    f"similarity: scores of {name} and {attribute_name} of shape {scores.shape}; "
+                    f"expected finite numbers ({sizes[name]}, {sizes[attribute_name]})"
                 )
             blocks.append(scores)
-        found[name] = plain_members(np.concatenate(blocks, axis=1))
+        embedded[name] = plain_members(np.concatenate(blocks, axis=1))
     ends = np.cumsum([sizes[name] for name in attributes])
     for name, axes in zip(attributes, np.split(np.eye(ends[-1]), ends[:-1]), strict=True):
-        found[name] = plain_members(axes)
-    return found
+        embedded[name] = plain_members(axes)
+    return embedded

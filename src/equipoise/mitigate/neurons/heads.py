@@ -149,7 +149,7 @@ def record_heads(
         When the model is another one.
     """
     recorded = record_units(model, images, layers=head_sites(insides(model)))
-    strata = encode(["all"] * len(images) if within is None else within, what="within")[0]
+    strata = encode(["all"] * len(images) if within is None else within, subject="within")[0]
     members = [groups.codes == code for code in np.flatnonzero(groups.counts > 0)]
     sites, values = [], []
     for site, outputs in zip(recorded.sites, _split_by_site(recorded), strict=True):

@@ -111,7 +111,7 @@ def selectivity(
         raise InputError("groups: fewer than two have images; expected two or more to tell apart")
     strata = [np.flatnonzero(codes >= 0)]
     if within is not None:
-        labels, names = encode(within, what="within")
+        labels, names = encode(within, subject="within")
         if len(labels) != len(codes):
             raise InputError(f"within: {len(labels)} labels for {len(codes)} images")
         strata = [np.flatnonzero((codes >= 0) & (labels == code)) for code in range(len(names))]

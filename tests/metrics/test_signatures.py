@@ -1,0 +1,64 @@
+"""What completion, `inspect.signature` and `help()` show of the public metric functions."""
+
+import inspect
+import pydoc
+import textwrap
+
+import pytest
+
+from equipoise import metrics as m
+
+FUNCTIONS = {name: value for name in m.__all__ if inspect.isfunction(value := getattr(m, name))}
+# Functions that readers of the docs meet first.
+MAIN = (
+    "accuracy", "worst_group_accuracy", "accuracy_gap", "demographic_parity", "equalized_odds",
+    "rates", "hit_rate", "effect_sizes", "skewsize", "cramers_v", "max_skew", "min_skew", "ndkl",
+    "skew_at_k", "bias_at_k", "retrieval_mad", "iss_intra", "iss_cross", "label_concentration",
+    "gender_difference", "sc_weat", "representation",
+)  # fmt: skip
+SCREEN = 45
+COUNTED = ("accuracy", "worst_group_accuracy", "accuracy_gap", "equalized_odds", "rates")
+RANKED = ("max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k", "retrieval_mad")
+COMPARED = ("weat", "sc_weat", "mcas", "association_score")
+SHARED = {
+    **dict.fromkeys(COUNTED, ("weights", "units", "resampling", "rng")),
+    **dict.fromkeys(RANKED, ("desired", "queries", "within", "sets", "units", "resampling", "rng")),
+    **dict.fromkeys(COMPARED, ("similarity", "units", "resampling", "rng")),
+}
+
+
+def help_lines(function):
+    """Lines of `help()` below its title, the signature cut at 80 columns."""
+    _, _, signature, *text = pydoc.render_doc(function, renderer=pydoc.plaintext).splitlines()
+    return [*textwrap.wrap(signature, 80), *text]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_parameter_has_a_name(name):
+    kinds = {parameter.kind for parameter in inspect.signature(FUNCTIONS[name]).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_parameters_are_keywords_of_their_own(name):
+    parameters = inspect.signature(FUNCTIONS[name]).parameters
+    assert {*SHARED[name]} <= {*parameters}
+    assert {parameters[shared].kind for shared in SHARED[name]} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_help_fits_a_screen(name):
+    assert len(help_lines(FUNCTIONS[name])) <= SCREEN
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_signatures_name_types_instead_of_spelling_them_out(name):
+    assert "Union[" not in str(inspect.signature(FUNCTIONS[name]))
+
+
+def test_a_resampling_shows_what_differs_from_its_defaults():
+    from equipoise.stats import Bootstrap, Permutation
+
+    assert repr(Bootstrap()) == "Bootstrap()"
+    assert repr(Permutation(level=0.9)) == "Permutation(level=0.9)"
+    assert eval(repr(Bootstrap(200, level=0.9))) == Bootstrap(200, level=0.9)
