@@ -15,11 +15,12 @@ def result(shared_dir):
     return audits.run(audits.load_config(EXAMPLE), base=EXAMPLE.parent)
 
 
-def found(result, model, metric, groups):
+def findings_of(result, model, metric, groups):
     return [
-        one
-        for one in result.findings
-        if (one.model, one.metric, one.groups, one.subject) == (model, metric, groups, "")
+        finding
+        for finding in result.findings
+        if (finding.model, finding.metric, finding.groups, finding.subject)
+        == (model, metric, groups, "")
     ]
 
 
@@ -29,10 +30,10 @@ def found(result, model, metric, groups):
     [("deepface", 0.6848, 0.1296, 0.5552), ("facellm", 0.8829, 0.6083, 0.2746)],
 )
 def test_figures(result, model, accuracy, worst, gap):
-    both = "race × gender"
-    assert found(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
-    (lowest,) = found(result, model, "worst_group_accuracy", both)
-    (between,) = found(result, model, "accuracy_gap", both)
+    groups = "race × gender"
+    assert findings_of(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
+    (lowest,) = findings_of(result, model, "worst_group_accuracy", groups)
+    (between,) = findings_of(result, model, "accuracy_gap", groups)
     assert lowest.value == pytest.approx(worst, abs=5e-5)
     assert between.value == pytest.approx(gap, abs=5e-5)
     for finding in (lowest, between):

@@ -15,12 +15,12 @@ def run(kinds):
 
 
 def pick(result, metric, subject):
-    (found,) = [
-        one
-        for one in result.findings
-        if (one.metric, one.groups, one.subject) == (metric, "place", subject)
+    (finding,) = [
+        candidate
+        for candidate in result.findings
+        if (candidate.metric, candidate.groups, candidate.subject) == (metric, "place", subject)
     ]
-    return found
+    return finding
 
 
 def test_a_mirrored_gap_is_the_gap_it_names_and_is_not_tested():
@@ -31,11 +31,11 @@ def test_a_mirrored_gap_is_the_gap_it_names_and_is_not_tested():
         "selection_rate": "demographic_parity",
     }
     for mirror, original in mirrors.items():
-        shown, tested = pick(result, mirror, "dog"), pick(result, original, "dog")
-        assert shown.value == tested.value or abs(shown.value - tested.value) < 1e-12
-        assert (shown.family, tested.family) == (Family.FOLD, Family.LEAF)
-        assert (shown.q_value, shown.verdict) == (tested.q_value, tested.verdict)
-        assert shown.reason.startswith(f"the same fact as {original} of dog, which is tested")
+        mirrored, tested = pick(result, mirror, "dog"), pick(result, original, "dog")
+        assert mirrored.value == tested.value or abs(mirrored.value - tested.value) < 1e-12
+        assert (mirrored.family, tested.family) == (Family.FOLD, Family.LEAF)
+        assert (mirrored.q_value, mirrored.verdict) == (tested.q_value, tested.verdict)
+        assert mirrored.reason.startswith(f"the same fact as {original} of dog, which is tested")
 
 
 @pytest.mark.parametrize("kinds", [2, 3])
@@ -44,14 +44,17 @@ def test_an_attribute_that_splits_no_class_adds_no_test_within_classes(kinds):
     half = pl.Series(np.arange(len(frame)) % 2).cast(pl.String)
     groups = {"groups": ["place", ["place", "kind"], "half", ["place", "half"]]}
     config, _ = comparisons.run(frame.with_columns(half=half), "poor", data=groups)
-    found = {(one.metric, one.subject, one.groups): one for one in audits.run(config).findings}
+    findings = {
+        (finding.metric, finding.subject, finding.groups): finding
+        for finding in audits.run(config).findings
+    }
     metrics = [("true_positive_rate", "dog"), ("cramers_v", "dog"), ("effect_size_mean", "")]
     for metric, subject in [*metrics, *([("equalized_odds", "cat")] if kinds == 2 else [])]:
-        shown, tested = (found[metric, subject, by] for by in ("place × kind", "place"))
-        assert shown.value == pytest.approx(tested.value, abs=1e-12)
-        assert (shown.family, shown.q_value, shown.verdict) == (
+        split, tested = (findings[metric, subject, by] for by in ("place × kind", "place"))
+        assert split.value == pytest.approx(tested.value, abs=1e-12)
+        assert (split.family, split.q_value, split.verdict) == (
             Family.FOLD, tested.q_value, tested.verdict,
         )  # fmt: skip
         for by in ("half", "place × half"):
-            assert found[metric, subject, by].family is not Family.FOLD
-    assert found["accuracy_gap", "", "place × kind"].family is Family.COMPOSITE
+            assert findings[metric, subject, by].family is not Family.FOLD
+    assert findings["accuracy_gap", "", "place × kind"].family is Family.COMPOSITE

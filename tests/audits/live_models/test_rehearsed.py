@@ -15,7 +15,7 @@ def predictions():
 
 
 WRONG = [
-    (retrieval, lambda one: one["data"].update(groups=["fram"]), "fram"),
+    (retrieval, lambda config: config["data"].update(groups=["fram"]), "fram"),
     (retrieval, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
     (diversity, lambda one: one["data"].update(min_set_size=49), "leaves two with 49 images"),
     (KINDS["concepts"], lambda one: one["data"].update(labels={"file": "none.csv"}), "none.csv"),
@@ -25,7 +25,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("values_of", "change", "words"), WRONG)
-def test_a_wrong_word_is_told_before_a_model_runs(values_of, change, words, world):
+def test_a_wrong_name_is_reported_before_a_model_runs(values_of, change, words, world):
     values = values_of()
     values["data"] = dict(values["data"])
     change(values)

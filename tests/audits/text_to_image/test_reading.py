@@ -17,8 +17,8 @@ CLASSES = {"of": "colour", "classes": {"red": ["red"], "blue": ["blue"]}}
 SHARE = CLASSES | {"model": "seer"}
 
 
-def answers(*ids, said="said"):
-    return {"table": pa.table({"image_id": [*ids], said: ["red"] * len(ids)})}
+def answers(*ids, column="said"):
+    return {"table": pa.table({"image_id": [*ids], column: ["red"] * len(ids)})}
 
 
 ANSWERS = CLASSES | {"said": {"g": answers("1")}}
@@ -55,9 +55,9 @@ def test_a_configuration_is_refused(changes, words):
     assert words in str(caught.value)
 
 
-def read(table=TABLE, share=None, **how):
+def read(table=TABLE, share=None, **options):
     """An audit of the shares of images in a table."""
-    generators = {"g": {"images": {"table": table, **how}}}
+    generators = {"g": {"images": {"table": table, **options}}}
     return {"associations": None, "models": {}, "shares": [share or ANSWERS],
             "generators": generators}  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_images_of_other_prompts_are_counted(tmp_path):
     ("changes", "key"),
     [
         ({"generators": {"g": {"images": {"table": TABLE}}}}, "'path'"),
-        ({"shares": [SHARE | {"labelled": answers("9", said="label")}]}, "'labelled.path'"),
+        ({"shares": [SHARE | {"labelled": answers("9", column="label")}]}, "'labelled.path'"),
     ],
 )
 def test_models_need_the_pictures(changes, key, tmp_path):
