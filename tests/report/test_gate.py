@@ -43,18 +43,18 @@ def test_value_or_an_end_of_the_interval(on, bounds, outcome):
     ],
 )
 def test_a_rule_that_matches_nothing_does_not_pass(rule):
-    found = gate(result(WORST), [rule])
-    assert not found.passed
-    assert found.exit_code == 2
-    assert found.checks[0].outcome == "no match"
-    assert found.checks[0].sentence == f"{rule}: no finding matches this rule."
+    outcome = gate(result(WORST), [rule])
+    assert not outcome.passed
+    assert outcome.exit_code == 2
+    assert outcome.checks[0].outcome == "no match"
+    assert outcome.checks[0].sentence == f"{rule}: no finding matches this rule."
 
 
 def test_without_a_subject_a_rule_is_about_the_whole():
-    whole = finding(metric="demographic_parity", value=0.05)
+    overall = finding(metric="demographic_parity", value=0.05)
     part = finding(metric="demographic_parity", value=0.9, subject="cat")
     rule = GateRule("demographic_parity", max=0.1)
-    assert gate(result(part, whole), [rule]).passed
+    assert gate(result(part, overall), [rule]).passed
     assert not gate(result(part), [rule]).passed
 
 
@@ -82,9 +82,9 @@ def test_junit_counts_failures_and_errors():
 def test_nan_does_not_pass_and_junit_survives_hostile_labels():
     nasty = '<x a="1">&\x00\x1b\u202e'
     bad = finding(metric="accuracy_gap", model=nasty, value=NAN, reason=nasty)
-    found = gate(result(bad), [GateRule("accuracy_gap", max=0, model=nasty)])
-    assert (found.exit_code, found.checks[0].outcome) == (2, "not estimable")
-    suite = ET.fromstring(junit(found))
+    outcome = gate(result(bad), [GateRule("accuracy_gap", max=0, model=nasty)])
+    assert (outcome.exit_code, outcome.checks[0].outcome) == (2, "not estimable")
+    suite = ET.fromstring(junit(outcome))
     assert '<x a="1">&\\u0000\\u001b\\u202e' in suite[0].attrib["name"]
 
 
@@ -92,17 +92,17 @@ def test_one_number_with_two_nulls_is_checked_once():
     within = finding(
         metric="worst_group_accuracy", value=0.1296, ci_low=0.09, ci_high=0.18, null="within class"
     )
-    found = gate(result(WORST, within), [GateRule("worst_group_accuracy", min=0.6)])
-    assert [check.finding for check in found.checks] == [WORST]
+    outcome = gate(result(WORST, within), [GateRule("worst_group_accuracy", min=0.6)])
+    assert [check.finding for check in outcome.checks] == [WORST]
 
 
-def test_what_stands_beside_under_another_null_is_checked_where_it_is_named():
+def test_findings_under_another_null_are_checked_only_by_name():
     findings = (
         finding(metric="logit_gap", value=0.1, version="default"),
         finding(metric="logit_gap", value=0.9, version="null: pool order"),
         finding(metric="logit_gap", value=0.9, version="raw"),
     )
-    every = gate(result(*findings), [GateRule("logit_gap", max=0.5)])
-    assert [check.finding for check in every.checks] == [findings[0], findings[2]]
+    default_gate = gate(result(*findings), [GateRule("logit_gap", max=0.5)])
+    assert [check.finding for check in default_gate.checks] == [findings[0], findings[2]]
     named = gate(result(*findings), [GateRule("logit_gap", max=0.5, version="null: pool order")])
     assert [check.finding for check in named.checks] == [findings[1]]
