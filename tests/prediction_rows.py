@@ -46,7 +46,9 @@ def column(table, name):
 
 def part(table, metric, subject):
     """The one part of a metric and class."""
-    (found,) = [
-        one for one in table.to_pylist() if (one["metric"], one["subject"]) == (metric, subject)
+    (row,) = [
+        candidate
+        for candidate in table.to_pylist()
+        if (candidate["metric"], candidate["subject"]) == (metric, subject)
     ]
-    return found
+    return row

@@ -144,7 +144,7 @@ def mitigation(folder):
 
 
 def networks(folder):
-    data_sets.domain_net(folder, each=4)
+    data_sets.domain_net(folder, count=4)
     yield ["train", save(folder / "train.yaml", {
         "images": {"folder": "DomainNet", "levels": ["domain", "class"]}, "label": "class",
         "networks": {"tiny": "timm:test_resnet"},

@@ -18,7 +18,7 @@ from equipoise.review import find_pictures
 from equipoise.review.examples import Examples, Selection
 from equipoise.review.server import Thumbnails, application
 from generation_models import COLOURS, Looker, Painter
-from painted import asked
+from painted import audit_values
 from review.browser import HOST, TOKEN, Links, ask
 from review.project import finished
 
@@ -215,7 +215,7 @@ def places_of(examples, finding, outcome):
 
 
 def test_generated_images_of_text_to_image_models_are_shown_by_prompt_and_group(tmp_path):
-    run = finished(tmp_path, asked())
+    run = finished(tmp_path, audit_values())
     examples = Examples.of(run)
     finding = next(
         finding

@@ -35,7 +35,7 @@ def prompts():
     return np.random.default_rng(1).standard_normal((3, 5))
 
 
-def asked():
+def query_table():
     return pl.DataFrame({"query": QUERIES})
 
 
@@ -43,7 +43,7 @@ def values(**changes):
     config = {
         "audit": "retrieval",
         "data": {"images": {"table": table(), "id": "image"}, "groups": ["gender"]},
-        "queries": {"table": asked(), "id": "query"},
+        "queries": {"table": query_table(), "id": "query"},
         "models": {"m": {"images": {"file": images()}, "queries": {"file": prompts()}}},
         "ranking": {"k": 10, "curves": False, "similarity": False},
         "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
@@ -154,9 +154,9 @@ def test_images_without_a_subject_count_as_unmatched():
 
 
 def test_images_of_a_subject_without_a_usable_query_are_counted():
-    bad, everyone = prompts(), {"table": asked(), "id": "query"}
+    bad, everyone = prompts(), {"table": query_table(), "id": "query"}
     bad[2] = np.nan
-    few = {"table": asked().head(2), "id": "query"}
+    few = {"table": query_table().head(2), "id": "query"}
     vectors = {"images": {"file": images()}, "queries": {"file": prompts()}}
     one_bad = {**vectors, "queries": {"file": bad}}
     noise = np.random.default_rng(4).standard_normal((2, N))

@@ -46,7 +46,7 @@ def prompts():
     return vectors
 
 
-def asked():
+def query_table():
     return pl.DataFrame({"query": CONCEPTS})
 
 
@@ -62,7 +62,7 @@ def values(**changes):
     config = {
         "audit": "similarity",
         "data": data(),
-        "queries": {"table": asked(), "id": "query"},
+        "queries": {"table": query_table(), "id": "query"},
         "models": {"m": embedded(scale=10.0)},
         "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
     }

@@ -7,11 +7,11 @@ from PIL import Image
 
 from equipoise import audits
 from equipoise.core import Verdict
-from painted import REDNESS, Painter, Seer, Teller, asked
+from painted import REDNESS, Painter, Seer, Teller, audit_values
 
 
 def run(base, **changes):
-    return audits.run(audits.parse_config(asked(**changes)), base=base)
+    return audits.run(audits.parse_config(audit_values(**changes)), base=base)
 
 
 def painter(model, guidance=1.0):
@@ -165,7 +165,7 @@ def test_answers_are_corrected_by_labelled_images(tmp_path):
 
 
 def test_a_zero_shot_classifier_has_errors_and_unknown_images(tmp_path):
-    share = asked()["shares"][0] | {"labelled": labelled_pictures(tmp_path, 15)}
+    share = audit_values()["shares"][0] | {"labelled": labelled_pictures(tmp_path, 15)}
     result = run(tmp_path, shares=[share], associations=None)
     errors = rows(result, "share_confusions")
     assert {row["count"] for row in errors if row["label"] != row["said"]} == {0}
