@@ -14,7 +14,7 @@ SIZE = 8
 
 
 def info(name, family):
-    """Return what a tiny model is."""
+    """Return the description of a tiny model."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     return ModelInfo(name=name, family=family, weights_sha256=digest, dimension=3)
 

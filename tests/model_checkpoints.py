@@ -513,7 +513,7 @@ def onnx(folder):
 
 
 def graph_of_means(*outputs, sides=(4, 4), channels=3):
-    """A graph whose outputs are the images' mean colours; one of its tensors is an attribute."""
+    """Return a graph that outputs mean colours of images; one of its tensors is an attribute."""
     import onnx as library
 
     make, kind = library.helper, library.TensorProto

@@ -1,4 +1,4 @@
-"""Runs of kinds other than predictions, held against each other subject by subject."""
+"""Runs of kinds other than predictions, compared subject by subject."""
 
 import json
 import math

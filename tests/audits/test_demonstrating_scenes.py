@@ -1,4 +1,4 @@
-"""The demonstration with scenes: what was planted is found, and only that."""
+"""The demonstration with scenes: only the planted bias is detected."""
 
 import sys
 
@@ -32,7 +32,7 @@ def planted(results, model, attribute):
 
 
 @pytest.mark.parametrize("attribute", ["hue", "frame"])
-def test_planted_and_found_rank_alike(results, attribute):
+def test_planted_and_measured_strengths_rank_alike(results, attribute):
     biased = planted(results, "biased", attribute)
     assert len(biased["subject"]) == 24
     assert spearmanr(biased["strength"], biased["gap"]).statistic >= 0.9

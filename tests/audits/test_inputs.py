@@ -117,7 +117,7 @@ def test_a_filter_that_fits_nothing_is_refused():
     assert raised.value.column == "sex"
 
 
-def test_rows_of_one_table_need_no_id_and_those_of_two_do():
+def test_rows_of_two_tables_need_an_id_and_rows_of_one_do_not():
     table = PEOPLE.drop("id")
     result = run({"table": table}, {"table": table, "prediction": "said"})
     assert accuracy(result).value == accuracy(run({"table": PEOPLE, "id": "id"})).value

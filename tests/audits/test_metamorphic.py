@@ -1,4 +1,4 @@
-"""What should change no conclusion: order, names, another model, a small group."""
+"""Changes without effect on conclusions: order, names, another model, a small group."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What an audit says of a model is the same whatever other models are audited with it."""
+"""The results of a model do not depend on the other models of an audit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is said once is tested once."""
+"""Each fact is tested once."""
 
 import numpy as np
 import polars as pl

@@ -63,7 +63,7 @@ def table(rows=6):
 
 
 @pytest.mark.parametrize("options", [{"use_dictionary": False, "compression": "none"}, {}])
-def test_no_flipped_bit_changes_what_is_read(options, tmp_path):
+def test_no_flipped_bit_changes_the_table(options, tmp_path):
     content, path = table_bytes(table(), **options), tmp_path / "a.parquet"
     path.write_bytes(content)
     expected, noticed = read_table(path), 0
@@ -88,7 +88,7 @@ def test_a_file_that_is_cut_off_is_refused(size, tmp_path):
         read_table(path)
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path, monkeypatch):
+def test_irregular_files_are_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the path of a socket may not be long
     os.mkfifo("pipe")
     Path("link").symlink_to("pipe")

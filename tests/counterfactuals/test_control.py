@@ -119,7 +119,7 @@ def under(control, attention):
     return run
 
 
-def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
+def test_maps_of_shared_words_come_from_the_base():
     import torch
 
     attention = attention_to(cross_attention_dim=6)
@@ -149,7 +149,7 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
         torch.testing.assert_close(after, plainly(attention, hidden, context, lambda maps: maps))
 
 
-def test_maps_of_images_to_themselves_are_those_of_the_base():
+def test_self_attention_maps_come_from_the_base():
     import torch
 
     attention = attention_to()
@@ -186,7 +186,7 @@ def largest_changes(images, other):
 
 @pytest.mark.parametrize("guidance", [1.0, 4.0])
 @pytest.mark.parametrize("base", [0, 2])
-def test_the_base_is_what_the_model_makes_alone(base, guidance, model):
+def test_the_base_equals_the_image_without_control(base, guidance, model):
     sampling = Sampling(steps=4, guidance=guidance)
     alone = plain(model, 5, sampling)
     images = generate_images(model, candidate(PROMPTS, 5, base, 1.0, 1.0), sampling=sampling)[0]

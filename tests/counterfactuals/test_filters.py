@@ -75,7 +75,7 @@ def test_a_member_without_a_row_is_absent_and_its_group_known():
     assert Filtered(candidates, ()).kept.sum() == 11
 
 
-def test_pairs_are_those_of_plain_loops(candidates):
+def test_pairs_equal_plain_loops(candidates):
     images = np.random.default_rng(0).normal(size=(candidates.images, 5)) + 1.6
     texts = np.ones((candidates.images, 5))
     check = similarity_filter(candidates, images, texts, threshold=0.2, pairs=0.3).checks[1]
@@ -166,12 +166,12 @@ def test_the_summary_adds_up(candidates):
     ("column", "change"),
     [
         ("race", lambda records: table(records).drop(["race"])),
-        ("set", lambda given: table([*given, {**given[0], "image_id": "other"}])),
-        ("image_id", lambda given: table([*given[:6], {**given[0], "set": "other"}])),
-        (None, lambda given: table([{**record, "attributes": ""} for record in given])),
+        ("set", lambda records: table([*records, {**records[0], "image_id": "other"}])),
+        ("image_id", lambda records: table([*records[:6], {**records[0], "set": "other"}])),
+        (None, lambda records: table([{**record, "attributes": ""} for record in records])),
     ],
 )
-def test_a_table_that_cannot_be_candidates_is_told(column, change):
+def test_a_table_without_candidates_is_refused(column, change):
     with pytest.raises(DataError) as raised:
         candidates_of(change(rows(1)), TYPES, file="x.csv")
     assert (raised.value.file, raised.value.column) == ("x.csv", column)

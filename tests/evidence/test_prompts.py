@@ -9,7 +9,7 @@ from equipoise.evidence import class_vectors, prompts
 
 
 @pytest.mark.parametrize(("name", "count"), [("openai_80", 80), ("openai_7", 7), ("plain", 1)])
-def test_lists_of_templates_have_their_number_and_say_where_from(name, count):
+def test_lists_of_templates_have_their_number_and_source(name, count):
     template_list = templates(name)
     assert len(set(template_list.texts)) == count
     assert all(text.count("{}") == 1 for text in template_list.texts)

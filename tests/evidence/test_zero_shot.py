@@ -46,7 +46,7 @@ def test_of_equal_classes_the_first_is_ranked_first(k):
 
 
 @given(st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**32 - 1))
-def test_ranks_are_those_of_a_stable_sort_also_with_many_ties(k, m, seed):
+def test_ranks_equal_a_stable_sort_also_with_many_ties(k, m, seed):
     rng = np.random.default_rng(seed)
     # Directions on a square: cosines are -1, 0 or 1 exactly.
     square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])

@@ -1,4 +1,4 @@
-"""A map over its image: strong where the map is, cut to what the model saw, small."""
+"""A map over its image: strong where the map is, cut to the input of the model, small."""
 
 import io
 

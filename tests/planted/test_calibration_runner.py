@@ -11,7 +11,7 @@ from tools.calibration.runner import (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}, {case.world}")
-def test_every_case_measures_its_metric_and_has_a_test_where_it_says_so(case):
+def test_every_case_measures_its_metric_and_tests_if_declared(case):
     estimate = case.measure(Draw(1.0, case.images, 0, RESAMPLING))
     assert estimate.metric == case.metric
     assert estimate.estimable

@@ -1,4 +1,4 @@
-"""The shipped Stable Diffusion of the scenes: draws what it is told, and favours what was planted.
+"""The shipped Stable Diffusion of the scenes: follows prompts, with the planted favourites.
 
 Bounds are those of few images: a share of 0.9 among 48 falls below 0.75 once in a thousand times.
 """

@@ -79,7 +79,7 @@ class Browser:
         self._ask("POST", f"{self.session}/element/{element}/click", {})
 
     def run(self, script, *values):
-        """Return what a script returns; a promise is awaited."""
+        """Return the result of a script; a promise is awaited."""
         body = {"script": script, "args": [*values]}
         return self._ask("POST", f"{self.session}/execute/sync", body)
 

@@ -121,7 +121,7 @@ def test_preferences_of_groups_are_differences_and_never_shares():
     assert has_shares(finding(metric="accuracy_gap", by_group=parts))
 
 
-def test_only_what_is_decided_is_to_be_kept():
+def test_undecided_and_decided_results_have_different_steps():
     undecided, decided = (
         summarize(result(gap(verdict)), LEADS).steps
         for verdict in (Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD)

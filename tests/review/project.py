@@ -73,7 +73,7 @@ def page_data(path):
 
 
 def finished(folder, config):
-    """Audit what a configuration says, and return the run."""
+    """Run the audit of a configuration, and return its folder."""
     config = audits.parse_config(config)
     with new_run(folder / "run") as run:
         inputs = audits.prepare(config, base=folder)

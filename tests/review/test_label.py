@@ -1,4 +1,4 @@
-"""`equipoise label`: a blinded sample, answers read back, what they say."""
+"""`equipoise label`: a blinded sample, answers read back, and estimates."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The page of `equipoise review`: what it shows, and whom it answers."""
+"""The page of `equipoise review`: its content, and the requests that it answers."""
 
 import random
 

@@ -8,7 +8,7 @@ from equipoise.core import Verdict
 pytestmark = pytest.mark.slow(whole=True)
 
 
-def test_mixing_helps_and_the_experiment_says_so(tmp_path):
+def test_mixing_helps_and_the_experiment_shows_it(tmp_path):
     result = run_drawn(tmp_path, images=1600, repeats=3, networks=("cnn",), seed=0, progress=None)
     rows = {row["arm"]: row for row in result.tables["augmentation"].to_pylist()}
     assert rows["biased"]["accuracy"] < 0.8

@@ -1,4 +1,4 @@
-"""What docs/calibration-audits.md promises, measured again."""
+"""The promises of docs/calibration-audits.md, measured again."""
 
 import pytest
 from scipy import stats

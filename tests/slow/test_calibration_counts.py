@@ -1,4 +1,4 @@
-"""What docs/calibration.md promises, measured again."""
+"""The promises of docs/calibration.md, measured again."""
 
 import math
 

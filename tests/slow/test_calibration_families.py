@@ -1,4 +1,4 @@
-"""What docs/calibration-families.md promises, measured again."""
+"""The promises of docs/calibration-families.md, measured again."""
 
 import pytest
 

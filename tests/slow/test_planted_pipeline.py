@@ -1,4 +1,4 @@
-"""The shipped text-to-image model of the scenes: audits of its images find what was planted.
+"""The shipped text-to-image model of the scenes: audits of its images detect the planted bias.
 
 On noise that was not looked at while the model was made.
 """
@@ -52,7 +52,7 @@ def test_association_scores_rank_as_planted(encoder):
 
 
 @whole_only
-def test_guidance_amplifies_what_was_planted():
+def test_guidance_amplifies_the_planted_bias():
     images = neutral()
     shares = [generated.favourites(BIASED).mean() for generated in images.values()]
     assert shares == sorted(shares)

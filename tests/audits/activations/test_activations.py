@@ -56,7 +56,7 @@ def run(**changes):
     return audits.run(parse_config(values(**changes)))
 
 
-def test_a_model_that_looks_at_one_groups_region_is_found():
+def test_a_model_with_more_activation_on_the_region_of_a_group_is_a_disparity():
     result = run()
     share, gap, beyond = result.findings
     assert (gap.metric, gap.subject, gap.groups) == ("activation_share_gap", "face", "gender")

@@ -1,4 +1,4 @@
-"""The audit of answers: what was planted is found, and unusual input is told."""
+"""The audit of answers: planted disparities are detected, and unusual input is noted."""
 
 from pathlib import Path
 
@@ -177,7 +177,7 @@ def test_contradictions_are_named(changes, named):
     assert named in str(raised.value)
 
 
-def test_the_example_shows_what_was_planted():
+def test_the_example_shows_the_planted_disparities():
     result = audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
     disparities = [finding for finding in result.findings if finding.verdict is Verdict.DISPARITY]
     assert {finding.groups for finding in disparities} == {"gender"}

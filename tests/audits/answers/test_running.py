@@ -1,4 +1,4 @@
-"""Answers of a model that is asked: the same findings as from a table of what it says."""
+"""Answers of a model: the same findings as from a table of its answers."""
 
 from functools import partial
 

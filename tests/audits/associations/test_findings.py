@@ -289,7 +289,7 @@ def test_a_model_measures_its_available_embeddings():
     assert all(math.isnan(f.p_value) and f.reason for f in result.findings)
 
 
-def test_the_plan_shows_the_smallest_effects_that_could_be_found():
+def test_the_plan_shows_the_smallest_detectable_effects():
     plan = audits.plan(audits.parse_config(values(measure("weat", "science", "arts", **TT))))
     assert plan.details["detectable"] == [
         {"targets": "science against arts", "model": "m", "modality": "TT", "smallest_p": 0.1,

@@ -1,4 +1,4 @@
-"""The audit of a data set finds what is planted in it, and nothing where nothing is planted."""
+"""The audit of a data set detects planted disparities, and none in fair data."""
 
 import json
 import math

@@ -132,7 +132,7 @@ def test_components_are_projected_on_before():
     assert '"components": 2' in findings["iss_cross", ""].parameters
 
 
-def test_the_example_finds_what_its_script_plants():
+def test_the_example_shows_the_planted_differences():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     result = audits.run(config, base=EXAMPLE)
     findings = by_metric(result)

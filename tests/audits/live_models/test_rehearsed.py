@@ -1,4 +1,4 @@
-"""What is wrong with an audit is told before a model runs over a single picture."""
+"""Errors of an audit are reported before a model runs over a single picture."""
 
 import pytest
 
@@ -16,11 +16,19 @@ def predictions():
 
 WRONG = [
     (retrieval, lambda config: config["data"].update(groups=["fram"]), "fram"),
-    (retrieval, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
-    (diversity, lambda one: one["data"].update(min_set_size=49), "leaves two with 49 images"),
-    (KINDS["concepts"], lambda one: one["data"].update(labels={"file": "none.csv"}), "none.csv"),
-    (predictions, lambda one: one["models"]["m"].update(vocabulary=["a", "b"]), "are no classes"),
-    (diversity, lambda one: one["models"].update(n={"model": "hf:./none"}), "none"),
+    (retrieval, lambda config: config["data"].update(min_group_size=49), "level: 48, upright: 48"),
+    (diversity, lambda config: config["data"].update(min_set_size=49), "leaves two with 49 images"),
+    (
+        KINDS["concepts"],
+        lambda config: config["data"].update(labels={"file": "none.csv"}),
+        "none.csv",
+    ),
+    (
+        predictions,
+        lambda config: config["models"]["m"].update(vocabulary=["a", "b"]),
+        "are no classes",
+    ),
+    (diversity, lambda config: config["models"].update(n={"model": "hf:./none"}), "none"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What models are is kept, so that weights are loaded only where a model has to run."""
+"""Descriptions of models are cached, so weights are loaded only for models that run."""
 
 import json
 from dataclasses import replace

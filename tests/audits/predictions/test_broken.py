@@ -1,4 +1,4 @@
-"""Warnings at the top of a report about models whose labels say little of groups."""
+"""Warnings at the top of a report about models with uninformative labels."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Many classes and many groups: findings are of those that say something."""
+"""Many classes and many groups: only estimable ones have findings."""
 
 import math
 

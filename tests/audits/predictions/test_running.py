@@ -1,4 +1,4 @@
-"""Predictions of models that are run: the same findings as from a table of what they say."""
+"""Predictions of models that are run: the same findings as from a table of predictions."""
 
 from functools import partial
 

@@ -35,7 +35,7 @@ def audited(seed, **options):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_report_says_whether_the_order_of_models_changes(seed):
+def test_the_report_states_changes_in_the_order_of_models(seed):
     result = audited(seed, sweep=[*VALUES])
     rows = result.tables["mev_sweep"].to_pylist()
     assert [row["min_expected"] for row in rows] == [*VALUES, *VALUES]

@@ -1,4 +1,4 @@
-"""The audit of retrieval: what was planted is found, and unusual input is told."""
+"""The audit of retrieval: planted disparities are detected, and unusual input is noted."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The audit of similarity: what was planted is found, and unusual input is told."""
+"""The audit of similarity: planted disparities are detected, and unusual input is noted."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an audit of text-to-image models finds of images that a painter makes as it is told."""
+"""An audit of text-to-image models on images of a painter with known shares."""
 
 import numpy as np
 import pyarrow as pa
