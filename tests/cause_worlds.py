@@ -132,7 +132,7 @@ def ranked_first(kind, folder, seed):
     from equipoise.review import causes, disparities
 
     run = World(kind, seed=seed).audited(folder)
-    disparity = disparities.find_disparity(run, metric="accuracy_gap")
+    disparity = disparities.find_disparity(run, metric="accuracy")
     assert disparity.group == "women"
     names = ("box size", "medium", "brightness", "camera", "box from the left")
     embedded = {"embeddings": str(folder / "vectors.npy"), "ids": folder / "ids.txt"}

@@ -44,11 +44,12 @@ def column(table, name):
     return np.asarray(table[name].to_pylist())
 
 
-def part(table, metric, subject):
-    """The one part of a metric and class."""
-    (row,) = [
-        candidate
-        for candidate in table.to_pylist()
-        if (candidate["metric"], candidate["subject"]) == (metric, subject)
+def part(table, metric, subject, aggregate=None):
+    """The one part of a metric and class, of several aggregates that of one."""
+    (matching,) = [
+        row
+        for row in table.to_pylist()
+        if (row["metric"], row["subject"]) == (metric, subject)
+        and aggregate in (None, row["aggregate"])
     ]
-    return row
+    return matching

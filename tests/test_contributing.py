@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from equipoise import audits, metrics
-from equipoise.audits import kinds
+from equipoise.audits import kind
 from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
 from equipoise.core import InputError
@@ -87,7 +87,7 @@ def test_a_kind_is_one_folder(folder):
         page = render(result, page_of(result))
         checked = CliRunner().invoke(app, ["check", str(folder / "run")])
     finally:
-        kinds.unregister("ratings")
+        kind.unregister("ratings")
         unregister("rating_gap")
     (finding,) = result.findings
     assert (finding.metric, finding.verdict) == ("rating_gap", "disparity")

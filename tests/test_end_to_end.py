@@ -14,7 +14,7 @@ models:
   theirs: {table: theirs.csv, prediction: kind, refused: [no]}
 resampling: {replicates: 200, seed: 3}
 gate:
-  - {metric: worst_group_accuracy, min: 0.1}
+  - {metric: accuracy, of: worst_group, min: 0.1}
 """
 
 # A guard in the process itself: any socket, even one that is never connected, ends the run.

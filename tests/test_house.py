@@ -8,14 +8,28 @@ from pathlib import Path
 import pytest
 
 from equipoise import metrics
+from equipoise.audits.kind import audit_of
 from equipoise.audits.kinds import KINDS
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 LIBRARIES = {"diffusers", "onnx", "onnxruntime", "open_clip", "openvino", "timm", "torch",
              "transformers"}  # fmt: skip
+AUDITS = SOURCE / "equipoise" / "audits"
 NAMELESS = [
     *sorted((SOURCE / "equipoise" / "report").glob("*.py")),
-    SOURCE / "equipoise" / "audits" / "audit.py",
+    *(
+        AUDITS / f"{name}.py"
+        for name in (
+            "kind",
+            "kinds",
+            "manifest",
+            "measuring",
+            "opening",
+            "pages",
+            "planning",
+            "running",
+        )
+    ),
 ]
 
 
@@ -29,18 +43,9 @@ def modules():
     }
 
 
-def _executed(node):
-    """Yield the nodes of a module except imports for type checkers alone."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-        if not typing:
-            yield from _executed(child)
-
-
 def imports(module):
-    """Yield (module, name) of every import from the package, inside functions too."""
-    for node in _executed(modules()[module]):
+    """Yield (module, name) of every import from the package: in functions and for types, too."""
+    for node in ast.walk(modules()[module]):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise"):
             yield from ((str(node.module), alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
@@ -87,6 +92,13 @@ def test_no_kind_of_audit_is_imported_by_another_or_by_shared_code():
         and not f"{module}.".startswith(f"{kind}.")
     ]
     assert foreign == []
+
+
+def test_every_folder_with_an_audit_is_a_kind():
+    folders = {path.parent.name for path in AUDITS.glob("*/__init__.py")}
+    assert {*KINDS} == folders - {"engines", "studies"}
+    for kind in KINDS:
+        assert audit_of(kind).name == kind
 
 
 def _public(body):

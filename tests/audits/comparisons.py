@@ -56,12 +56,14 @@ def usual():
     return compare(run(images(), "poor", "good"))
 
 
-def pick(result, metric, subject="", groups="place"):
-    place = (metric, subject, "" if metric == "accuracy" else groups)
+def pick(result, metric, subject="", groups="place", aggregate=None):
+    is_overall = metric == "accuracy" and aggregate is None
+    place = (metric, subject, "" if is_overall else groups)
     findings = [
         finding
         for finding in result.findings
         if (finding.metric, finding.subject, finding.groups) == place
+        and aggregate in (None, finding.aggregate)
     ]
     assert len(findings) == 1, place
     return findings[0]

@@ -17,7 +17,7 @@ models:
   facellm: {table: ../shared/data/fairface3k/facellm.csv, prediction: gender}
 resampling: {method: bootstrap, replicates: 1000, seed: 7}
 gate:
-  - {metric: worst_group_accuracy, min: 0.6}
+  - {metric: accuracy, of: worst_group, min: 0.6}
 """
 
 

@@ -1,6 +1,5 @@
 """Comparisons: what differs, in which direction, how surely, and on which rows."""
 
-import json
 import math
 from functools import cache
 
@@ -26,7 +25,7 @@ def test_accuracy_is_the_paired_difference_with_both_values_and_the_worse_model(
     right = {name: share_right(frame, name) for name in ("poor", "good")}
     assert finding.model == "good − poor"
     assert finding.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
-    assert json.loads(finding.parameters) == {
+    assert finding.parameters == {
         "model_a": "poor", "model_b": "good", "worse": "poor",
         "value_a": pytest.approx(right["poor"]), "value_b": pytest.approx(right["good"]),
     }  # fmt: skip

@@ -1,6 +1,5 @@
 """Runs of kinds other than predictions, compared subject by subject."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +54,7 @@ def test_the_mean_difference_over_subjects_its_interval_and_its_test(before):
     first, second = gaps(before, "gender"), gaps(after, "gender")
     assert finding.n == len(first) == 12
     check_paired(finding, first, second)
-    parameters = json.loads(finding.parameters)
+    parameters = finding.parameters
     assert parameters["worse"] == parameters["model_a"] == "before: embedder"
     assert finding.model == "after: embedder − before: embedder"
     assert finding.unit == "subject"

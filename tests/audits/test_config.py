@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from audits.configs import EXAMPLE, outcome, values
 from equipoise.audits import load_config, parse_config
+from equipoise.audits.config import schema
+from equipoise.audits.config_fields import Section
 from equipoise.audits.config_yaml import parse_yaml
+from equipoise.audits.kinds import KINDS
 from equipoise.audits.predictions.config import EffectSizeOptions
 from equipoise.metrics import SPECS
+from equipoise.metrics.spec import spec_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -51,10 +55,10 @@ def test_metrics_are_on_unless_switched_off():
 
 
 def test_a_threshold_replaces_its_default_only():
-    testing = parse_config(values(testing={"thresholds": {"accuracy_gap": 0.1}})).testing
-    assert testing.threshold("accuracy_gap") == 0.1
-    assert testing.threshold("cramers_v") == SPECS["cramers_v"].threshold
-    assert testing.threshold("skewsize") is None
+    testing = parse_config(values(testing={"thresholds": {"accuracy": 0.1}})).testing
+    assert testing.threshold(spec_of("accuracy")) == 0.1
+    assert testing.threshold(spec_of("cramers_v")) == SPECS["cramers_v"].threshold
+    assert testing.threshold(spec_of("skewsize")) is None
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -90,3 +94,25 @@ def test_the_resolved_config_of_every_example_reads_back_unchanged(path):
     again = parse_config(config.resolved)
     assert again == config
     assert again.resolved == config.resolved
+
+
+def sections(base=Section):
+    """Yield every section of the kinds' configurations."""
+    for section in base.__subclasses__():
+        yield section
+        yield from sections(section)
+
+
+def test_no_validator_of_a_section_hides_one_of_its_bases():
+    for kind in KINDS:
+        schema(kind)
+    hidden = [
+        f"{section.__qualname__}.{name}"
+        for section in sections()
+        for base in section.__mro__[1:]
+        if issubclass(base, Section)
+        for name in base.__pydantic_decorators__.model_validators
+        if name in vars(section)
+    ]
+    assert len({*sections()}) > 100
+    assert hidden == []

@@ -15,12 +15,13 @@ def result(shared_dir):
     return audits.run(audits.load_config(EXAMPLE), base=EXAMPLE.parent)
 
 
-def findings_of(result, model, metric, groups):
+def findings_of(result, model, metric, groups, aggregate=None):
     return [
         finding
         for finding in result.findings
         if (finding.model, finding.metric, finding.groups, finding.subject)
         == (model, metric, groups, "")
+        and aggregate in (None, finding.aggregate)
     ]
 
 
@@ -32,8 +33,8 @@ def findings_of(result, model, metric, groups):
 def test_figures(result, model, accuracy, worst, gap):
     groups = "race × gender"
     assert findings_of(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
-    (lowest,) = findings_of(result, model, "worst_group_accuracy", groups)
-    (between,) = findings_of(result, model, "accuracy_gap", groups)
+    (lowest,) = findings_of(result, model, "accuracy", groups, "worst_group")
+    (between,) = findings_of(result, model, "accuracy", groups, "difference")
     assert lowest.value == pytest.approx(worst, abs=5e-5)
     assert between.value == pytest.approx(gap, abs=5e-5)
     for finding in (lowest, between):

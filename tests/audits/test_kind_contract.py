@@ -15,7 +15,8 @@ from audits.live_models import worlds
 from audits.live_models.fakes import Answerer
 from audits.live_models.worlds import CHOSEN, IMAGES, TEXTS
 from equipoise import audits, report
-from equipoise.audits.kinds import KINDS, audit_of
+from equipoise.audits.kind import audit_of
+from equipoise.audits.kinds import KINDS
 from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, DataError, Family, Verdict
 from equipoise.report import GateRule, gate

@@ -8,9 +8,10 @@ from click.testing import CliRunner
 
 from equipoise import audits
 from equipoise.audits import AuditConfig
+from equipoise.audits.config import schema
 from equipoise.audits.config_fields import RunConfig
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.kinds import KINDS, schema
+from equipoise.audits.kinds import KINDS
 from equipoise.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,8 @@ import pytest
 
 from equipoise import audits
 from equipoise import metrics as m
-from equipoise.audits.kinds import KINDS, audit_of
+from equipoise.audits.kind import audit_of
+from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
 from equipoise.stats import Bootstrap
 

@@ -32,11 +32,12 @@ def run(frame, **more):
     return audits.run(configured(frame, **more))
 
 
-def pick(result, metric, subject="", version="default"):
+def pick(result, metric, subject="", version="default", aggregate=None):
     findings = [
         finding
         for finding in result.findings
         if (finding.metric, finding.subject, finding.version) == (metric, subject, version)
+        and aggregate in (None, finding.aggregate)
     ]
     assert findings, f"no finding {metric} {subject} {version}"
     return findings[0]
@@ -83,7 +84,7 @@ def test_top_labels_and_probabilities_are_versions_of_their_own():
     top = run(images(), model={"prediction": None, "top": ["answer", "second"]})
     assert pick(top, "skewsize", version="default, top 2").family is Family.DESCRIPTIVE
     assert pick(top, "hit_rate").value > pick(top, "accuracy").value
-    assert pick(top, "hit_rate_gap").threshold == 0.05
+    assert pick(top, "hit_rate", aggregate="difference").threshold == 0.05
 
     frame = images().with_columns(
         [pl.when(pl.col("answer") == name).then(0.8).otherwise(0.1).alias(name) for name in KINDS]

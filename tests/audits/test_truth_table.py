@@ -165,7 +165,7 @@ def associations(lean):
 
 SURE, SMALL, OPEN = {Verdict.DISPARITY}, {Verdict.BELOW_THRESHOLD}, {Verdict.INCONCLUSIVE}
 FAIR = SMALL | OPEN
-PARITY = ("demographic_parity", "selection_rate_against_rest")
+PARITY = ("demographic_parity", "selection_rate")
 # Of each model: the verdicts that may lead, the group that is worst off, and a warning.
 CASES = {
     "perfect": (partial(noisy, 1.0), FAIR, "", ""),

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from equipoise.audits import config as audit_config
-from equipoise.audits.findings import UncorrectedFinding, conclude, images_wanted
-from equipoise.core import Family, GroupValue, Verdict
+from equipoise.audits.findings import UncorrectedFinding, conclude, gap_of, images_wanted
+from equipoise.core import Family, GroupValue, NullHypothesis, Verdict
 from equipoise.stats.intervals import wilson
 from report.synthetic import NAN, finding
 
@@ -18,7 +18,7 @@ TESTING = audit_config.TestingConfig()
 def draft(metric="true_positive_rate", p=0.01, fold=None, harm="higher", **changes):
     settled = {
         "metric": metric, "p_value": p, "q_value": NAN, "family": Family.LEAF, "by_group": (),
-        "null": "within class; permutation", "value": 0.3, "chance": 0.05, "excess": 0.25,
+        "null": NullHypothesis.WITHIN_CLASS, "value": 0.3, "chance": 0.05, "excess": 0.25,
     }  # fmt: skip
     return UncorrectedFinding(finding(**settled | changes), harm, fold)
 
@@ -30,7 +30,7 @@ def group(name, successes, n):
 
 def test_a_fold_has_the_verdict_of_its_fact_and_is_not_counted():
     first = draft(subject="chef")
-    same = draft("false_negative_rate", fold=("true_positive_rate", "chef"), subject="chef")
+    same = draft("false_negative_rate", fold=gap_of("true_positive_rate", "chef"), subject="chef")
     other = draft("precision", p=0.04, subject="chef")
     tpr, fnr, precision = conclude([first, same, other], TESTING)
     assert (tpr.family, fnr.family) == (Family.LEAF, Family.FOLD)
@@ -44,22 +44,23 @@ def test_a_fold_has_the_verdict_of_its_fact_and_is_not_counted():
 
 def test_folds_follow_each_other_to_the_finding_that_is_tested():
     tpr = draft(subject="a")
-    fpr = draft("false_positive_rate", fold=("true_positive_rate", "a"), subject="b")
-    tnr = draft("true_negative_rate", fold=("false_positive_rate", "b"), subject="b")
+    fpr = draft("false_positive_rate", fold=gap_of("true_positive_rate", "a"), subject="b")
+    tnr = draft("true_negative_rate", fold=gap_of("false_positive_rate", "b"), subject="b")
     findings = conclude([tnr, fpr, tpr], TESTING)
     assert {finding.q_value for finding in findings} == {0.01}
     assert [finding.family for finding in findings] == [Family.FOLD, Family.FOLD, Family.LEAF]
 
 
 def test_a_fold_of_an_unmeasured_fact_is_tested():
-    (alone,) = conclude([draft("false_negative_rate", fold=("true_positive_rate", ""))], TESTING)
+    fold = gap_of("true_positive_rate", "")
+    (alone,) = conclude([draft("false_negative_rate", fold=fold)], TESTING)
     assert alone.family is Family.LEAF
     assert alone.verdict is Verdict.DISPARITY
 
 
 def test_an_untested_fact_leaves_its_fold_untested():
     base = draft(subject="a", family=Family.DESCRIPTIVE)
-    fold = draft("false_negative_rate", fold=("true_positive_rate", "a"), subject="a")
+    fold = draft("false_negative_rate", fold=gap_of("true_positive_rate", "a"), subject="a")
     assert {finding.verdict for finding in conclude([base, fold], TESTING)} == {Verdict.NONE}
 
 
@@ -75,7 +76,7 @@ def test_ends_are_compared_with_the_value_without_disparity():
     numbers = {"value": 0.5, "ci_low": 0.47, "ci_high": 0.505, "chance": 0.5, "excess": 0.0}
     (distance,) = conclude([draft("iss_cross", p=0.9, **numbers)], TESTING)
     assert distance.verdict is Verdict.BELOW_THRESHOLD
-    (gap,) = conclude([draft("accuracy_gap", p=0.9, **numbers)], TESTING)
+    (gap,) = conclude([draft("accuracy", p=0.9, **numbers)], TESTING)
     assert gap.verdict is Verdict.INCONCLUSIVE
 
 

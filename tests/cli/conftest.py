@@ -15,7 +15,7 @@ models:
   bad: {table: bad.csv, prediction: p}
 resampling: {replicates: 200}
 gate:
-  - {metric: worst_group_accuracy, min: 0.8}
+  - {metric: accuracy, of: worst_group, min: 0.8}
 """
 
 

@@ -31,15 +31,15 @@ def draw(folder):
     """Write three tables of 32 drawn faces, their pictures and the configuration."""
     (folder / "photos").mkdir()
     for seed, (name, shares) in enumerate(SHARES.items()):
-        drawn = draw_faces(32, long_hair=shares, seed=seed)
+        faces = draw_faces(32, long_hair=shares, seed=seed)
         rows = []
-        for place, image in enumerate(drawn.images):
+        for place, image in enumerate(faces.images):
             file = f"{name}-{place:02d}.png"
             picture = Image.fromarray(np.asarray(image)).resize((80, 60))
             picture.save(folder / "photos" / file)
-            left, top, right, bottom = drawn.boxes[place].tolist()
+            left, top, right, bottom = faces.boxes[place].tolist()
             box = [2 * left, 1.5 * top, 2 * right, 1.5 * bottom]
-            rows.append([f"i{place:02d}", file, drawn.labels[place], drawn.groups[place], *box])
+            rows.append([f"i{place:02d}", file, faces.labels[place], faces.groups[place], *box])
         write_rows(folder / f"{name}.csv", rows)
     (folder / "config.yaml").write_text(CONFIG)
 

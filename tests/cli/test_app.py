@@ -31,16 +31,16 @@ def test_each_command_explains_itself(command, name):
     code, out, err = command(name, "--help")
     assert (code, err) == (0, "")
     assert out.startswith(f"Usage: equipoise {name} ")
-    found = app.get_command(click.Context(app), name)
-    assert len(found.get_short_help_str(200)) < 60
-    parts = found.commands.values() if isinstance(found, click.Group) else [found]
-    assert all("as_json" in [one.name for one in part.params] for part in parts)
-    for part in (found, *parts):
+    subcommand = app.get_command(click.Context(app), name)
+    assert len(subcommand.get_short_help_str(200)) < 60
+    parts = subcommand.commands.values() if isinstance(subcommand, click.Group) else [subcommand]
+    assert all("as_json" in [parameter.name for parameter in part.params] for part in parts)
+    for part in (subcommand, *parts):
         words, named = part.epilog.removeprefix("Example: equipoise ").split(), app
         while isinstance(named, click.Group):
             named = named.get_command(click.Context(app), words.pop(0))
         # It raises where an option of the example is unknown.
-        assert part in (found, named.make_context(named.name, words).command)
+        assert part in (subcommand, named.make_context(named.name, words).command)
 
 
 def test_a_shell_completes_commands():

@@ -21,19 +21,24 @@ def test_an_audit_writes_a_whole_run(command, project):
         "predictions", "report.html",
     }  # fmt: skip
     assert (folder / "config.yaml").read_text() == CONFIG
-    found = read(folder).findings
+    findings = read(folder).findings
     assert len(read_predictions(folder).models["bad"].versions["default"].label) == 400
     assert "- bad is right for " in out
     assert "note: Groups are as the data label them" in out
     assert "verdicts of bad: " in out
     assert "report: runs/one/report.html" in out
-    gap = next(one for one in found if (one.model, one.metric) == ("bad", "accuracy_gap"))
-    row = next(line for line in out.splitlines() if line.startswith("bad    g       accuracy_gap"))
-    assert row.split()[3] == f"{gap.value:.3f}"
-    assert row.split()[-1] == "disparity"
-    told = json.loads(command("audit", "c.yaml", "--out", "r", "--json")[1])
-    assert (told["run"], told["report"]) == ("r", "r/report.html")
-    assert gap.value in [row["value"] for row in told["findings"]]
+    gap = next(
+        finding
+        for finding in findings
+        if (finding.model, finding.compared_to) == ("bad", "overall")
+    )
+    start = "bad    g       accuracy difference"
+    row = next(line for line in out.splitlines() if line.startswith(start))
+    assert row.split()[4] == f"{gap.value:.3f}"
+    assert row.split()[-1] == "Disparity"
+    output = json.loads(command("audit", "c.yaml", "--out", "r", "--json")[1])
+    assert (output["run"], output["report"]) == ("r", "r/report.html")
+    assert gap.value in [row["value"] for row in output["findings"]]
 
 
 def test_another_run_is_refused_before_anything_is_measured(command, project, monkeypatch):
@@ -49,19 +54,23 @@ def test_another_run_is_refused_before_anything_is_measured(command, project, mo
 
 
 @pytest.mark.parametrize(
-    ("rule", "code", "said"),
+    ("rule", "code", "expected_text"),
     [
-        ("worst_group_accuracy, min: 0.1", 0, "PASSED: worst_group_accuracy ≥ 0.1: good, g: "),
-        ("worst_group_accuracy, min: 0.8", 1, "BREACHED: worst_group_accuracy ≥ 0.8: bad, g: "),
+        ("accuracy, of: worst_group, min: 0.1", 0, "PASSED: accuracy worst group ≥ 0.1: good, "),
+        (
+            "accuracy, of: worst_group, min: 0.8",
+            1,
+            "BREACHED: accuracy worst group ≥ 0.8: bad, ",
+        ),
         ("skewsize, max: 1", 2, "NOT ESTIMABLE: skewsize ≤ 1: good, g: "),
     ],
 )
-def test_check_holds_the_rules_and_names_what_breaks(command, project, rule, code, said):
-    Path("c.yaml").write_text(CONFIG.replace("worst_group_accuracy, min: 0.8", rule))
+def test_check_holds_the_rules_and_names_what_breaks(command, project, rule, code, expected_text):
+    Path("c.yaml").write_text(CONFIG.replace("accuracy, of: worst_group, min: 0.8", rule))
     assert command("audit", "c.yaml", "--out", "run")[0] == 0
     got, out, err = command("check", "run", "--junit", "gate.xml")
     assert (got, err) == (code, "")
-    assert said in out
+    assert expected_text in out
     suite = ET.parse("gate.xml").getroot()
     outcomes = [suite.get(name) for name in ("tests", "failures", "errors")]
     assert outcomes == ["2", str(int(code == 1)), str(2 * (code == 2))]
@@ -92,13 +101,13 @@ def test_from_a_plan_to_a_comparison(command, project):
     code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
     assert (code, err) == (0, "")
     assert ": worse for one: bad." in out
-    told = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
-    assert {row["model"] for row in told["ranking"]} == {"good", "bad"}
-    assert "difference" in told["verdicts"]
+    output = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
+    assert {row["model"] for row in output["ranking"]} == {"good", "bad"}
+    assert "difference" in output["verdicts"]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "expected_text"),
     [
         ("gate:", "gates:", "c.yaml, line 7: gates: "),
         ("bad.csv", "no.csv", "no.csv"),
@@ -113,13 +122,13 @@ def test_from_a_plan_to_a_comparison(command, project):
         ("table: bad.csv", "table: .", "."),
     ],
 )
-def test_a_bad_input_is_one_error_and_leaves_nothing(command, project, old, new, said):
+def test_a_bad_input_is_one_error_and_leaves_nothing(command, project, old, new, expected_text):
     Path("c.yaml").write_text(CONFIG.replace(old, new))
     before = sorted(project.iterdir())
     code, out, err = command("audit", "c.yaml", "--out", "runs/r")
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
-    assert said in err
+    assert expected_text in err
     assert "unexpected" not in err
     assert len(err.splitlines()) == 1
     assert sorted(set(project.iterdir()) - {project / "runs"}) == before

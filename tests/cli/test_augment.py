@@ -18,8 +18,8 @@ def test_one_s_own_images(tmp_path, command):
     run = tmp_path / "run"
     code, out, err = command(*call(tmp_path), "--json")
     assert code == 0, err
-    said = json.loads(out)
-    assert [row["arm"] for row in said["augmentation"]] == [
+    output = json.loads(out)
+    assert [row["arm"] for row in output["augmentation"]] == [
         "biased", "partial mixing", "uniform noise", "balanced"
     ]  # fmt: skip
     assert "Training on changed faces" in (run / "report.html").read_text(encoding="utf-8")
@@ -50,21 +50,21 @@ def test_each_training_is_saved_with_its_predictions_and_covered_faces(tmp_path,
     assert not np.delete(changed, np.s_[left:right], axis=1).any()
     for arm in ("biased", "partial mixing", "uniform noise", "balanced"):
         model = load_model(f"timm:{tmp_path / 'trained' / f'tiny one, {arm}'}", device="cpu")
-        found = model.predict_proba(images).argmax(axis=1)
-        assert [model.labels[one] for one in found] == table[f"tiny one, {arm}"].to_list()
+        codes = model.predict_proba(images).argmax(axis=1)
+        assert [model.labels[code] for code in codes] == table[f"tiny one, {arm}"].to_list()
     assert command(*call(tmp_path), "--overwrite")[0] == 0
 
 
 def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    drawn = ("augment", "--networks", "cnn", "--images", "40", "--repeats", "1")
-    code, out, err = command(*drawn)
+    arguments = ("augment", "--networks", "cnn", "--images", "40", "--repeats", "1")
+    code, out, err = command(*arguments)
     assert code == 0, err
     assert out.startswith("accuracy on the test images, by training images:\nnetwork")
     assert "note: The faces are drawn." in out
     assert Path("runs/augment/report.html").is_file()
-    assert command(*drawn)[2].startswith("error: runs/augment: holds another run.")
-    assert command(*drawn, "--overwrite")[0] == 0
+    assert command(*arguments)[2].startswith("error: runs/augment: holds another run.")
+    assert command(*arguments, "--overwrite")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -24,31 +24,31 @@ def read(project):
 
 
 def test_pixels_and_boxes_are_scaled_alike(project):
-    found = read(project)
-    drawn = draw_faces(32, long_hair=SHARES["biased"], seed=0)
-    np.testing.assert_array_equal(found.regions.boxes, drawn.boxes)
+    face_set = read(project)
+    faces = draw_faces(32, long_hair=SHARES["biased"], seed=0)
+    np.testing.assert_array_equal(face_set.regions.boxes, faces.boxes)
     with Image.open(project / "photos" / "biased-03.png") as picture:
-        own = np.asarray(picture.resize((40, 40), Image.Resampling.BILINEAR))
-    np.testing.assert_array_equal(found.images[3], own)
+        expected = np.asarray(picture.resize((40, 40), Image.Resampling.BILINEAR))
+    np.testing.assert_array_equal(face_set.images[3], expected)
     # Rows in another order are the same set.
     write_rows(project / "biased.csv", rows_of(project / "biased.csv")[::-1])
     again = read(project)
-    np.testing.assert_array_equal(again.images, found.images)
-    np.testing.assert_array_equal(again.labels, found.labels)
+    np.testing.assert_array_equal(again.images, face_set.images)
+    np.testing.assert_array_equal(again.labels, face_set.labels)
 
 
 def test_faces_are_sought_by_a_detector(project, monkeypatch):
     def detector(images):
         boxes = np.tile(np.array([8, 6, 40, 54]), (len(images), 1))
-        found = np.array([image.shape == (60, 80, 3) for image in images], bool)
-        return Regions(boxes * found[:, None], found)
+        has_face = np.array([image.shape == (60, 80, 3) for image in images], bool)
+        return Regions(boxes * has_face[:, None], has_face)
 
     monkeypatch.setattr("equipoise.cli.augmentation.CascadeDetector", lambda: detector)
     (project / "config.yaml").write_text(CONFIG.replace(FACES, "faces: {detector: cascade}"))
     Image.new("RGB", (20, 20)).save(project / "photos" / "biased-01.png")
     regions = read(project).regions
     assert regions.boxes[0].tolist() == [4, 4, 20, 36]
-    assert regions.found.tolist() == [True, False, *[True] * 30]
+    assert regions.has_face.tolist() == [True, False, *[True] * 30]
 
 
 def fails_before_training(project, command):

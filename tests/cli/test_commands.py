@@ -43,12 +43,12 @@ def _write_little(result, folder, page=None):
 
 
 def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
-    def shown(**_):
+    def run_stub(**_):
         planted = {"model": "biased", "removed": "green heart", "found_effect_size": 0.81}
         labelled = audits.prepare(load_config("c.yaml")).data
         return result(planted=pa.Table.from_pylist([planted])), labelled
 
-    monkeypatch.setattr(audits, "demo", shown)
+    monkeypatch.setattr(audits, "demo", run_stub)
     monkeypatch.setattr("equipoise.report.write", _write_little)
     code, out, _ = command("demo")
     assert code == 0
@@ -60,19 +60,19 @@ def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
 
 
 def test_demo_of_mitigation_takes_models_and_a_seed(command, project, monkeypatch):
-    asked = []
+    calls = []
 
-    def shown(*, progress, **options):
-        asked.append(options)
+    def run_stub(*, progress, **options):
+        calls.append(options)
         return result()
 
-    monkeypatch.setattr("equipoise.cli.mitigation_world.demonstrated", shown)
+    monkeypatch.setattr("equipoise.cli.mitigation_world.run_demonstration", run_stub)
     monkeypatch.setattr("equipoise.cli.commands.mitigate.show", lambda *_, **__: None)
     monkeypatch.setattr("equipoise.report.write", _write_little)
     mitigation = ("demo", "--world", "mitigation")
     assert command(*mitigation)[0] == 0
     assert command(*mitigation, "--models", "mine", "--seed", "3", "--overwrite")[0] == 0
-    assert asked == [{"models": None, "seed": 0}, {"models": Path("mine"), "seed": 3}]
+    assert calls == [{"models": None, "seed": 0}, {"models": Path("mine"), "seed": 3}]
     for option in ("--models", "--seed"):
         code, _, err = command("demo", "--world", "scenes", option, "1")
         assert code == 2
@@ -92,7 +92,7 @@ def test_a_card_says_all_there_is(command, name):
     code, out, err = command("metrics", name)
     card = SPECS[name]
     assert (code, err) == (0, "")
-    for part in (card.definition, card.range, card.direction, card.chance, card.reference):
+    for part in (card.definition, card.range_text, card.direction, card.chance, card.reference):
         assert part in out
     facts = json.loads(command("metrics", name, "--json")[1])[name]
     assert facts["threshold"] == card.threshold

@@ -33,11 +33,11 @@ def test_with_predictions_one_page_holds_both(runs, command):
     (runs / "predictions.yaml").write_text(PREDICTIONS)
     labelled = runs / "predictions"
     assert run(["audit", str(runs / "predictions.yaml"), "--out", str(labelled)]) == 0
-    both = (f"{runs}/one", f"{runs}/two", str(labelled))
-    code, said, _ = command("compare", *both, "--out", f"{runs}/both", "--json")
+    run_paths = (f"{runs}/one", f"{runs}/two", str(labelled))
+    code, out, _ = command("compare", *run_paths, "--out", f"{runs}/both", "--json")
     assert code == 0
-    told = json.loads(said)
-    assert {"changes", "ranking"} <= told.keys()
+    output = json.loads(out)
+    assert {"changes", "ranking"} <= output.keys()
     page = (runs / "both" / "report.html").read_text(encoding="utf-8")
     assert all(f'id="{name}"' in page for name in ("changes", "ranking", "differences"))
 
@@ -45,6 +45,6 @@ def test_with_predictions_one_page_holds_both(runs, command):
 def test_a_comparison_is_no_run(runs, command):
     out = runs / "first"
     assert command("compare", f"{runs}/one", f"{runs}/two", "--out", str(out))[0] == 0
-    code, _, said = command("compare", str(out), f"{runs}/one")
+    code, _, err = command("compare", str(out), f"{runs}/one")
     assert code == 2
-    assert "first: a comparison; expected runs of `equipoise audit`" in said
+    assert "first: a comparison; expected runs of `equipoise audit`" in err

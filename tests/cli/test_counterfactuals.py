@@ -51,12 +51,12 @@ def test_as_json(command):
     planned = json.loads(out)
     assert (planned["prompts"], planned["sets"], planned["to_do"]) == (4, None, 8)
     code, out, _ = command("counterfactuals", "generate", "prompts.yaml", "--json")
-    found = json.loads(out)
-    assert (code, found["images"], found["computed"], found["states"]) == (0, 8, 8, {"image": 8})
-    table = read_generated(found["folder"]).table
+    output = json.loads(out)
+    assert (code, output["images"], output["computed"], output["states"]) == (0, 8, 8, {"image": 8})
+    table = read_generated(output["folder"]).table
     assert table["prompt"].to_pylist()[::2] == ["A cat", "A dog", "An owl", "A hen"]
     code, out, _ = command("counterfactuals", "generate", "prompts.yaml", "--json")
-    assert json.loads(out) == found | {"computed": 0}
+    assert json.loads(out) == output | {"computed": 0}
 
 
 def test_a_new_config_is_one_that_can_be_read(command):
@@ -106,8 +106,8 @@ def test_the_page_tells_every_key():
     for name, field in MakingConfig.model_fields.items():
         assert f"`{name}`" in page
         section = next(
-            (one for one in getattr(field.annotation, "__args__", (field.annotation,))
-             if hasattr(one, "model_fields")),
+            (kind for kind in getattr(field.annotation, "__args__", (field.annotation,))
+             if hasattr(kind, "model_fields")),
             None,
         )  # fmt: skip
         for key in () if section is None else section.model_fields:

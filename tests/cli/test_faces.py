@@ -92,7 +92,7 @@ def test_an_audit_sees_the_faces_alone(command, project):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         ("--level", "face", "--level", "region"),
         ("--level", "left", "--level", "left"),
@@ -103,10 +103,10 @@ def test_an_audit_sees_the_faces_alone(command, project):
     ],
 )
 def test_a_column_that_would_be_there_twice_is_refused_before_a_table_is_written(
-    command, project, given
+    command, project, arguments
 ):
     photographs()
     Path("ledger.csv").write_text("file,face\nCEO/NA/1.jpg,1\n")
     Path("ranks.csv").write_text("file,rank\nCEO/NA/1.jpg,1\n")
-    code, _, err = command("faces", "images", *given)
+    code, _, err = command("faces", "images", *arguments)
     assert (code, "unexpected" in err, Path("faces.csv").exists()) == (2, False, False)

@@ -40,9 +40,9 @@ OF_TWO_MODELS = {"predictions", "associations", "concepts", "counterfactuals"}
 
 def renamed(value, names):
     if isinstance(value, dict):
-        return {names.get(key, key): renamed(one, names) for key, one in value.items()}
+        return {names.get(key, key): renamed(item, names) for key, item in value.items()}
     if isinstance(value, list):
-        return [renamed(one, names) for one in value]
+        return [renamed(item, names) for item in value]
     return names.get(value, value) if isinstance(value, str) else value
 
 
@@ -81,11 +81,15 @@ def attacked(kind, folder):
 
 def hidden(text):
     kinds = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-    return {one for one in text if unicodedata.category(one) in kinds} - {"\n", "\u200c", "\u200d"}
+    return {character for character in text if unicodedata.category(character) in kinds} - {
+        "\n",
+        "\u200c",
+        "\u200d",
+    }
 
 
-def check(said, run):
-    code, out, err = said
+def check(result, run):
+    code, out, err = result
     assert code == 0, err
     assert not hidden(out + err)
     page = (run / "report.html").read_text(encoding="utf-8")
@@ -112,6 +116,6 @@ def test_labels_and_names_that_attack(kind, command, tmp_path, monkeypatch):
     check(command("audit", "audit.yaml", "--out", "run"), folder / "run")
     if kind in OF_TWO_MODELS:
         check(command("compare", "run", "--out", "compared"), folder / "compared")
-    made = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    new_files = {path for path in tmp_path.rglob("*") if path.is_file()} - before
     runs = (folder / "run", folder / "compared")
-    assert all(any(path.is_relative_to(run) for run in runs) for path in made)
+    assert all(any(path.is_relative_to(run) for run in runs) for path in new_files)

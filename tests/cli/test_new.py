@@ -35,7 +35,7 @@ KINDS = {"a data set": "dataset", "a data set without labels": "dataset",
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def project_dir(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     PEOPLE.write_csv("people.csv")
     np.save("vectors.npy", RNG.normal(size=(N, 4)))
@@ -43,14 +43,14 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("case", ANSWERS)
-def test_answers_make_a_configuration_that_runs(case, here, command, monkeypatch):
-    given = iter(ANSWERS[case])
+def test_answers_make_a_configuration_that_runs(case, project_dir, command, monkeypatch):
+    answers = iter(ANSWERS[case])
     monkeypatch.setattr(new, "on_terminal", lambda: True)
-    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: next(given))
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: next(answers))
     code, out, err = command("new")
     assert code == 0, err
     assert out == "wrote equipoise.yaml\n"
-    assert next(given, None) is None
+    assert next(answers, None) is None
     config = audits.load_config("equipoise.yaml")
     assert config.audit == KINDS.get(case, "predictions")
     if case != "something else":
@@ -60,15 +60,15 @@ def test_answers_make_a_configuration_that_runs(case, here, command, monkeypatch
 def test_a_model_is_asked_for_with_its_images(tmp_path, command, monkeypatch):
     monkeypatch.chdir(tmp_path)
     worlds.make(tmp_path / "world")
-    given = iter(("2", "world/images.csv", "frame", "subject", "", "hf:world/clip",
+    answers = iter(("2", "world/images.csv", "frame", "subject", "", "hf:world/clip",
                   "world/pictures"))  # fmt: skip
     monkeypatch.setattr(new, "on_terminal", lambda: True)
-    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: next(given))
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: next(answers))
     assert command("new")[0] == 0
     assert audits.run(audits.load_config("equipoise.yaml")).findings
 
 
-def test_a_terminal_is_asked_and_a_pipe_is_not(here):
+def test_a_terminal_is_asked_and_a_pipe_is_not(project_dir):
     run = [sys.executable, "-m", "equipoise", "new"]
     master, slave = pty.openpty()
     with subprocess.Popen(run, stdin=slave, stdout=subprocess.PIPE, stderr=slave) as process:
@@ -78,30 +78,30 @@ def test_a_terminal_is_asked_and_a_pipe_is_not(here):
     os.close(master)
     assert out == b"wrote equipoise.yaml\n"
     assert audits.load_config("equipoise.yaml").audit == "dataset"
-    (here / "equipoise.yaml").unlink()
+    (project_dir / "equipoise.yaml").unlink()
     subprocess.run(run, stdin=subprocess.DEVNULL, check=True, capture_output=True)
     assert audits.load_config("equipoise.yaml").audit == "predictions"
 
 
-def test_studies_are_listed(here, command):
+def test_studies_are_listed(project_dir, command):
     code, out, _ = command("new", "--study", "list")
     assert code == 0
     assert all(name in out for name in STUDIES)
     listed = json.loads(command("new", "--study", "list", "--json")[1])["studies"]
     assert {*listed} == {*STUDIES}
     needed = {"question", "source", "reproduces", "data", "licence", "size", "time"}
-    assert all(needed == {*one} and all(one.values()) for one in listed.values())
-    assert not (here / "equipoise.yaml").exists()
+    assert all(needed == {*study} and all(study.values()) for study in listed.values())
+    assert not (project_dir / "equipoise.yaml").exists()
 
 
-def test_a_study_without_data_takes_no_folder(here, command):
-    code, _, told = command("new", "mine.yaml", "--study", "text-to-image", "--data", "faces")
+def test_a_study_without_data_takes_no_folder(project_dir, command):
+    code, _, err = command("new", "mine.yaml", "--study", "text-to-image", "--data", "faces")
     assert code == 2
-    assert "text-to-image" in told
-    assert not (here / "mine.yaml").exists()
+    assert "text-to-image" in err
+    assert not (project_dir / "mine.yaml").exists()
 
 
-def test_a_study_names_the_folder_and_writes_its_words(here, command):
+def test_a_study_names_the_folder_and_writes_its_words(project_dir, command):
     arguments = ("new", "mine.yaml", "--study", "chen-dou", "--data", "faces", "--json")
     code, out, err = command(*arguments)
     assert code == 0, err
@@ -109,6 +109,6 @@ def test_a_study_names_the_folder_and_writes_its_words(here, command):
     parts = ("association", "words", "objects", "neurons")
     assert written["configs"] == [f"mine-{part}.yaml" for part in parts]
     assert written["tables"] == ["terms.csv", "men-and-women.csv", "cho-words.csv"]
-    assert audits.load_config("mine.yaml").data.images.root == here / "faces"
+    assert audits.load_config("mine.yaml").data.images.root == project_dir / "faces"
     assert len(pl.read_csv("cho-words.csv")) == 85 + 6 + 39 + 15
     assert command("new", "other.yaml", "--data", "faces")[0] == 2

@@ -2,12 +2,12 @@
 
 import errno
 import os
-from pathlib import Path
 
 import pytest
 
 from equipoise import audits
 from equipoise.cli.outputs import JUNIT, write_output
+from equipoise.core import RunError
 
 NEW = {
     "new": ("new", "FILE"),
@@ -26,7 +26,7 @@ FOLDERS = {
 
 
 def named(arguments, name):
-    return [name if one == "FILE" else one for one in arguments]
+    return [name if argument == "FILE" else argument for argument in arguments]
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def unmeasured(monkeypatch):
     for name in ("run", "demo", "demo_scenes", "compare"):
         monkeypatch.setattr(audits, name, lambda *_, **__: pytest.fail("measured"))
     monkeypatch.setattr("equipoise.report.render", lambda *_: pytest.fail("rendered"))
-    run_drawn = "equipoise.cli.augmentation.run_drawn"
-    monkeypatch.setattr(run_drawn, lambda *_, **__: pytest.fail("trained"))
+    run_synthetic = "equipoise.cli.augmentation.run_synthetic"
+    monkeypatch.setattr(run_synthetic, lambda *_, **__: pytest.fail("trained"))
 
 
 EVERY = NEW | {"check": CHECK}
@@ -85,10 +85,11 @@ def test_a_name_that_is_no_text_is_refused_before_anything_is_measured(command, 
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    def full(path, *_, **__):
-        raise OSError(errno.EROFS, "read-only", str(path))
+    def full(descriptor):
+        raise OSError(errno.EROFS, "read-only")
 
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(OSError, match="read-only") as raised:
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="a.csv") as raised:
         write_output(tmp_path / "a.csv", "text")
-    assert raised.value.filename == str(tmp_path / "a.csv")
+    assert raised.value.__cause__.errno == errno.EROFS
+    assert [*tmp_path.iterdir()] == []

@@ -56,42 +56,44 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_bytes(SHAPES[shape])
     groups = "sex,age" if shape == "ages" else "sex"
-    given = GIVEN.get(shape, ())
-    code, out, _ = command("quick", "t.csv", "--target", "label", "--groups", groups, *given)
+    options = GIVEN.get(shape, ())
+    code, out, _ = command("quick", "t.csv", "--target", "label", "--groups", groups, *options)
     assert code == 0
-    found = equipoise.load("runs/t")
-    rows = [one for one in found.findings if one.groups == "sex" and "all rows" in one.null]
-    worst = {one.metric: one for one in rows}
-    assert worst["worst_group_accuracy"].verdict == "disparity"
-    assert worst["worst_group_accuracy"].value == pytest.approx(0.65, abs=0.06)
+    result = equipoise.load("runs/t")
+    rows = [
+        finding for finding in result.findings if finding.groups == "sex" and finding.null == "rows"
+    ]
+    worst = {(row.metric, row.aggregate, row.compared_to): row for row in rows}
+    assert worst["accuracy", "worst_group", ""].verdict == "disparity"
+    assert worst["accuracy", "worst_group", ""].value == pytest.approx(0.65, abs=0.06)
     # Of two groups, worst-group accuracy and the gap state the difference in accuracy.
-    assert worst["accuracy"].family == "leaf"
-    assert worst["accuracy_gap"].family == worst["worst_group_accuracy"].family == "fold"
+    assert worst["accuracy", "difference", ""].family == "leaf"
+    gap = worst["accuracy", "difference", "overall"]
+    assert gap.family == worst["accuracy", "worst_group", ""].family == "fold"
     text = (tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8")
     assert text in out
     if shape in AGAIN:
         # The config that the run holds gives the same.
         assert command("audit", "runs/t/config.yaml", "--out", "again")[0] == 0
-        assert repr(equipoise.load("again").findings) == repr(found.findings)
+        assert repr(equipoise.load("again").findings) == repr(result.findings)
     config = yaml.safe_load(text)
     images = config["data"].get("images", config["data"])
     assert images["id"] == ("image_id" if shape == "ids" else "row number")
     assert config["data"].get("unit") == ("person" if shape == "persons" else None)
     assert images.get("missing", [""]) == (["", "N/A"] if shape == "missing groups" else [""])
     assert config["data"]["positive"] == ("yes" if shape == "text labels" else "1")
-    assert {one.subject for one in found.findings if one.metric == "demographic_parity"} == {
-        "", config["data"]["positive"],
-    }  # fmt: skip
+    parity = [finding for finding in result.findings if finding.metric == "demographic_parity"]
+    assert {finding.subject for finding in parity} == {"", config["data"]["positive"]}
     if shape == "ages":
-        bands = {part.group for part in worst_of(found, "age band").by_group}
+        bands = {part.group for part in worst_of(result, "age band").by_group}
         assert bands == {"00–17", "18–29", "30–44", "45–59", "60+"}
 
 
-def worst_of(found, groups):
+def worst_of(result, groups):
     return next(
-        one
-        for one in found.findings
-        if (one.metric, one.groups) == ("worst_group_accuracy", groups)
+        finding
+        for finding in result.findings
+        if (finding.aggregate, finding.groups) == ("worst_group", groups)
     )
 
 
@@ -142,10 +144,10 @@ def test_a_model_runs_on_a_folder_and_its_config_runs_again(command, tmp_path, m
     assert code == 0, err
     assert f"{model}: chooses between " in out
     assert "images: world/pictures, named by file" in out
-    found = equipoise.load("runs/images")
-    assert {one.model for one in found.findings} == {model}
+    result = equipoise.load("runs/images")
+    assert {finding.model for finding in result.findings} == {model}
     assert command("audit", "runs/images/config.yaml", "--out", "again")[0] == 0
-    assert repr(equipoise.load("again").findings) == repr(found.findings)
+    assert repr(equipoise.load("again").findings) == repr(result.findings)
     assert [path.name for path in tmp_path.glob("**/evidence")] == ["evidence"]
     code, _, err = command("quick", table, *options, "--images", "world/clip", "--out", "other")
     assert code == 2
@@ -156,7 +158,7 @@ def test_two_classes_without_a_positive_one_are_both_reported():
     data = table(label=pl.col("label").replace_strict({"0": "cat", "1": "dog"}))
     data = data.with_columns(pred=pl.col("label"))
     result = equipoise.audit(data, target="label", pred="pred", groups="sex")
-    assert {one.subject for one in result.findings} >= {"cat", "dog"}
+    assert {finding.subject for finding in result.findings} >= {"cat", "dog"}
     with pytest.raises(equipoise.core.ConfigError, match="positive"):
         equipoise.audit(data, target="label", pred="pred", groups="sex", positive="horse")
 

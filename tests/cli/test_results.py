@@ -61,15 +61,15 @@ def test_a_table_has_the_groups_and_a_plot_their_values(result):
 
 
 def test_an_estimator_is_audited_as_its_predictions_are(result):
-    given = equipoise.audit(
+    by_name = equipoise.audit(
         PEOPLE.assign(LogisticRegression=PREDICTED), pred="LogisticRegression", **SHARED
     )
-    assert repr(given.findings) == repr(result.findings)
+    assert repr(by_name.findings) == repr(result.findings)
     named = equipoise.audit(
         pl.from_pandas(PEOPLE), model={"ours": MODEL}, features=FEATURES, **SHARED
     )
-    assert [one.value for one in named.findings] == pytest.approx(
-        [one.value for one in result.findings], nan_ok=True
+    assert [finding.value for finding in named.findings] == pytest.approx(
+        [finding.value for finding in result.findings], nan_ok=True
     )
 
 
@@ -104,23 +104,23 @@ def test_metrics_are_scores_of_scikit_learn_and_fairlearn():
         sensitive_features=PEOPLE["gender"], sample_params={"gap": {"groups": PEOPLE["race"]}},
     )  # fmt: skip
     women = GROUP == "women"
-    own = m.accuracy_gap(PEOPLE["label"][women], PREDICTED[women], PEOPLE["race"][women])
-    assert frame.by_group.loc["women", "gap"] == own.value
+    expected = m.accuracy_gap(PEOPLE["label"][women], PREDICTED[women], PEOPLE["race"][women])
+    assert frame.by_group.loc["women", "gap"] == expected.value
     assert gap.__name__ == "accuracy_gap"
 
 
 def test_runs_are_loaded_compared_and_exported(command, tmp_path):
     table = PEOPLE.assign(ours=PREDICTED, theirs=1 - PREDICTED)
     table.to_csv(tmp_path / "people.csv", index=False)
-    run, given = (
+    run, arguments = (
         tmp_path / "run",
         ("--target", "label", "--pred", "ours,theirs", "--groups", "gender"),
     )
-    assert command("quick", str(tmp_path / "people.csv"), *given, "--out", str(run))[0] == 0
+    assert command("quick", str(tmp_path / "people.csv"), *arguments, "--out", str(run))[0] == 0
     loaded, compared = equipoise.load(run), equipoise.compare(run)
     assert isinstance(loaded, Result)
     assert "women" in repr(loaded)
-    assert {one.audit for one in compared.findings} == {"comparison"}
+    assert {finding.audit for finding in compared.findings} == {"comparison"}
     assert "theirs" in repr(compared)
     with pytest.raises(RunError):
         equipoise.compare(run, run)

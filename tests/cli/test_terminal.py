@@ -14,11 +14,11 @@ from equipoise.cli.terminal import Steps, printable, say_json
 
 @given(st.text() | st.text(alphabet="\x1b\x9b\x9d[]0;m\x07a\u202e\n"))
 def test_no_control_character_is_left(text):
-    shown = printable(text)
+    printed = printable(text)
     allowed = {"\n", "\u200c", "\u200d"}
     hidden = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-    assert all(c in allowed or unicodedata.category(c) not in hidden for c in shown)
-    assert printable(shown) == shown
+    assert all(c in allowed or unicodedata.category(c) not in hidden for c in printed)
+    assert printable(printed) == printed
 
 
 def test_json_is_ascii_and_strict(capsys):

@@ -51,19 +51,22 @@ def write(config):
 def test_models_that_load_and_their_predictions(folder, command):
     code, out, err = command("train", "train.yaml", "--json")
     assert code == 0, err
-    said = json.loads(out)
-    assert said["images"]["all"]["zebra"] == 8
-    assert said["images"]["few"]["zebra"] == 5
-    assert said["images"]["few"]["teapot"] == 8
+    output = json.loads(out)
+    assert output["images"]["all"]["zebra"] == 8
+    assert output["images"]["few"]["zebra"] == 5
+    assert output["images"]["few"]["teapot"] == 8
     table = pl.read_parquet("trained/predictions.parquet")
     assert table.columns == ["image_id", "class", "domain", "tiny, all", "tiny, few"]
     assert {*table["domain"]} == {"sketch"}
     for name in ("tiny, all", "tiny, few"):
         model = load_model(f"timm:trained/{name}", device="cpu")
         assert model.labels == ("aircraft_carrier", "laptop", "teapot", "zebra")
-        images = [np.asarray(Image.open(folder / "DomainNet" / one)) for one in table["image_id"]]
-        found = model.predict_proba(images).argmax(axis=1)
-        assert [model.labels[one] for one in found] == table[name].to_list()
+        images = [
+            np.asarray(Image.open(folder / "DomainNet" / image_id))
+            for image_id in table["image_id"]
+        ]
+        codes = model.predict_proba(images).argmax(axis=1)
+        assert [model.labels[code] for code in codes] == table[name].to_list()
     assert command("train", "train.yaml")[2].startswith("error: trained: ")
     before = Path("trained/predictions.parquet").read_bytes()
     assert command("train", "train.yaml", "--overwrite")[0] == 0
@@ -112,8 +115,8 @@ def test_what_is_wrong_is_named(folder, command, changed, message):
 
 
 def faces(n, seed):
-    drawn = draw_faces(n, long_hair=(0.5,) * 4, seed=seed)
-    return Faces(drawn.images, drawn.labels, drawn.groups, Regions(drawn.boxes, np.ones(n, bool)))
+    faces = draw_faces(n, long_hair=(0.5,) * 4, seed=seed)
+    return Faces(faces.images, faces.labels, faces.groups, Regions(faces.boxes, np.ones(n, bool)))
 
 
 def test_training_stops_early_and_keeps_the_weights_with_the_lowest_loss(tmp_path):

@@ -5,12 +5,16 @@ from dataclasses import fields
 from unittest.mock import Mock
 
 from equipoise.core import (
+    Aggregate,
     Estimate,
     Excluded,
     Family,
     Finding,
     GroupValue,
+    IntervalKind,
+    NullHypothesis,
     Part,
+    Variant,
     Verdict,
     parts_to_table,
 )
@@ -30,6 +34,10 @@ def example_finding(**changes):
     for field in fields(Finding):
         values[field.name] = 0.25 if field.type == "float" else field.name
     values |= {"family": Family.LEAF, "verdict": Verdict.DISPARITY, "n": 12, "leads": False}
+    values |= {
+        "aggregate": Aggregate.DIFFERENCE, "variant": Variant.POOL_ORDER, "top_k": 5,
+        "interval": IntervalKind.SPREAD, "null": NullHypothesis.ROWS, "parameters": {"k": 5},
+    }  # fmt: skip
     return Finding(**values | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
 
 

@@ -73,7 +73,7 @@ def damaged(content):
 
 
 def items():
-    return load_items(ItemSource(pl.DataFrame({"id": IDS}), "id"), what="images")
+    return load_items(ItemSource(pl.DataFrame({"id": IDS}), "id"), subject="images")
 
 
 # Name: file, its content, options of the source.
@@ -130,9 +130,9 @@ FRAMES = {
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_bad_arrays_and_frames_in_memory(name):
-    given, options = FRAMES[name]
+    frame, options = FRAMES[name]
     with pytest.raises(DataError) as raised:
-        load_vectors(ArraySource(given, **options), items())
+        load_vectors(ArraySource(frame, **options), items())
     assert raised.value.file in ("embeddings (array)", "embeddings (data frame)", "embeddings") or (
         "ids" in str(raised.value.file)
     )

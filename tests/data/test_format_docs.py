@@ -54,4 +54,4 @@ def test_every_count_on_the_page_is_real():
     table = PAGE.split("What happens to unusual input:")[1].split("\n\n")[1]
     counts = [*re.findall(r"`([a-z]+(?:_[a-z]+)+)`", table), "crowds"]
     assert len(counts) > 8
-    assert [one for one in counts if f'"{one}"' not in source] == []
+    assert [count for count in counts if f'"{count}"' not in source] == []

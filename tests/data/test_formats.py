@@ -24,18 +24,18 @@ from tools.format_pages import FOLDER, page
 
 def content(images):
     """All that a set holds, but for the digests of its files."""
-    found = {"images": images.table.to_dict(as_series=False)}
-    found |= {"counts": images.counts, "steps": images.steps}
+    tables = {"images": images.table.to_dict(as_series=False)}
+    tables |= {"counts": images.counts, "steps": images.steps}
     parts = (images.labels, images.captions, images.boxes)
-    return found | {place: part.rows() for place, part in enumerate(parts) if part is not None}
+    return tables | {place: part.rows() for place, part in enumerate(parts) if part is not None}
 
 
-@pytest.mark.parametrize("one", SAMPLES, ids=lambda one: f"{one.format}, {one.name}")
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample.format}, {sample.name}")
 class TestContract:
     """What every registered format does."""
 
-    def test_it_reads_its_sample_as_items_and_labels(self, one, tmp_path):
-        images = one.read(tmp_path)
+    def test_it_reads_its_sample_as_items_and_labels(self, sample, tmp_path):
+        images = sample.read(tmp_path)
         assert len(images) > 1
         assert images.ids.tolist() == sorted({*images.ids})
         assert {len(digest["sha256"]) for digest in images.inputs.values()} == {64}
@@ -44,17 +44,17 @@ class TestContract:
             assert not images.label_table().is_duplicated().any()
 
     @pytest.mark.parametrize("seed", range(2))
-    def test_the_order_of_records_changes_nothing(self, one, seed, tmp_path):
-        plain = content(one.read(tmp_path))
+    def test_the_order_of_records_changes_nothing(self, sample, seed, tmp_path):
+        plain = content(sample.read(tmp_path))
         (tmp_path / "mixed").mkdir()
-        assert content(one.read(tmp_path / "mixed", seed)) == plain
+        assert content(sample.read(tmp_path / "mixed", seed)) == plain
 
-    def test_a_missing_file_is_named(self, one, tmp_path):
-        files = one.write(tmp_path, None)
+    def test_a_missing_file_is_named(self, sample, tmp_path):
+        files = sample.write(tmp_path, None)
         roles = files if isinstance(files, dict) else {"": files}
         absent = {role: tmp_path / f"absent{path.suffix}" for role, path in roles.items()}
         with pytest.raises(DataError) as raised:
-            find_format(one.format).load(absent if isinstance(files, dict) else absent[""])
+            find_format(sample.format).load(absent if isinstance(files, dict) else absent[""])
         assert raised.value.file in map(str, absent.values())
 
 
@@ -141,12 +141,12 @@ def test_sprites_are_painted_as_their_table_says(tmp_path):
         assert {*np.unique(pixels[..., channel])} == {0, 255}
         assert (pixels[..., channel] > 0).sum() == 10 * (1 + row)
         assert not np.delete(pixels, channel, axis=2).any()
-    some = FORMATS["dsprites"].load(tmp_path / "d.npz", images=9, seed=3)
-    again = FORMATS["dsprites"].load(tmp_path / "d.npz", seed=3)
-    assert len(some) == 9
-    both = some.table.join(again.table, on="image_id", how="inner")
-    assert both["colour"].to_list() == both["colour_right"].to_list()
-    assert {*again.table["colour"]} == {"red", "green", "blue"}
+    sampled = FORMATS["dsprites"].load(tmp_path / "d.npz", images=9, seed=3)
+    all_sprites = FORMATS["dsprites"].load(tmp_path / "d.npz", seed=3)
+    assert len(sampled) == 9
+    joined = sampled.table.join(all_sprites.table, on="image_id", how="inner")
+    assert joined["colour"].to_list() == joined["colour_right"].to_list()
+    assert {*all_sprites.table["colour"]} == {"red", "green", "blue"}
 
 
 def test_dollar_street(tmp_path):

@@ -15,7 +15,7 @@ from equipoise.data import (
     read_dollar_street,
     read_visual_genome,
 )
-from equipoise.data.groups import folded, pattern_of
+from equipoise.data.groups import fold_text, term_pattern
 from image_files import DOLLAR_STREET, sample, write_csv, write_json
 
 GENDER = {"woman": ("woman", "she"), "man": ("Man", "he")}
@@ -40,7 +40,7 @@ def left_out(images, rule):
 
 
 @pytest.mark.parametrize(
-    ("caption", "found"),
+    ("caption", "matches"),
     [
         ("A man.", True),
         ("the man's dog", True),
@@ -52,8 +52,8 @@ def left_out(images, rule):
         ("mañ", False),
     ],
 )
-def test_a_term_is_a_whole_word(caption, found):
-    assert (pattern_of(("man",)).search(folded(caption)) is not None) == found
+def test_a_term_is_a_whole_word(caption, matches):
+    assert (term_pattern(("man",)).search(fold_text(caption)) is not None) == matches
 
 
 def test_groups_by_captions(tmp_path):

@@ -107,8 +107,8 @@ def test_a_mapping_is_read(tmp_path):
 
 
 def test_labels_become_classes():
-    found = plain(("1", "phones"), ("1", "calls"), ("2", "bikes"), ("3", "roof"), ("4", None))
-    mapped = found.apply(MAPPING)
+    images = plain(("1", "phones"), ("1", "calls"), ("2", "bikes"), ("3", "roof"), ("4", None))
+    mapped = images.apply(MAPPING)
     assert mapped.label_table().rows() == [
         ("1", "cellphone"), ("1", "telephone"), ("2", "bicycle"),
     ]  # fmt: skip

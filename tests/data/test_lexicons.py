@@ -9,10 +9,10 @@ from equipoise.data import LEXICONS, lexicon
 
 @pytest.mark.parametrize("name", LEXICONS)
 def test_every_lexicon_names_its_source(name):
-    found = lexicon(name)
-    assert len(found.source) > 20
-    assert len(found.note) > 20
-    assert found.content
+    words = lexicon(name)
+    assert len(words.source) > 20
+    assert len(words.note) > 20
+    assert words.content
 
 
 META = ("source", "note", "templates")
@@ -40,12 +40,12 @@ def test_words_are_those_collected(name, file, shared_dir):
 
 
 def test_terms_of_gender_are_those_collected(shared_dir):
-    collected, found = source(shared_dir, "hall_gender_terms"), lexicon("hall_2023").content
-    assert found["captions"] == collected["coco_captions"]
-    assert found["synsets"] == collected["visual_genome"]
-    assert found["neutral"] == collected["excluded_terms"]
-    assert found["class_mapping_examples"] == collected["class_mapping_examples"]
-    assert found["dropped_in_v3"] == {
+    collected, content = source(shared_dir, "hall_gender_terms"), lexicon("hall_2023").content
+    assert content["captions"] == collected["coco_captions"]
+    assert content["synsets"] == collected["visual_genome"]
+    assert content["neutral"] == collected["excluded_terms"]
+    assert content["class_mapping_examples"] == collected["class_mapping_examples"]
+    assert content["dropped_in_v3"] == {
         "captions": collected["dropped_in_v3"]["coco_captions"],
         "synsets": collected["dropped_in_v3"]["visual_genome"],
     }

@@ -47,10 +47,10 @@ def test_every_format_gives_the_same_numbers(write, tmp_path):
         column = matrix.column(name)
         assert column.dtype == np.float64
         np.testing.assert_array_equal(column, X[:, place].astype(np.float64))
-    taken = matrix.take(["hot.dog", "cat"])
-    assert matrix.dtype == taken.dtype == np.float32
-    assert taken.flags.f_contiguous
-    np.testing.assert_array_equal(taken, X[:, [2, 0]])
+    columns = matrix.take(["hot.dog", "cat"])
+    assert matrix.dtype == columns.dtype == np.float32
+    assert columns.flags.f_contiguous
+    np.testing.assert_array_equal(columns, X[:, [2, 0]])
     assert matrix.counts["columns"] == 3
     assert json.dumps({**matrix.counts, **matrix.inputs})
 
@@ -87,7 +87,7 @@ def test_labels_of_any_plain_type_are_one_and_zero(kind, tmp_path):
 
 @settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 12))
-def test_any_order_of_rows_gives_the_same(random, rows, known):
+def test_any_order_of_rows_gives_the_same(random, rows, n_items):
     values = np.array([[random.choice([0.0, 1.0, np.nan]) for _ in "xy"] for _ in range(rows)])
     order = random.sample(range(rows), rows)
     table = pl.DataFrame({"id": [*range(rows)], "x": values[:, 0], "y": values[:, 1]})
@@ -97,7 +97,7 @@ def test_any_order_of_rows_gives_the_same(random, rows, known):
         ArraySource(values[order], ids=order, names=("x", "y")),
         ArraySource(np.asfortranarray(values), ids=[*range(rows)], names=("x", "y")),
     ]
-    loaded = [load_matrix(one, items([*range(known)]), max_unmatched=1) for one in sources]
+    loaded = [load_matrix(source, items([*range(n_items)]), max_unmatched=1) for source in sources]
     for matrix in loaded:
         np.testing.assert_array_equal(matrix.take(["x", "y"]), loaded[0].take(["x", "y"]))
         assert {**matrix.counts, "columns_left_out": []} == loaded[0].counts

@@ -7,8 +7,8 @@ from equipoise.data.resolver import (
     NEUTRAL,
     UNRESOLVED,
     Resolver,
+    mask_group_words,
     neutral_words,
-    without_group,
 )
 
 RESOLVER = Resolver(
@@ -76,4 +76,4 @@ def test_class_names_are_never_masked():
     ],
 )
 def test_texts_without_words_of_a_group(text, neutral):
-    assert without_group(text, NEUTRAL) == neutral
+    assert mask_group_words(text, NEUTRAL) == neutral

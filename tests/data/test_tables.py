@@ -59,8 +59,8 @@ def test_delimiters(tmp_path):
 def test_rows_without_ids_are_counted():
     frame = pl.DataFrame({"a": ["x", "y"]})
     assert read_table(frame, texts=("row number",)).texts["row number"].to_list() == ["1", "2"]
-    own = frame.with_columns(pl.Series("row number", [7, 8]))
-    assert read_table(own, texts=("row number",)).texts["row number"].to_list() == ["7", "8"]
+    numbered = frame.with_columns(pl.Series("row number", [7, 8]))
+    assert read_table(numbered, texts=("row number",)).texts["row number"].to_list() == ["7", "8"]
 
 
 def test_json_lines(tmp_path):

@@ -70,7 +70,7 @@ def test_only_the_array_that_is_wanted_is_unpacked(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "x.npz").take(range(ROWS)), values)
 
 
-def lying(path, shape, size=None):
+def write_false_header(path, shape, size=None):
     """Write an array whose header, or whose place in the zip, says another size than it has."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("emb.npy", "w") as member:
@@ -85,7 +85,7 @@ def lying(path, shape, size=None):
 @pytest.mark.parametrize("shape", [(1 << 40, 1 << 40), (ROWS, 2), (ROWS - 1, 1), (-1, 1)])
 @pytest.mark.parametrize("size", [None, 128 + 16 * ROWS])
 def test_declared_sizes_are_not_trusted(shape, size, tmp_path):
-    path = lying(tmp_path / "x.npz", shape, size)
+    path = write_false_header(tmp_path / "x.npz", shape, size)
     refused(lambda: load(path), path)
 
 
@@ -96,12 +96,12 @@ def test_pictures_of_dsprites_unpack_a_few_at_a_time(tmp_path, monkeypatch):
     images = find_format("dsprites").load(path, **options)
     pictures = find_format("dsprites").rows(path, **options)
     tracemalloc.start()
-    shown = [pictures.read(name) for name in images.ids]
+    pngs = [pictures.read(name) for name in images.ids]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 12_000 * 64 * 64 / 2
-    every = find_format("dsprites").rows(path, seed=1)
-    assert shown == [every.read(name) for name in images.ids]
+    all_pictures = find_format("dsprites").rows(path, seed=1)
+    assert pngs == [all_pictures.read(name) for name in images.ids]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.float32())])

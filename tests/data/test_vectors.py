@@ -59,11 +59,11 @@ FORMATS = [as_npy, as_compressed_npz, as_safetensors, as_lists]
 @pytest.mark.parametrize("write", FORMATS)
 def test_every_format_gives_the_same_vectors_in_their_own_type(write, dtype, tmp_path):
     vectors = load_vectors(write(tmp_path, dtype), items())
-    taken = vectors.take([3, 0, 3])
-    assert vectors.dtype == taken.dtype == dtype
+    selected = vectors.take([3, 0, 3])
+    assert vectors.dtype == selected.dtype == dtype
     assert vectors.dimension == D
-    assert taken.dtype.isnative
-    np.testing.assert_array_equal(taken, X[[3, 0, 3]].astype(dtype))
+    assert selected.dtype.isnative
+    np.testing.assert_array_equal(selected, X[[3, 0, 3]].astype(dtype))
     np.testing.assert_array_equal(vectors.take(range(N)), X.astype(dtype))
     assert vectors.usable.all()
     assert isinstance(vectors.stored, np.memmap) == (write is as_npy)
@@ -127,38 +127,38 @@ def test_damage_to_a_dictionary_of_halves_is_one_error_or_changes_nothing(checks
     table = pa.table({"id": IDS, "emb": pa.array(X.tolist(), KINDS["fixed"])})
     pq.write_table(table, path, row_group_size=20, write_page_checksum=checksums)
     chunk = pq.read_metadata(path).row_group(1).column(1)
-    whole, start = path.read_bytes(), chunk.dictionary_page_offset
+    content, start = path.read_bytes(), chunk.dictionary_page_offset
     # The header has no checksum of its own. Without any, changed numbers can't be noticed.
     end = start + (chunk.total_compressed_size if checksums else 14)
-    refused = 0
+    n_refused = 0
     for place in range(start, end, 3):
-        damaged = bytearray(whole)
+        damaged = bytearray(content)
         damaged[place] ^= 0x80
         path.write_bytes(damaged)
         try:
             vectors = load_vectors(ArraySource(path), items())
         except DataError as error:
-            refused += error.file == str(path)
+            n_refused += error.file == str(path)
         else:
             np.testing.assert_array_equal(vectors.take(range(N)), X)
-    assert refused > (end - start) / 6
+    assert n_refused > (end - start) / 6
 
 
 def test_a_footer_that_counts_other_rows_than_its_row_groups_is_refused(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table({"id": IDS, "emb": pa.array(X.tolist(), KINDS["fixed"])})
     pq.write_table(table, path, row_group_size=20)
-    whole, refused = path.read_bytes(), 0
-    start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    content, n_refused = path.read_bytes(), 0
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     # The rows in all are a field of 64 bits, N = 40, twice that in its encoding.
-    for place in (at for at in range(start, len(whole)) if whole[at : at + 2] == b"\x16\x50"):
-        damaged = bytearray(whole)
+    for place in (at for at in range(start, len(content)) if content[at : at + 2] == b"\x16\x50"):
+        damaged = bytearray(content)
         damaged[place + 1] = 60
         path.write_bytes(damaged)
         with pytest.raises(DataError) as raised:
             load_vectors(ArraySource(path, column="emb"), items())
-        refused += raised.value.file == str(path)
-    assert refused == 1
+        n_refused += raised.value.file == str(path)
+    assert n_refused == 1
 
 
 def odd():

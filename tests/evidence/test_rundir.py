@@ -76,14 +76,14 @@ def test_another_run_is_kept_unless_overwritten(tmp_path):
 def test_a_rename_that_fails_puts_the_old_run_back(tmp_path, monkeypatch):
     out = tmp_path / "one"
     make(out, "first")
-    rename = Path.rename
+    replace = Path.replace
 
     def fails(self, target):
         if self.suffix == ".partial":
             raise OSError(errno.ENOSPC, "No space left on device")
-        return rename(self, target)
+        return replace(self, target)
 
-    monkeypatch.setattr(Path, "rename", fails)
+    monkeypatch.setattr(Path, "replace", fails)
     with pytest.raises(RunError):
         make(out, "second", overwrite=True)
     assert (out / "manifest.json").read_text() == "first"

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from equipoise.core import Groups
+from equipoise.core import Aggregate, Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, count, measure, worst_group_accuracy
 from equipoise.metrics.counts.accuracy import Accuracy
@@ -114,7 +114,7 @@ def test_extremes_over_groups_of_units_hold_the_truth(shares):
     for _ in range(60):
         right, group, unit = clustered(rng, shares, 20, 8)
         counts = count(np.ones(len(right), int), right.astype(int), group, units=unit)
-        measures = [Accuracy("worst_group_accuracy", "rows"), Accuracy("accuracy_gap", "rows")]
+        measures = [Accuracy(Aggregate.WORST_GROUP, "rows"), Accuracy(Aggregate.DIFFERENCE, "rows")]
         found = measure(counts, [*measures, DemographicParity()], Permutation(1))
         truths = shares.min(), shares.mean() - shares.min(), np.ptp(shares)
         for one, truth in zip(found, truths, strict=True):

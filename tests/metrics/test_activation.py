@@ -102,7 +102,7 @@ def test_a_gap_between_groups_is_found_and_larger_regions_are_no_gap():
     group_a = groups == "a"
     maps[group_a] = 1.0  # of group a, maps follow nothing
     gap = activation_share_gap(maps, boxes, groups, resampling=QUICK)
-    assert gap.metric == "activation_share_gap"
+    assert (gap.metric, gap.aggregate) == ("activation_share", "difference")
     assert gap.interval().low > 0.2
     assert gap.p_value < 0.05
     means = {one.group: one.value for one in gap.parts[0].by_group}
@@ -144,7 +144,7 @@ def test_each_of_three_groups_is_held_against_all_others():
     maps[groups != "a"] = world(90, follows=False)[0][groups != "a"]
     found = activation_share_gap(maps, boxes, groups, resampling=QUICK)
     shares = Regions.of(maps, boxes).shares
-    leaves = [one for one in found.parts if one.metric == "activation_share_against_rest"]
+    leaves = [one for one in found.parts if one.aggregate == "against_rest"]
     for leaf, name in zip(leaves, "abc", strict=True):
         own, rest = shares[groups == name].mean(), shares[groups != name].mean()
         assert leaf.value == pytest.approx(own - rest)

@@ -18,7 +18,7 @@ def test_any_true_class_among_the_top_is_a_hit():
     found = hit_rate(TRUTHS, TOP, GROUPS, k=2, resampling=None)
     assert found.value == 0.75
     assert [one["value"] for one in part(found.by, "hit_rate", "")["by_group"]] == [0.5, 1.0]
-    assert part(found.by, "hit_rate_gap", "")["value"] == 0.5
+    assert part(found.by, "hit_rate", "", "difference")["value"] == 0.5
     assert hit_rate(TRUTHS, TOP, GROUPS, k=1, resampling=None).value == 0.25
 
 
@@ -37,7 +37,7 @@ def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level():
     hits = (y_true == y_pred).sum()
     assert found.interval().low == float(wilson(hits, len(group))[0])
     assert (found.chance, found.p_value, found.harm) == (None, None, "lower")
-    gap = part(found.by, "hit_rate_gap", "")
+    gap = part(found.by, "hit_rate", "", "difference")
     assert gap["p_value"] > 0.01
     assert gap["low"] <= gap["value"] <= gap["high"]
     # A hit is a label like any other: its parity is the gap.

@@ -6,7 +6,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from equipoise.core import Estimate, InputError
+from equipoise.core import Aggregate, Estimate, InputError
 from equipoise.metrics import count, measure
 from equipoise.metrics.counts import Null
 from equipoise.metrics.counts.accuracy import Accuracy
@@ -52,7 +52,7 @@ def test_bootstrap_draws_replicates_and_permutations():
 
 def test_measures_share_their_draws_and_do_not_disturb_each_other():
     counts = rows()
-    every = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "class")]
+    every = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "class")]
     together = measure(counts, every, Bootstrap(50, 50), 3)
     for one, found in zip(every, together, strict=True):
         alone = measure(counts, [one], Bootstrap(50, 50), 3)[0]
@@ -104,7 +104,7 @@ def test_small_groups_are_drawn_as_one(repeats):
     counts = count(truth, prediction, group, units=None if repeats == 1 else units)
     assert len(counts.compared.groups) == 4
     assert counts.compared.table.sum(axis=1).tolist() == counts.table.sum(axis=1).tolist()
-    gap, many = Accuracy("accuracy_gap", "rows"), 3000
+    gap, many = Accuracy(Aggregate.DIFFERENCE, "rows"), 3000
     found = measure(counts, [gap], Permutation(many), 1)[0].chance
     blocks = counts.sampler.permute(counts.strata("rows"), many, 2)
     alone = np.concatenate([gap(counts, tables)[:, 0] for tables in blocks])

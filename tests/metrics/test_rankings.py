@@ -343,7 +343,7 @@ def test_sets_lower_the_chance_level_that_pool_order_overstates():
     assert 0.01 < found.p_value < 0.99
     assert found.params["null"] == "order within sets"
     secondary = found.by.to_pylist()[-1]
-    assert secondary["metric"] == "max_skew_pool_order"
+    assert secondary["variant"] == "pool_order"
     assert secondary["value"] == found.value
     assert secondary["chance"] == pytest.approx(pool_order, abs=0.02)
     assert secondary["p_value"] == 1.0

@@ -105,7 +105,7 @@ def test_strata_are_parts_and_add_up_to_the_whole():
     given = sets(0, {"f": 0.3, "m": 0.1})
     strata = np.where(np.arange(240) < 120, "race-gender", "physical-gender")
     found = rejection_gap(**given, strata=strata, resampling=QUICK)
-    own = [one for one in found.parts if one.metric == "rejection_gap"]
+    own = [one for one in found.parts if one.aggregate == "difference"]
     assert [one.subject for one in own] == ["", "physical-gender", "race-gender"]
     assert own[1].n + own[2].n == own[0].n == 240
     alone = rejection_gap(
@@ -144,7 +144,7 @@ def test_what_cannot_be_measured_is_told(given, message):
 def test_each_of_three_groups_is_held_against_all_others():
     given = sets(3, {"a": 0.1, "b": 0.4, "c": 0.4})
     found = rejection_gap(**given, resampling=QUICK)
-    leaves = [part for part in found.parts if part.metric == "rejected_share_against_rest"]
+    leaves = [part for part in found.parts if part.aggregate == "against_rest"]
     rejected, groups = given["rejected"], given["groups"]
     for leaf, name in zip(leaves, "abc", strict=True):
         own = rejected[groups == name].mean() - rejected[groups != name].mean()
@@ -154,14 +154,14 @@ def test_each_of_three_groups_is_held_against_all_others():
         assert (leaf.n, leaf.by_group[1].n) == (len(groups), 2 * (groups == name).sum())
     assert leaves[0].p_value < 0.02 < leaves[0].high - leaves[0].low
     two = rejection_gap(**sets(3, {"a": 0.1, "b": 0.4}), resampling=QUICK)
-    assert {part.metric for part in two.parts} == {"rejection_gap", "rejected_share"}
+    assert {part.aggregate for part in two.parts} == {"difference", "value"}
 
 
 def test_rejections_against_all_others_have_their_level_and_coverage():
     p, inside = [], []
     for seed in range(80):
         found = rejection_gap(**sets(seed, dict.fromkeys("abc", 0.2), many=30), resampling=QUICK)
-        leaf = next(one for one in found.parts if one.metric == "rejected_share_against_rest")
+        leaf = next(one for one in found.parts if one.aggregate == "against_rest")
         p.append(leaf.p_value)
         inside.append(leaf.low <= 0.0 <= leaf.high)
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 80)

@@ -98,7 +98,7 @@ def test_sets_take_out_what_members_share(metric):
     assert (paired.unit, pooled.unit) == ("set", "image")
     if metric is normalized_similarity_mad:
         return
-    beside = next(p for p in paired.parts if p.metric == "similarity_gap_pool_order")
+    beside = next(p for p in paired.parts if p.variant == "pool_order")
     assert beside.value == pytest.approx(paired.value, abs=1e-11)
     assert beside.chance == pytest.approx(pooled.chance.mean, rel=0.1)
     assert beside.p_value > paired.p_value
@@ -269,7 +269,7 @@ def test_each_group_is_held_against_all_others(paired):
     keep = (groups != "c") | (np.arange(len(groups)) < 40)
     scores, groups, sets = scores[keep], groups[keep], sets[keep] if paired else None
     found = similarity_gap(scores, groups, sets=sets, resampling=FEW)
-    leaves = [part for part in found.parts if part.metric == "similarity_gap_against_rest"]
+    leaves = [part for part in found.parts if part.aggregate == "against_rest"]
     assert [leaf.by_group[0].group for leaf in leaves] == [*"abc"]
     for leaf in leaves:
         own, rest = leaf.by_group
@@ -280,7 +280,7 @@ def test_each_group_is_held_against_all_others(paired):
             of = groups == own.group
             assert leaf.value == pytest.approx(scores[of].mean() - scores[~of].mean(), abs=1e-9)
     two = similarity_gap(scores, np.where(groups == "c", "a", groups), resampling=FEW)
-    assert not any(part.metric.endswith("_against_rest") for part in two.parts)
+    assert not any(part.aggregate == "against_rest" for part in two.parts)
 
 
 def test_images_without_a_unit_are_resampled_with_their_set():

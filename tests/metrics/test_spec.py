@@ -9,12 +9,15 @@ from typing import get_args
 import pytest
 
 from equipoise.audits.kinds import KINDS
-from equipoise.core import InputError
+from equipoise.core import Aggregate, InputError
 from equipoise.metrics import SPECS, register
-from equipoise.metrics.spec import Unit
+from equipoise.metrics.spec import MetricSpec, Unit, spec_for, spec_of, unregister
 
 README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
 OPTIONAL = {
+    "compared_to",
+    "range_note",
+    "null_kind",
     "neutral",
     "fold",
     "mirror",
@@ -35,7 +38,7 @@ MARK = "<!-- written by tests/metrics/test_spec.py -->\n"
 def table():
     """The table of metrics as the docs show it."""
     rows = [
-        f"| `{spec.name}` | {spec.title} | {spec.range.replace('|', chr(92) + '|')} | {spec.unit} "
+        f"| `{spec.name}` | {spec.title} | {spec.range_text} | {spec.unit} "
         f"| {spec.harm or 'neither'} | {'—' if spec.threshold is None else spec.threshold} "
         f"| {', '.join(spec.kinds)} |"
         for spec in sorted(SPECS.values(), key=lambda spec: (spec.kinds[0], spec.name))
@@ -57,7 +60,8 @@ def test_records_are_whole(spec):
     assert {*spec.kinds} <= {*KINDS, "mitigation", "review"}
     assert spec.direction.lower().startswith(f"{spec.harm or 'neither'}:")
     assert (spec.threshold is None) == (not spec.threshold_reason)
-    assert spec.range[0] in "[(at"
+    assert spec.range[0] < spec.range[1]
+    assert spec.range_text
     assert spec.bounds is None or spec.bounds[0] < spec.bounds[1]
     assert [*spec.bands.values()] == sorted(spec.bands.values())
     names = ("title", "model", "subject", "value", "size", "groups", "direction", "about", "of")
@@ -73,6 +77,35 @@ def test_a_record_cannot_be_changed_or_registered_twice():
         SPECS["phi"].threshold = 0.0
     with pytest.raises(InputError, match="'phi'"):
         register(SPECS["phi"])
+
+
+@pytest.fixture
+def label_change():
+    """A metric of a user whose name ends as a change did."""
+    record = MetricSpec(
+        name="label_change", title="Labels that changed", kinds=("predictions",), unit="share",
+        definition="Share of labels that changed.", direction="Higher: more labels changed.",
+        reference="tests", threshold=0.3, threshold_reason="a test", range=(0.0, 0.5),
+    )  # fmt: skip
+    register(record)
+    yield record
+    unregister(record.name)
+
+
+def test_a_name_is_looked_up_as_it_is(label_change):
+    assert spec_of("label_change") is label_change
+    assert spec_of("amplification_change").range == (-2.0, 2.0)
+    assert spec_of("accuracy_change").kinds == ()
+
+
+def test_records_of_comparisons_are_derived_from_typed_fields(label_change):
+    change = spec_for("label_change", None, "", "before")
+    assert (change.name, change.title) == ("label_change", "Change of labels that changed")
+    gap = spec_for("true_positive_rate", Aggregate.DIFFERENCE)
+    assert (gap.name, gap.unit, gap.harm) == ("true_positive_rate", "points", "higher")
+    assert spec_for("accuracy", Aggregate.DIFFERENCE, "overall").title == "Accuracy gap"
+    assert spec_for("accuracy", Aggregate.AGAINST_REST).harm == "either"
+    assert spec_for("label_change", Aggregate.DIFFERENCE).threshold == 0.3
 
 
 def test_the_docs_show_every_record():

@@ -40,5 +40,5 @@ def weights(folder):
     return dict(load_file(folder / "model.safetensors"))
 
 
-def same(one, other):
-    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
+def same(first, second):
+    return first.keys() == second.keys() and all(np.array_equal(first[k], second[k]) for k in first)

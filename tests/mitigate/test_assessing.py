@@ -11,12 +11,12 @@ from equipoise.core import Verdict
 from equipoise.mitigate import Split
 from equipoise.mitigate.measuring import (
     FEWEST,
-    Measured,
+    ModelMeasures,
     Row,
     assess,
-    outcomes,
-    paired,
-    share_of_way,
+    compare_pairs,
+    conclude,
+    estimate_share_of_way,
 )
 from equipoise.mitigate.running import Assessment, findings_of, notes_of, tables_of
 
@@ -27,61 +27,64 @@ SUBJECTS = [f"s{number:02d}" for number in range(24)]
 def test_few_units_are_tested_exactly(n):
     rng = np.random.default_rng(n)
     before, after = rng.normal(size=n), rng.normal(size=n) - 0.7
-    found = paired(before, after, seed=0)
+    change = compare_pairs(before, after, seed=0)
     peer = permutation_test(
         (after - before,), np.mean, permutation_type="samples", n_resamples=10**6
     )
-    assert found.p_value == pytest.approx(peer.pvalue)
-    assert found.test == "all signs of the differences"
-    assert found.difference == pytest.approx((after - before).mean())
+    assert change.p_value == pytest.approx(peer.pvalue)
+    assert change.test == "all signs of the differences"
+    assert change.difference == pytest.approx((after - before).mean())
     if n < FEWEST:
         # No test of so few can show anything, so that an interval without 0 would contradict it.
-        assert found.p_value > 0.05
-        assert np.isnan([found.low, found.high]).all()
+        assert change.p_value > 0.05
+        assert np.isnan([change.low, change.high]).all()
     else:
         student = ttest_rel(after, before).confidence_interval()
-        assert (found.low, found.high) == pytest.approx((student.low, student.high), rel=1e-12)
+        assert (change.low, change.high) == pytest.approx((student.low, student.high), rel=1e-12)
 
 
 def test_more_are_drawn_and_never_give_zero():
-    assert paired(np.ones(24), np.zeros(24), seed=0).p_value == pytest.approx(2 / 100_001)
-    assert paired(np.ones(30), np.ones(30), seed=0).p_value == 1.0
+    assert compare_pairs(np.ones(24), np.zeros(24), seed=0).p_value == pytest.approx(2 / 100_001)
+    assert compare_pairs(np.ones(30), np.ones(30), seed=0).p_value == 1.0
 
 
 def test_units_without_both_numbers_are_left_out():
-    found = paired([1.0, math.nan, 3.0], [0.0, 1.0, 1.0], seed=0)
-    assert (found.n, found.before, found.after) == (2, 2.0, 0.5)
-    assert paired([math.nan], [1.0], seed=0).n == 0
+    change = compare_pairs([1.0, math.nan, 3.0], [0.0, 1.0, 1.0], seed=0)
+    assert (change.n, change.before, change.after) == (2, 2.0, 0.5)
+    assert compare_pairs([math.nan], [1.0], seed=0).n == 0
 
 
 def share(before, after, floor):
-    return share_of_way(before, after, floor, seed=0)
+    return estimate_share_of_way(before, after, floor, seed=0)
 
 
 def test_the_floor_is_resampled_with_its_subjects():
     floor = np.random.default_rng(3).uniform(0, 0.6, size=20)
-    found = share(floor + 0.4, floor + 0.1, floor)
-    assert [*found.values()] == pytest.approx([0.75, 0.75, 0.75])
+    row_fields = share(floor + 0.4, floor + 0.1, floor)
+    assert [*row_fields.values()] == pytest.approx([0.75, 0.75, 0.75])
 
 
 @pytest.mark.parametrize("before", [0.190, 0.186, 0.1])
 def test_no_share_of_a_way_that_is_not_clear_of_nothing(before):
     floor = np.random.default_rng(3).normal(0.186, 0.1, size=24)
-    found = share(np.full(24, before), np.full(24, 0.1), floor)
-    assert {*found} == {"share_reason"}
+    row_fields = share(np.full(24, before), np.full(24, 0.1), floor)
+    assert {*row_fields} == {"share_reason"}
 
 
-@pytest.mark.parametrize(("n", "known"), [(5, False), (6, True)])
-def test_a_share_of_few_subjects_has_no_interval(n, known):
-    found = share(np.full(n, 0.8), np.full(n, 0.5), np.full(n, 0.2))
-    assert found["share"] == pytest.approx(0.5)
-    assert [math.isfinite(found[end]) for end in ("share_low", "share_high")] == [known, known]
+@pytest.mark.parametrize(("n", "has_interval"), [(5, False), (6, True)])
+def test_a_share_of_few_subjects_has_no_interval(n, has_interval):
+    row_fields = share(np.full(n, 0.8), np.full(n, 0.5), np.full(n, 0.2))
+    assert row_fields["share"] == pytest.approx(0.5)
+    assert [math.isfinite(row_fields[end]) for end in ("share_low", "share_high")] == [
+        has_interval,
+        has_interval,
+    ]
 
 
 def measured(ndkl, accuracy):
     wobble = {name: ndkl + 0.001 * place for place, name in enumerate(SUBJECTS)}
     right = {str(row): float(row < 1000 * accuracy) for row in range(1000)}
-    return Measured({("ndkl", "hue"): wobble}, {("accuracy", "scenes"): right})
+    return ModelMeasures({("ndkl", "hue"): wobble}, {("accuracy", "scenes"): right})
 
 
 def test_numbers_of_a_row():
@@ -122,7 +125,7 @@ RECALL = replace(PRICE, measure="text_recall_at_1")
     ],
 )
 def test_conclusions(rows, conclusion):
-    (outcome,) = outcomes(rows)
+    (outcome,) = conclude(rows)
     assert outcome.conclusion == conclusion
 
 
@@ -137,10 +140,13 @@ def test_an_assessment_ends_as_every_audit_does():
     rows = assess(before, after, floor)
     half = Split(tuple(SUBJECTS[:12]), tuple(SUBJECTS[12:]))
     splits = (half, Split(half.withheld, half.training))
-    done = Assessment(rows, outcomes(rows), splits, before, after, floor, {"a": 1.0}, {})
+    done = Assessment(rows, conclude(rows), splits, before, after, floor, {"a": 1.0}, {})
     findings = findings_of(done)
-    assert [one.metric for one in findings] == ["ndkl_change", "accuracy_change"]
-    assert {one.verdict for one in findings} == {Verdict.NONE}
+    assert [(finding.metric, finding.change_from) for finding in findings] == [
+        ("ndkl", "before"),
+        ("accuracy", "before"),
+    ]
+    assert {finding.verdict for finding in findings} == {Verdict.NONE}
     tables = tables_of(done)
     assert [table.num_rows for table in tables.values()] == [2, 1, 24]
     assert {*tables["mitigation_subjects"]["fold"].to_pylist()} == {0, 1}

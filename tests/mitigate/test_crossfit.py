@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from equipoise.cli.mitigation_world import SAID, retrieval_set, zero_shot_set
+from equipoise.cli.mitigation_world import CAPTION_TEMPLATES, retrieval_set, zero_shot_set
 from equipoise.mitigate import MatchedPrompts, PromptEnsemble, cross_fit
 from equipoise.mitigate.measuring import Test
 from equipoise.planted.scenes.embed import load_clip
@@ -15,21 +15,31 @@ SUBJECTS = (*LEARNED, *WITHHELD)
 
 
 def test_every_subject_is_withheld_once_and_every_recipe_told(clip):
-    found = cross_fit(
+    assessment = cross_fit(
         clip,
-        (PromptEnsemble(), MatchedPrompts(said=SAID)),
+        (PromptEnsemble(), MatchedPrompts(said=CAPTION_TEMPLATES)),
         TEXTS,
         sets().of(SUBJECTS),
         test_data(),
         floor=load_clip("null"),
         count=2,
     )
-    assert sorted(name for split in found.splits for name in split.withheld) == sorted(SUBJECTS)
-    assert {one.recipe for one in found.outcomes} == {"prompt_ensemble", "matched_prompts"}
-    for values in (*found.before.bias.values(), *found.after["matched_prompts"].bias.values()):
+    assert sorted(name for split in assessment.splits for name in split.withheld) == sorted(
+        SUBJECTS
+    )
+    assert {outcome.recipe for outcome in assessment.outcomes} == {
+        "prompt_ensemble",
+        "matched_prompts",
+    }
+    for values in (
+        *assessment.before.bias.values(),
+        *assessment.after["matched_prompts"].bias.values(),
+    ):
         assert values.keys() == {*SUBJECTS}
         assert not any(math.isnan(value) for value in values.values())
-    matched = [row for row in found.rows if row.recipe == "matched_prompts" and row.role == "bias"]
+    matched = [
+        row for row in assessment.rows if row.recipe == "matched_prompts" and row.role == "bias"
+    ]
     assert len(matched) == 4
     gap = next(row for row in matched if (row.measure, row.about) == ("logit_gap", "frame"))
     assert gap.difference < 0
@@ -39,11 +49,11 @@ def test_every_subject_is_withheld_once_and_every_recipe_told(clip):
 def test_accuracy_and_recall_are_asked_of_some_and_found_among_all(clip):
     scenes = render_balanced(1, seed=1)
     test = Test(test_data().images, TEXTS, (zero_shot_set(scenes),), (retrieval_set(scenes),))
-    found = test.measure(clip, only=WITHHELD[:1]).utility
-    assert len(found["accuracy", "scenes"]) == 12
-    assert np.mean([*found["accuracy", "scenes"].values()]) > 0.8
+    utility = test.measure(clip, only=WITHHELD[:1]).utility
+    assert len(utility["accuracy", "scenes"]) == 12
+    assert np.mean([*utility["accuracy", "scenes"].values()]) > 0.8
     for direction in ("text", "image"):
-        recalls = [found[f"{direction}_recall_at_{k}", "scenes"] for k in (1, 5, 10)]
+        recalls = [utility[f"{direction}_recall_at_{k}", "scenes"] for k in (1, 5, 10)]
         by_k = [np.mean([*values.values()]) for values in recalls]
         assert by_k == sorted(by_k)
         assert len(recalls[0]) == 12

@@ -11,7 +11,7 @@ from mitigate.scenes import base, same, training, weights
 SHORT = Contrastive(batch=12, learning_rate=3e-4)
 
 
-def stopped(out):
+def interrupt_training(out):
     def stop(step, done, total):
         if done == 2:
             raise KeyboardInterrupt
@@ -22,7 +22,7 @@ def stopped(out):
 
 @pytest.mark.parametrize("place", [0.02, 0.5, 0.99])
 def test_a_training_whose_state_is_damaged_starts_again(place, tmp_path, caplog):
-    stopped(tmp_path / "made")
+    interrupt_training(tmp_path / "made")
     state = tmp_path / "made.training" / "state.pt"
     content = bytearray(state.read_bytes())
     content[int(place * len(content))] ^= 1
@@ -34,7 +34,7 @@ def test_a_training_whose_state_is_damaged_starts_again(place, tmp_path, caplog)
 
 
 def test_a_state_of_another_training_is_refused(tmp_path):
-    stopped(tmp_path / "made")
+    interrupt_training(tmp_path / "made")
     with pytest.raises(RunError, match="a training with other data, settings or libraries was"):
         SHORT.fit(base(), training(), tmp_path / "made", seed=1)
 
@@ -63,24 +63,24 @@ def test_training_stops_where_the_validation_loss_no_longer_falls(tmp_path):
 
 def neutral(images, texts):
     """The images, each set with one neutral prompt of its subject, in turn."""
-    prompts = {each.subject: each.neutral for each in texts}
+    prompts = {subject_texts.subject: subject_texts.neutral for subject_texts in texts}
     captions = images.caption.copy()
     for place, name in enumerate(sorted(set(images.set))):
         rows = images.set == name
-        own = prompts[images.subject[rows][0]]
-        captions[rows] = own[place % len(own)]
+        subject_prompts = prompts[images.subject[rows][0]]
+        captions[rows] = subject_prompts[place % len(subject_prompts)]
     return replace(images, caption=captions)
 
 
 def test_neutral_captions_name_the_subject_alone(tmp_path):
-    given = training()
+    training_data = training()
     by_hand = replace(
-        given,
-        images=neutral(given.images, given.texts),
-        validation_images=neutral(given.validation_images, given.validation),
+        training_data,
+        images=neutral(training_data.images, training_data.texts),
+        validation_images=neutral(training_data.validation_images, training_data.validation),
     )
     SHORT.fit(base(), by_hand, tmp_path / "by_hand")
-    SHORT.model_copy(update={"captions": "neutral"}).fit(base(), given, tmp_path / "made")
+    SHORT.model_copy(update={"captions": "neutral"}).fit(base(), training_data, tmp_path / "made")
     assert same(weights(tmp_path / "made"), weights(tmp_path / "by_hand"))
-    SHORT.fit(base(), given, tmp_path / "given")
+    SHORT.fit(base(), training_data, tmp_path / "given")
     assert not same(weights(tmp_path / "made"), weights(tmp_path / "given"))

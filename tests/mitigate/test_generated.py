@@ -16,7 +16,7 @@ from equipoise.mitigate import (
     Training,
     cross_fit,
 )
-from equipoise.mitigate.generated import within
+from equipoise.mitigate.generated import lie_within
 from equipoise.mitigate.trainable import trainable
 from equipoise.models import Sampling, load_generator
 from equipoise.models.wrapped import SETTINGS
@@ -56,7 +56,9 @@ def test_chance_is_what_equal_shares_give(probe, tmp_path):
     measured = measured_by(probe, tmp_path).measure(Painter(red=0.0))
     for attribute in ("hue", "frame"):
         key = ("share_gap", attribute)
-        gap, chance = (np.mean([*each[key].values()]) for each in (measured.bias, measured.chance))
+        gap, chance = (
+            np.mean([*measures[key].values()]) for measures in (measured.bias, measured.chance)
+        )
         assert gap == pytest.approx(chance, rel=0.4)
 
 
@@ -77,17 +79,17 @@ def test_a_probe_is_held_against_labels(probe, tmp_path):
 def test_within_is_nearer_than_the_third_neighbour():
     angles = np.deg2rad([0.0, 1.0, 2.0, 3.0, 90.0])
     reference = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    asked = np.deg2rad([-2.9, 4.9, 45.0, -100.0])
-    vectors = np.stack([np.cos(asked), np.sin(asked)], axis=1)
+    sample_angles = np.deg2rad([-2.9, 4.9, 45.0, -100.0])
+    vectors = np.stack([np.cos(sample_angles), np.sin(sample_angles)], axis=1)
     # That at 90 degrees has its third neighbour at 1 degree, 89 away.
-    assert within(vectors, reference).tolist() == [True, True, True, False]
+    assert lie_within(vectors, reference).tolist() == [True, True, True, False]
 
 
 def test_balanced_prompts_reach_chance_on_withheld_subjects(probe, tmp_path):
     texts = {name: TEXTS[name] for name in SOME}
     test = measured_by(probe, tmp_path)
-    found = cross_fit(Painter(), [BalancedPrompts()], texts, test.images, test, count=2)
-    rows = {(row.measure, row.about): row for row in found.rows}
+    assessment = cross_fit(Painter(), [BalancedPrompts()], texts, test.images, test, count=2)
+    rows = {(row.measure, row.about): row for row in assessment.rows}
     hue = rows[GAP]
     assert hue.before > 0.6
     assert hue.after == pytest.approx(hue.floor, rel=0.3)
@@ -95,12 +97,21 @@ def test_balanced_prompts_reach_chance_on_withheld_subjects(probe, tmp_path):
     assert rows["accuracy", "generated images"].after == 1.0
     # The painter prefers no frame.
     assert rows["share_gap", "frame"].share_reason
-    assert found.outcomes[0].conclusion == "transfers"
+    assert assessment.outcomes[0].conclusion == "transfers"
 
 
 def test_captions_that_name_one_combination_teach_nothing(tmp_path):
-    own = TEXTS[SOME[0]]
-    alone = Training((type(own)(own.subject, own.neutral, own.attributed[:1], own.values[:1]),))
+    subject_texts = TEXTS[SOME[0]]
+    alone = Training(
+        (
+            type(subject_texts)(
+                subject_texts.subject,
+                subject_texts.neutral,
+                subject_texts.attributed[:1],
+                subject_texts.values[:1],
+            ),
+        )
+    )
     with pytest.raises(InputError):
         BalancedPrompts().fit(Painter(), alone, tmp_path / "out")
 
@@ -127,13 +138,15 @@ device: cpu
 
 @pytest.fixture
 def project(tmp_path):
-    every, rows = sets(seed=2).of(SOME), []
+    image_sets, rows = sets(seed=2).of(SOME), []
     (tmp_path / "photos").mkdir()
-    for number in range(len(every)):
-        Image.fromarray(every.images[number]).save(tmp_path / "photos" / f"{number:04d}.png")
+    for number in range(len(image_sets)):
+        Image.fromarray(image_sets.images[number]).save(tmp_path / "photos" / f"{number:04d}.png")
         about = {"image_id": f"i{number:04d}", "path": f"{number:04d}.png"}
-        columns = {name: getattr(every, name)[number] for name in ("subject", "set", "caption")}
-        values = {name: values[number] for name, values in every.attributes.items()}
+        columns = {
+            name: getattr(image_sets, name)[number] for name in ("subject", "set", "caption")
+        }
+        values = {name: values[number] for name, values in image_sets.attributes.items()}
         rows.append(about | columns | values)
     write(tmp_path / "sets.csv", rows)
     prompts = [{"subject": s, "prompt": text} for s in SOME for text in TEXTS[s].neutral]
@@ -144,14 +157,14 @@ def project(tmp_path):
 
 def test_the_command_mitigates_a_generator(project, capsys):
     assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    hue = next(row for row in told["rows"] if row["about"] == "hue")
+    output = json.loads(capsys.readouterr().out)
+    hue = next(row for row in output["rows"] if row["about"] == "hue")
     assert hue["after"] < 0.3
     assert hue["before"] > 0.6
-    assert {row["measure"] for row in told["rows"] if row["role"] == "utility"} == {
+    assert {row["measure"] for row in output["rows"] if row["role"] == "utility"} == {
         "accuracy", "prompt_similarity", "image_precision",
     }  # fmt: skip
-    model = load_generator(told["recipes"][0]["model"], trust_remote_code=True)
+    model = load_generator(output["recipes"][0]["model"], trust_remote_code=True)
     images = model.generate(["a solid star"] * 2, seeds=[1, 2], sampling=Sampling())
     assert [image.shape for image in images] == [(32, 32, 3)] * 2
     # The images are there: what is made again is read.
@@ -179,7 +192,7 @@ SMALL = {"steps": 2, "batch": 12, "sampling_steps": 2, "last_steps": 2, "looks":
 
 
 def training(probe):
-    return replace(Training(*(tuple(TEXTS[s] for s in some) for some in (SOME[:3], SOME[3:5]))),
+    return replace(Training(*(tuple(TEXTS[s] for s in names) for names in (SOME[:3], SOME[3:5]))),
                    teacher=probe)  # fmt: skip
 
 
@@ -201,7 +214,7 @@ def test_a_prompt_is_learned_and_loads_by_name(pipeline, probe, tmp_path, loss):
         (["a solid star"] * 2, record["kept_step"] == 0),
         (["a red star"] * 2, True),
     ):
-        pair = (each.generate(prompts, **few) for each in (pipeline, model))
+        pair = (generator.generate(prompts, **few) for generator in (pipeline, model))
         assert np.array_equal(*pair) == same
     again = recipe.fit(pipeline, training(probe), tmp_path / "again")
     np.testing.assert_array_equal(again.shifts, model.shifts)
@@ -212,8 +225,10 @@ def test_shifts_of_a_combination_are_the_sum_of_those_of_its_values(pipeline, pr
     alone = replace(training(probe), validation=())
     shifts = learned.fit(pipeline, alone, tmp_path / "learned").shifts[:, 0]
     # Combinations of two frames and six hues: one frame less the other is the same for each hue.
-    apart = shifts[:6] - shifts[6:]
-    np.testing.assert_allclose(apart, np.broadcast_to(apart[:1], apart.shape), atol=1e-6)
+    differences = shifts[:6] - shifts[6:]
+    np.testing.assert_allclose(
+        differences, np.broadcast_to(differences[:1], differences.shape), atol=1e-6
+    )
     assert np.abs(shifts).max() > 0
 
 
@@ -224,11 +239,11 @@ def test_a_learned_prompt_needs_a_probe(pipeline, tmp_path):
 
 def test_pixels_have_gradients_and_the_vectors_of_images(probe):
     torch = pytest.importorskip("torch")
-    some = sets(seed=2).images[:4]
-    levels = torch.tensor(some.transpose(0, 3, 1, 2) / 255.0, dtype=torch.float32)
+    pixels = sets(seed=2).images[:4]
+    levels = torch.tensor(pixels.transpose(0, 3, 1, 2) / 255.0, dtype=torch.float32)
     levels.requires_grad_()
     vectors = trainable(probe).pixels(levels)
-    expected = torch.tensor(probe.embed_images([*some]))
+    expected = torch.tensor(probe.embed_images([*pixels]))
     torch.testing.assert_close(vectors, expected, atol=1e-4, rtol=1e-4)
     vectors.sum().backward()
     assert levels.grad.abs().sum() > 0

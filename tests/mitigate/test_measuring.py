@@ -13,7 +13,7 @@ from equipoise.mitigate.measuring import (
     Test,
     ZeroShotSet,
     embed_images,
-    text_vectors,
+    embed_unit_texts,
 )
 
 IMAGES, NUMBERS = 12_000, 512
@@ -21,9 +21,9 @@ SUBJECTS = ("nurse", "clerk")
 ONCE = IMAGES * NUMBERS * 4
 
 
-def _vectors(asked):
-    seeds = [one if isinstance(one, int) else len(one) for one in asked]
-    first = np.random.default_rng(seeds[0]).standard_normal((len(asked), NUMBERS), np.float32)
+def _vectors(items):
+    seeds = [item if isinstance(item, int) else len(item) for item in items]
+    first = np.random.default_rng(seeds[0]).standard_normal((len(items), NUMBERS), np.float32)
     return first + 0.1
 
 
@@ -43,9 +43,14 @@ SUBJECT = _column(*SUBJECTS)
 HUE = np.array(["red", "blue"] * (IMAGES // 2), dtype=object)
 SET = np.array([f"set {row // 2}" for row in range(IMAGES)], dtype=object)
 NONE = ImageSets(range(4), SUBJECT[[0, 1, -2, -1]], SET[[0, 1, -2, -1]], SET[:4], {"hue": HUE[:4]})
-TEXTS = {one: SubjectTexts(one, (f"a {one}",), (f"a red {one}",), ({},)) for one in SUBJECTS}
+TEXTS = {
+    subject: SubjectTexts(subject, (f"a {subject}",), (f"a red {subject}",), ({},))
+    for subject in SUBJECTS
+}
 SETS = ImageSets(IMAGE_ROWS, SUBJECT, SET, SUBJECT, {"hue": HUE})
-ZERO_SHOT = ZeroShotSet("z", IMAGE_ROWS, SUBJECT, {one: (f"a {one}",) for one in SUBJECTS})
+ZERO_SHOT = ZeroShotSet(
+    "z", IMAGE_ROWS, SUBJECT, {subject: (f"a {subject}",) for subject in SUBJECTS}
+)
 RETRIEVAL = RetrievalSet("r", IMAGE_ROWS, SUBJECT)
 
 
@@ -59,7 +64,7 @@ def _peak(test):
 
 
 @pytest.mark.parametrize(
-    ("test", "most"),
+    ("test", "limit"),
     [
         (Test(SETS, TEXTS), 1.3),
         (Test(NONE, TEXTS, (ZERO_SHOT,)), 0.3),
@@ -67,17 +72,17 @@ def _peak(test):
     ],
     ids=["sets", "zero shot", "retrieval"],
 )
-def test_vectors_are_held_once_or_not_at_all(test, most):
+def test_vectors_are_held_once_or_not_at_all(test, limit):
     _peak(Test(NONE, TEXTS))
-    assert _peak(test) < most * ONCE
+    assert _peak(test) < limit * ONCE
 
 
 def model(vectors):
     """Return a model whose images and texts are rows of vectors, by their number."""
     rows = np.array(vectors, dtype=np.float32)
 
-    def embed(asked):
-        return rows[[int(one) for one in asked]]
+    def embed(items):
+        return rows[[int(item) for item in items]]
 
     return SimpleNamespace(
         info=SimpleNamespace(name="hf:clip", dimension=rows.shape[1]),
@@ -92,7 +97,7 @@ def test_a_vector_that_is_no_direction_is_refused(number):
     with pytest.raises(ModelError):
         embed_images(bad, [0, 1])
     with pytest.raises(ModelError):
-        text_vectors(bad, ["0", "1"])
+        embed_unit_texts(bad, ["0", "1"])
 
 
 def test_an_image_has_every_caption_that_is_listed_for_it():

@@ -1,4 +1,4 @@
-"""A planted unit is found first; changing it removes the association, changing others does not."""
+"""Changing a planted unit removes the association; changing other units does not."""
 
 import json
 from dataclasses import replace
@@ -27,9 +27,9 @@ from tools.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_u
 
 
 @pytest.fixture(scope="module")
-def found():
-    seen = draw_marked(300, seed=1)
-    return find_units(planted_unit(), seen.images, seen.group, within=seen.caption)
+def components():
+    marked = draw_marked(300, seed=1)
+    return find_units(planted_unit(), marked.images, marked.group, within=marked.caption)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def trial():
     return Trial(withheld.images, withheld.group, CONCEPTS, withheld.caption, k=40)
 
 
-def test_the_planted_unit_is_found_first(found):
-    first, second = found.table(2).to_pylist()
+def test_the_planted_unit_is_found_first(components):
+    first, second = components.table(2).to_pylist()
     assert (first["layer"], first["unit"], first["group"]) == (LAYER, PLANTED, "men")
     assert first["auroc"] > 0.99
     assert first["q_value"] < 1e-20
@@ -47,8 +47,8 @@ def test_the_planted_unit_is_found_first(found):
 
 
 @pytest.mark.parametrize("mode", ["clamp", "balance", "remove"])
-def test_changing_it_removes_the_association_and_changing_others_does_not(mode, found, trial):
-    rows = sweep_units(found, trial, (1,), mode=mode, random=20, replicates=300).to_pylist()
+def test_changing_it_removes_the_association_and_changing_others_does_not(mode, components, trial):
+    rows = sweep_units(components, trial, (1,), mode=mode, random=20, replicates=300).to_pylist()
     assert [row["units"] for row in rows] == [1] * len(rows)
     for row in rows:
         if row["measure"] == "differential_association":
@@ -63,11 +63,11 @@ def test_changing_it_removes_the_association_and_changing_others_does_not(mode, 
             assert max(abs(row["difference"]), abs(row["random"])) < 0.02
 
 
-def test_measures_are_those_of_the_metrics(found, trial):
-    rows = compare_models(found.model, found.model, trial, replicates=2).to_pylist()
+def test_measures_are_those_of_the_metrics(components, trial):
+    rows = compare_models(components.model, components.model, trial, replicates=2).to_pylist()
     before = {row["measure"]: row["before"] for row in rows}
-    vectors = found.model.embed_images(trial.images)
-    texts = np.concatenate([found.model.embed_texts(CONCEPTS[name]) for name in CONCEPTS])
+    vectors = components.model.embed_images(trial.images)
+    texts = np.concatenate([components.model.embed_texts(CONCEPTS[name]) for name in CONCEPTS])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     scores = (unit @ (texts / np.linalg.norm(texts, axis=1, keepdims=True)).T).T
     expected = {
@@ -92,8 +92,8 @@ def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
 ):
     model, pictures = tiny_model(family), [i for i in images() if min(i.shape[:2]) > 10]
     group = ["a", "b", "a", "b", "b"][: len(pictures)]
-    seen = find_units(model, pictures, group)
-    edit = choose_units(seen, 12, mode=mode, alpha=None)
+    components = find_units(model, pictures, group)
+    edit = choose_units(components, 12, mode=mode, alpha=None)
     assert len(edit) == 12
     edit.write(tmp_path / "edit.json")
     assert read_edit(tmp_path / "edit.json").digest == edit.digest
@@ -108,17 +108,17 @@ def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
 
 
 def test_balanced_sets_are_equally_active():
-    seen = draw_marked(120, seed=4)
+    marked = draw_marked(120, seed=4)
     model = planted_unit()
-    found = find_units(model, seen.images, seen.group)
-    edit = choose_units(found, 20, alpha=None)
-    (one,) = edit.layers
-    assert {*one.sets} == {0, 1}
+    components = find_units(model, marked.images, marked.group)
+    edit = choose_units(components, 20, alpha=None)
+    (site,) = edit.layers
+    assert {*site.sets} == {0, 1}
     with edited(model, edit).changed():
         # The hook of the recording runs after that of the change.
-        values = record_units(model, seen.images).values[:, list(one.units)]
-    standard = (values - np.array(one.means)) / np.array(one.spreads)
-    sets = np.array(one.sets)
+        values = record_units(model, marked.images).values[:, list(site.units)]
+    standard = (values - np.array(site.means)) / np.array(site.spreads)
+    sets = np.array(site.sets)
     first, second = (standard[:, sets == name].mean(axis=1) for name in (0, 1))
     np.testing.assert_allclose(first, second, atol=1e-4)
 
@@ -147,23 +147,23 @@ def test_layers_that_run_twice_are_left_out_or_refused():
         record_units(model, draw_marked(3).images, layers=["1"])
 
 
-def test_files_of_edits_are_checked(found, tmp_path):
+def test_files_of_edits_are_checked(components, tmp_path):
     path = tmp_path / "edit.json"
-    choose_units(found, 1).write(path)
-    choose_units(found, 1).write(path)  # the same again
+    choose_units(components, 1).write(path)
+    choose_units(components, 1).write(path)  # the same again
     with pytest.raises(ModelError, match="is there and holds something else"):
-        choose_units(found, 1, mode="clamp").write(path)
+        choose_units(components, 1, mode="clamp").write(path)
     text = path.read_text()
     facts = json.loads(text)
     first = ("layer", "axis", "units", "sets", "means", "spreads")  # of the first version
-    facts["layers"] = [{name: one[name] for name in first} for one in facts["layers"]]
+    facts["layers"] = [{name: layer[name] for name in first} for layer in facts["layers"]]
     (tmp_path / "first.json").write_text(json.dumps(facts))
     assert read_edit(tmp_path / "first.json").digest == read_edit(path).digest
-    kept = "no file of edited units"
+    no_edit_file = "no file of edited units"
     for damaged, message in (
-        ("{", kept),
-        (text.replace('"balance"', '"shout"'), kept),
-        (text.replace('"axis"', '"axes"'), kept),
+        ("{", no_edit_file),
+        (text.replace('"balance"', '"shout"'), no_edit_file),
+        (text.replace('"axis"', '"axes"'), no_edit_file),
         (text.replace('"one planted unit"', '"magic:unit"'), "'magic:unit' names no model"),
         (text.replace('"one planted unit"', '"python:a:b"'), "is Python code"),
     ):
@@ -174,7 +174,7 @@ def test_files_of_edits_are_checked(found, tmp_path):
         with pytest.raises(ModelError, match="To do: "):
             load_model(f"edited:{path}", **more)
     path.unlink()
-    with pytest.raises(ModelError, match=kept):
+    with pytest.raises(ModelError, match=no_edit_file):
         read_edit(path)
 
 
@@ -189,25 +189,30 @@ def test_files_of_edits_are_checked(found, tmp_path):
     ],
 )
 def test_a_trial_is_checked(more):
-    seen = draw_marked(20)
-    given = {"images": seen.images, "groups": seen.group, "concepts": CONCEPTS, "k": 5} | more
+    marked = draw_marked(20)
+    arguments = {
+        "images": marked.images,
+        "groups": marked.group,
+        "concepts": CONCEPTS,
+        "k": 5,
+    } | more
     with pytest.raises(InputError, match=next(iter(more))):
-        Trial(**given)
+        Trial(**arguments)
 
 
-def test_a_search_and_a_sweep_are_checked(found, trial):
+def test_a_search_and_a_sweep_are_checked(components, trial):
     pictures = draw_marked(4).images
     with pytest.raises(InputError):
-        find_units(found.model, pictures, ["a"])
+        find_units(components.model, pictures, ["a"])
     with pytest.raises(InputError, match="images"):
-        record_units(found.model, pictures[:0])
+        record_units(components.model, pictures[:0])
     with pytest.raises(InputError, match="counts"):
-        sweep_units(found, trial, (0,))
+        sweep_units(components, trial, (0,))
     with pytest.raises(InputError, match="dual encoder"):
-        sweep_units(replace(found, model=load_cnn("null")), trial, (1,))
+        sweep_units(replace(components, model=load_cnn("null")), trial, (1,))
     with pytest.raises(InputError, match="1e-300"):
-        choose_units(found, 1, alpha=1e-300)
+        choose_units(components, 1, alpha=1e-300)
     with pytest.raises(InputError, match="'shout'"):
-        choose_units(found, 1, mode="shout")
-    with pytest.raises(InputError, match="whole"):
-        choose_units(found, 1, whole=True)
+        choose_units(components, 1, mode="shout")
+    with pytest.raises(InputError, match="full_output"):
+        choose_units(components, 1, full_output=True)

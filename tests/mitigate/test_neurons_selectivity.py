@@ -9,8 +9,8 @@ from equipoise.mitigate import selectivity
 
 
 def of_scipy(values, member):
-    found = stats.mannwhitneyu(values[member], values[~member], method="asymptotic")
-    return found.statistic / (member.sum() * (~member).sum()), found.pvalue
+    peer = stats.mannwhitneyu(values[member], values[~member], method="asymptotic")
+    return peer.statistic / (member.sum() * (~member).sum()), peer.pvalue
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -21,29 +21,29 @@ def test_it_is_the_statistic_of_mann_and_whitney(ties):
     if ties:
         values = np.round(values, 0)
     member = np.arange(60) < 20
-    found = selectivity(values, np.where(member, "a", "b"))
+    responses = selectivity(values, np.where(member, "a", "b"))
     auroc, p = of_scipy(values, member)
-    np.testing.assert_allclose(found.auroc, [auroc, 1.0 - auroc])
-    np.testing.assert_allclose(found.p_value, [p, p])
-    assert found.groups == ("a", "b")
-    assert found.strongest()[0] == (2, 0)
+    np.testing.assert_allclose(responses.auroc, [auroc, 1.0 - auroc])
+    np.testing.assert_allclose(responses.p_value, [p, p])
+    assert responses.groups == ("a", "b")
+    assert responses.strongest()[0] == (2, 0)
 
 
 def test_few_images_without_ties_have_an_exact_p():
     values = np.array([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]])
-    found = selectivity(values, ["a", "a", "a", "b", "b", "b"])
-    assert found.auroc[0, 0] == 0.0
-    assert found.p_value[0, 0] == pytest.approx(2 / 20)
+    responses = selectivity(values, ["a", "a", "a", "b", "b", "b"])
+    assert responses.auroc[0, 0] == 0.0
+    assert responses.p_value[0, 0] == pytest.approx(2 / 20)
 
 
 def test_q_values_count_every_unit_and_group():
     rng = np.random.default_rng(1)
     groups = rng.choice(["a", "b", "c"], 300)
     values = rng.standard_normal((300, 400))
-    found = selectivity(values, groups)
-    assert found.auroc.shape == (3, 400)
-    assert (found.q_value <= 0.05).sum() <= 2
-    assert 0.03 < (found.p_value <= 0.05).mean() < 0.07
+    responses = selectivity(values, groups)
+    assert responses.auroc.shape == (3, 400)
+    assert (responses.q_value <= 0.05).sum() <= 2
+    assert 0.03 < (responses.p_value <= 0.05).mean() < 0.07
     values[:, 5] += groups == "c"
     again = selectivity(values, groups)
     assert again.q_value[2, 5] < 1e-6
@@ -66,8 +66,8 @@ def test_a_unit_of_the_subject_is_not_one_of_the_group_within_subjects():
 
 def test_a_stratum_with_one_group_takes_no_part():
     values = np.array([[1.0], [2.0], [9.0], [8.0]])
-    found = selectivity(values, ["a", "b", "a", "a"], within=["x", "x", "y", "y"])
-    assert found.auroc[0, 0] == 0.0
+    responses = selectivity(values, ["a", "b", "a", "a"], within=["x", "x", "y", "y"])
+    assert responses.auroc[0, 0] == 0.0
     nothing = selectivity(values, ["a", "b", "a", "b"], within=["x", "y", "x", "y"])
     assert np.isnan(nothing.auroc).all()
     assert np.isnan(nothing.q_value).all()

@@ -27,9 +27,9 @@ from tools.planted.units import LAYER, MARKED, PLANTED, draw_marked, planted_uni
 CONCEPTS = {
     frame: [
         text
-        for one in scenes.BIASED.favourites
-        if one.frame == frame and one.frame_strength > 0
-        for text in neutral_prompts(one.subject)
+        for favourite in scenes.BIASED.favourites
+        if favourite.frame == frame and favourite.frame_strength > 0
+        for text in neutral_prompts(favourite.subject)
     ]
     for frame in FRAMES
 }
@@ -65,15 +65,20 @@ def write(path, rows):
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "photos").mkdir()
-    drawn = scenes.render_sets(1, seed=3)
-    table, coin = drawn.table(), np.random.default_rng(5).integers(2, size=len(drawn.image_id))
+    scene_sets = scenes.render_sets(1, seed=3)
+    table, coin = (
+        scene_sets.table(),
+        np.random.default_rng(5).integers(2, size=len(scene_sets.image_id)),
+    )
     rows = []
-    for row, name in enumerate(drawn.image_id):
-        Image.fromarray(drawn.images[row]).save(folder / "photos" / f"{name}.png")
-        own = {key: str(table[key][row]) for key in ("frame", "subject", "set")}
-        said = caption(own["subject"], table["hue"][row])
-        own["coin"] = str(coin[row])
-        rows.append({"image_id": name, "path": f"{name}.png", "caption": said, **own})
+    for row, name in enumerate(scene_sets.image_id):
+        Image.fromarray(scene_sets.images[row]).save(folder / "photos" / f"{name}.png")
+        attributes = {key: str(table[key][row]) for key in ("frame", "subject", "set")}
+        caption_text = caption(attributes["subject"], table["hue"][row])
+        attributes["coin"] = str(coin[row])
+        rows.append(
+            {"image_id": name, "path": f"{name}.png", "caption": caption_text, **attributes}
+        )
     write(folder / "images.csv", rows)
     texts = [
         {"text": caption(subject, frame=frame), "frame": frame, "subject": subject}
@@ -114,12 +119,12 @@ def test_a_study_writes_a_report_with_pictures(biased):
 
 def test_one_head_takes_the_association_away_at_no_cost(biased):
     rows = report.read(biased / "report").tables["neurons_sweep"].to_pylist()
-    own = {(row["kind"], row["measure"]): row for row in rows}
-    association = own["heads", "differential_association"]
+    by_measure = {(row["kind"], row["measure"]): row for row in rows}
+    association = by_measure["heads", "differential_association"]
     assert abs(association["after"]) < 0.1 * association["before"]
     assert abs(association["random"]) < 0.1 * association["before"]
-    assert own["heads", "accuracy"]["difference"] >= -0.02
-    unit = own["units", "differential_association"]
+    assert by_measure["heads", "accuracy"]["difference"] >= -0.02
+    unit = by_measure["units", "differential_association"]
     assert abs(unit["difference"]) < 0.1 * unit["before"]
 
 
@@ -167,22 +172,22 @@ def test_a_study_is_checked(data, biased):
 
 
 def test_an_image_is_made_for_the_planted_unit():
-    model, seen = planted_unit(), draw_marked(2)
-    made, active = visualise(
-        model, Site(LAYER, units=(PLANTED,)), seen.images[0], text="a doctor", seeds=2
+    model, marked = planted_unit(), draw_marked(2)
+    synthetic, active = visualise(
+        model, Site(LAYER, units=(PLANTED,)), marked.images[0], text="a doctor", seeds=2
     )
-    squares = made.reshape(2, 8, 4, 8, 4, 3).mean(axis=(2, 4, 5)).reshape(2, -1)
+    squares = synthetic.reshape(2, 8, 4, 8, 4, 3).mean(axis=(2, 4, 5)).reshape(2, -1)
     assert squares.argmax(axis=1).tolist() == [MARKED, MARKED]
     assert active.min() > 1.5
     again, _ = visualise(
-        model, Site(LAYER, units=(PLANTED,)), seen.images[0], text="a doctor", seeds=1
+        model, Site(LAYER, units=(PLANTED,)), marked.images[0], text="a doctor", seeds=1
     )
-    np.testing.assert_array_equal(again[0], made[0])
-    assert not np.array_equal(*made)
+    np.testing.assert_array_equal(again[0], synthetic[0])
+    assert not np.array_equal(*synthetic)
     with pytest.raises(InputError):
-        visualise(model, Site(LAYER, units=(0,)), seen.images[0], text="a doctor", steps=0)
+        visualise(model, Site(LAYER, units=(0,)), marked.images[0], text="a doctor", steps=0)
     with pytest.raises(ModelError):
-        visualise(model, Site("acts", units=(0,)), seen.images[0], text="a doctor")
+        visualise(model, Site("acts", units=(0,)), marked.images[0], text="a doctor")
 
 
 def test_documented_keys_are_those_of_the_configuration(tmp_path):

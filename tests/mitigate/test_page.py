@@ -73,7 +73,7 @@ def test_the_page_of_recipes_is_no_audit_and_escapes_names():
         ("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan
     )
     change = finding(
-        audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
+        audit="mitigation", model="ensemble", metric="ndkl", change_from="before", unit="subject",
         verdict=Verdict.NONE, direction="NDKL of withheld subjects fell", **nothing,
     )  # fmt: skip
     page = render(replace(result(BIAS, PRICE), findings=(change,)), PAGE)
@@ -84,13 +84,15 @@ def test_the_page_of_recipes_is_no_audit_and_escapes_names():
 
 
 def test_what_helped_and_what_did_not_in_plain_words():
-    made = experiment()
-    few = replace(made.findings[2], verdict=Verdict.NONE, reason="few faces")
-    made = AuditResult((*made.findings[:2], few), made.manifest, made.tables)
-    texts = conclusions(made)
+    audit_result = experiment()
+    few = replace(audit_result.findings[2], verdict=Verdict.NONE, reason="few faces")
+    audit_result = AuditResult(
+        (*audit_result.findings[:2], few), audit_result.manifest, audit_result.tables
+    )
+    texts = conclusions(audit_result)
     assert "partial mixing helped" in texts[0]
-    assert f"{100 * made.findings[0].value:+.1f} points [" in texts[0]
+    assert f"{100 * audit_result.findings[0].value:+.1f} points [" in texts[0]
     assert "no verdict (few faces)" in texts[2]
-    page = render(made, AUGMENTATION)
+    page = render(audit_result, AUGMENTATION)
     assert all(unbroken(text) in page for text in texts)
     assert "Images of each label and group" in page

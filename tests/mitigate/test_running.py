@@ -41,16 +41,16 @@ device: cpu
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "photos").mkdir()
-    every = sets(per_subject=2).of(SUBJECTS)
+    image_sets = sets(per_subject=2).of(SUBJECTS)
     rows = []
-    for number in range(len(every)):
-        Image.fromarray(every.images[number]).save(folder / "photos" / f"{number:04d}.png")
+    for number in range(len(image_sets)):
+        Image.fromarray(image_sets.images[number]).save(folder / "photos" / f"{number:04d}.png")
         rows.append(
             {
                 "image_id": f"i{number:04d}", "path": f"{number:04d}.png",
-                "subject": every.subject[number], "set": every.set[number],
-                "caption": every.caption[number],
-                **{name: values[number] for name, values in every.attributes.items()},
+                "subject": image_sets.subject[number], "set": image_sets.set[number],
+                "caption": image_sets.caption[number],
+                **{name: values[number] for name, values in image_sets.attributes.items()},
             }
         )  # fmt: skip
     write(folder / "sets.csv", rows)
@@ -78,7 +78,7 @@ def project(data, tmp_path):
 
 def test_a_command_makes_models_and_a_report(project, capsys):
     assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
     out = project / "mitigated"
     assert sorted(path.name for path in out.iterdir()) == [
         "ensemble",
@@ -87,9 +87,9 @@ def test_a_command_makes_models_and_a_report(project, capsys):
         "withheld.txt",
     ]
     withheld = (out / "withheld.txt").read_text().splitlines()
-    for one in told["recipes"]:
-        assert load_model(one["model"], device="cpu").info.dimension == 64
-    measures = {row["measure"] for row in told["rows"]}
+    for recipe in output["recipes"]:
+        assert load_model(recipe["model"], device="cpu").info.dimension == 64
+    measures = {row["measure"] for row in output["rows"]}
     assert {"ndkl", "logit_gap", "accuracy", "text_recall_at_1", "image_recall_at_10"} <= measures
     page = (out / "report" / "report.html").read_text()
     assert "Change in disparities and its price" in page
@@ -104,9 +104,9 @@ def test_a_command_makes_models_and_a_report(project, capsys):
 def test_a_plan_loads_no_model(project, capsys):
     (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
     assert command(["mitigate", str(project / "c.yaml"), "--plan", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["sets"], told["images"], told["withheld"]) == (12, 144, 3)
-    assert [one["steps"] for one in told["recipes"]] == [0, 2]
+    output = json.loads(capsys.readouterr().out)
+    assert (output["sets"], output["images"], output["withheld"]) == (12, 144, 3)
+    assert [recipe["steps"] for recipe in output["recipes"]] == [0, 2]
     assert not (project / "mitigated").exists()
     assert command(["mitigate", str(project / "c.yaml"), "--plan"]) == 0
     assert "learned from: 2" in capsys.readouterr().out
@@ -134,14 +134,14 @@ def test_a_configuration_says_what_is_wrong(project, old, new, message):
 
 def test_withheld_subjects_by_name(project):
     (project / "c.yaml").write_text(CONFIG.replace("0.34", "[solid circle]"))
-    found = load(load_as(project / "c.yaml", Config), base=project)
-    assert found.split.withheld == ("solid circle",)
+    loaded = load(load_as(project / "c.yaml", Config), base=project)
+    assert loaded.split.withheld == ("solid circle",)
     (project / "c.yaml").write_text(CONFIG.replace("0.34", "[nurse]"))
     with pytest.raises(ConfigError, match="^withheld: 'nurse' is no subject of the images"):
         load(load_as(project / "c.yaml", Config), base=project)
 
 
-def changed(project, name, change):
+def rewrite_table(project, name, change):
     rows = list(csv.DictReader((project / name).read_text().splitlines()))
     (project / name).unlink()
     write(project / name, change(rows))
@@ -166,17 +166,17 @@ def first(**values):
     ],
 )  # fmt: skip
 def test_tables_that_do_not_fit(project, name, change, message):
-    changed(project, name, change)
+    rewrite_table(project, name, change)
     with pytest.raises(DataError, match=message):
         load(load_as(project / "c.yaml", Config), base=project)
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "problem"),
     [(None, "cannot be read: No such file"), (b"no image", "cannot be decoded: ")],
 )
 def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
-    project, content, why, capsys
+    project, content, problem, capsys
 ):
     photos, broken = project / "photos", project / "photos" / "0005.png"
     source = photos.resolve()
@@ -187,7 +187,7 @@ def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
         broken.write_bytes(content)
     (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
     assert command(["mitigate", str(project / "c.yaml")]) == 2
-    assert f"column 'path', row 6: the image {broken} {why}" in capsys.readouterr().err
+    assert f"column 'path', row 6: the image {broken} {problem}" in capsys.readouterr().err
     assert not (project / "mitigated").exists()
 
 
@@ -219,17 +219,17 @@ def test_the_released_files_and_one_of_their_pairs_of_attributes(tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "c.yaml").write_text(RELEASED)
     config = load_as(tmp_path / "c.yaml", Config)
-    images, texts = (found := load(config, base=tmp_path)).test.images, found.test.texts
+    images, texts = (loaded := load(config, base=tmp_path)).test.images, loaded.test.texts
     assert images.subjects == ("doctor", "engineer")
     assert (len(images), len(images.by_set())) == (24, 6)
     assert {*images.attributes["race"]} == {"Black", "White"}
     assert images.images[0].shape[2] == 3
     # Prompts are those of the source, without a table.
     assert texts["engineer"].neutral[1:3] == ("A photo of an engineer", "A picture of an engineer")
-    assert found.test.retrieval[0].image.tolist() == [0, 0, 1, 1]
-    for classes in found.test.zero_shot:
+    assert loaded.test.retrieval[0].image.tolist() == [0, 0, 1, 1]
+    for classes in loaded.test.zero_shot:
         assert [*classes.prompts] == ["cat", "sea lion"]
-    cifar = found.test.zero_shot[0]
+    cifar = loaded.test.zero_shot[0]
     assert [*cifar.label] == ["sea lion", "cat"]
     assert cifar.images[1][31, 0].tolist() == [1, 0, 9]
 
@@ -242,18 +242,18 @@ def test_sets_that_an_audit_of_generation_wrote(project):
     (folder / "pictures").symlink_to((project / "photos").resolve())
     table = [{**row, "file": f"pictures/{row.pop('path')}"} for row in rows]
     write(folder / "images.csv", table)
-    _, *others = sorted({row["subject"] for row in rows})
-    (project / "some.txt").write_text("\n".join(others))
+    _, *other_subjects = sorted({row["subject"] for row in rows})
+    (project / "some.txt").write_text("\n".join(other_subjects))
     changed = CONFIG.replace(
         "{table: sets.csv, root: photos, attributes: [hue, frame]}",
         "{table: kept/images.csv, path: file, attributes: [hue, frame],"
         " where: {subject: {file: some.txt}}}",
     )
     (project / "c.yaml").write_text(changed)
-    found = load(load_as(project / "c.yaml", Config), base=project)
-    assert list(found.test.images.subjects) == others
-    rows = found.test.images.images.rows.tolist()
-    assert {table[row - 1]["subject"] for row in rows} == {*others}
+    loaded = load(load_as(project / "c.yaml", Config), base=project)
+    assert list(loaded.test.images.subjects) == other_subjects
+    rows = loaded.test.images.images.rows.tolist()
+    assert {table[row - 1]["subject"] for row in rows} == {*other_subjects}
 
 
 def test_a_file_where_the_folder_should_be_is_refused_before_images_are_read(project):

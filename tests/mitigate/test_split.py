@@ -23,7 +23,7 @@ def test_a_split_holds_each_subject_once(subjects, share, seed):
 @given(names, st.integers(0, 5))
 def test_folds_withhold_each_subject_once(subjects, seed):
     parts = folds(subjects, count=2, seed=seed)
-    assert sorted(name for one in parts for name in one.withheld) == sorted(subjects)
+    assert sorted(name for part in parts for name in part.withheld) == sorted(subjects)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ VALUES = {"gender": ("man", "woman"), "hue": ("red", "blue")}
 
 
 def texts(subject):
-    every = [*product(*VALUES.values())]
+    combinations = [*product(*VALUES.values())]
     return SubjectTexts(
         subject,
         (f"a photo of a {subject}", f"the {subject}"),
-        tuple(f"a {hue} {gender} {subject}" for gender, hue in every),
-        tuple(dict(zip(VALUES, values, strict=True)) for values in every),
+        tuple(f"a {hue} {gender} {subject}" for gender, hue in combinations),
+        tuple(dict(zip(VALUES, values, strict=True)) for values in combinations),
     )
 
 
@@ -34,10 +34,10 @@ def sets(subjects, per_subject=2):
             image[: 16 if who == "man" else 32] += 25
             images.append(np.clip(image, 0, 255).astype(np.uint8))
             rows.append((name, f"{name} {number}", f"a {tint} {who} {name}", *values))
-    subject, own, caption, gender, hue = (
+    subject, set_names, caption, gender, hue = (
         np.array(column, dtype=object) for column in zip(*rows, strict=True)
     )
-    return ImageSets(images, subject, own, caption, {"gender": gender, "hue": hue})
+    return ImageSets(images, subject, set_names, caption, {"gender": gender, "hue": hue})
 
 
 def training(watched=True):

@@ -69,9 +69,9 @@ def test_bfloat16_on_request_is_near(load, family):
 def test_results_of_one_call_stay_when_the_next_is_made(load):
     model = load("clip", "openvino")
     first = model.embed_images(images()[:2])
-    kept = first.copy()
+    earlier = first.copy()
     model.embed_images(images()[2:4])
-    np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(first, earlier)
 
 
 def placement(dtype="float32", device="cpu"):
@@ -86,7 +86,7 @@ def test_what_auto_means(tmp_path, monkeypatch):
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"0" * 1000)
     assert chosen(weights) == "torch"  # not worth converting
-    monkeypatch.setattr(towers, "LEAST_BYTES", 2000)
+    monkeypatch.setattr(towers, "MIN_BYTES", 2000)
     assert chosen(weights) == "openvino"
     assert chosen(weights, device="cuda") == "torch"
     assert chosen(weights, dtype="float16") == "torch"
@@ -119,15 +119,19 @@ def test_backends_and_devices():
 
 @pytest.mark.parametrize("family", ["blip_matching", "llava"])
 def test_models_without_a_tower_for_images_alone(load, family):
-    said = r"^hf:.* is a \w+, which runs on torch only; backend openvino was asked for\. To do: ba"
-    with pytest.raises(ModelError, match=said):
+    message = (
+        r"^hf:.* is a \w+, which runs on torch only; backend openvino was asked for\. To do: ba"
+    )
+    with pytest.raises(ModelError, match=message):
         load(family, "openvino")
     assert load(family, "torch").info.backend == "torch"
 
 
 def test_a_tower_that_takes_more_than_pixels(load):
-    said = r"^hf:.* cannot be run by openvino \(.*it takes pixel_values, pixel_attention_mask, spa"
-    with pytest.raises(ModelError, match=said):
+    message = (
+        r"^hf:.* cannot be run by openvino \(.*it takes pixel_values, pixel_attention_mask, spa"
+    )
+    with pytest.raises(ModelError, match=message):
         load("siglip2", "openvino")
 
 
@@ -136,13 +140,15 @@ def test_a_tower_that_comes_out_as_another_one(load, monkeypatch):
 
     def off(*args):
         run = real(*args)
-        return lambda pixels: tuple(found + 0.05 for found in run(pixels))
+        return lambda pixels: tuple(array + 0.05 for array in run(pixels))
 
     monkeypatch.setattr(towers.openvino, "compiled", off)
-    said = r" cannot be run by openvino \(ModelError: its vectors have cosine 0\.\d+ with torch's"
-    with pytest.raises(ModelError, match=said):
+    message = (
+        r" cannot be run by openvino \(ModelError: its vectors have cosine 0\.\d+ with torch's"
+    )
+    with pytest.raises(ModelError, match=message):
         load("clip", "openvino")
-    monkeypatch.setattr(towers, "LEAST_BYTES", 0)
+    monkeypatch.setattr(towers, "MIN_BYTES", 0)
     with pytest.warns(UserWarning, match=r"cannot be run by openvino \(Model"):
         model = load("clip", "auto", "bfloat16" if has_bfloat16() else "float32")
     assert model.info.backend == "torch"
@@ -150,15 +156,15 @@ def test_a_tower_that_comes_out_as_another_one(load, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("cpuinfo", "expected"),
     [
         ("flags : avx2 amx_bf16 x", True),
         ("flags : avx2 avx512_bf16", True),
         ("bf16x avx512", False),
     ],
 )
-def test_this_cpu(told, expected, monkeypatch, tmp_path):
-    (tmp_path / "cpuinfo").write_text(told)
+def test_this_cpu(cpuinfo, expected, monkeypatch, tmp_path):
+    (tmp_path / "cpuinfo").write_text(cpuinfo)
     monkeypatch.setattr(runtimes, "CPU", tmp_path / "cpuinfo")
     assert has_bfloat16.__wrapped__() == expected
     monkeypatch.setattr(runtimes, "CPU", tmp_path / "elsewhere")

@@ -13,14 +13,14 @@ from equipoise.models.wrapped import (
     SHIFTS,
     Draws,
     Rule,
-    Said,
+    ValueCaptions,
     Wrapping,
     save_wrapped,
 )
 from equipoise.planted.scenes import diffusion
 from painters import Painter
 
-RED, BLUE = (Said(hue, (Rule("a {}", (f"a {hue} {{}}",)),)) for hue in ("red", "blue"))
+RED, BLUE = (ValueCaptions(hue, (Rule("a {}", (f"a {hue} {{}}",)),)) for hue in ("red", "blue"))
 DRAWS = Draws((RED, BLUE), ("red", "blue"))
 FEW = Sampling(steps=3, guidance=1.0)
 
@@ -71,24 +71,24 @@ def test_a_folder_loads_by_name_and_gives_the_images_of_captions(tmp_path):
 def test_a_shift_of_nothing_changes_nothing(tmp_path):
     still = Wrapping(draws=DRAWS, shifts=np.zeros((2, 1, 128), dtype=np.float32))
     base, model = saved(tmp_path / "still", still)
-    given = {"seeds": [4, 5], "sampling": Sampling(steps=3, guidance=2.0)}
-    plain = base.generate(["a solid star"] * 2, **given)
-    np.testing.assert_array_equal(model.generate(["a solid star"] * 2, **given), plain)
+    options = {"seeds": [4, 5], "sampling": Sampling(steps=3, guidance=2.0)}
+    plain = base.generate(["a solid star"] * 2, **options)
+    np.testing.assert_array_equal(model.generate(["a solid star"] * 2, **options), plain)
 
 
 def test_strength_moves_the_embedding(pipeline):
     half = BalancedGenerator(pipeline.info, pipeline, Draws((RED, BLUE), ("red",), 0.5))
-    whole = BalancedGenerator(pipeline.info, pipeline, Draws((RED, BLUE), ("red",)))
+    full = BalancedGenerator(pipeline.info, pipeline, Draws((RED, BLUE), ("red",)))
     none = pipeline.generate(["a solid star"], seeds=[7], sampling=FEW)[0].astype(float)
-    some, all_of_it = (
+    halfway, full_change = (
         model.generate(["a solid star"], seeds=[7], sampling=FEW)[0].astype(float)
-        for model in (half, whole)
+        for model in (half, full)
     )
-    assert 0 < np.abs(some - none).mean() < np.abs(all_of_it - none).mean()
+    assert 0 < np.abs(halfway - none).mean() < np.abs(full_change - none).mean()
 
 
 def test_a_caption_that_is_too_long_is_refused(pipeline):
-    long = Said("red", (Rule("a {}", ("a red " + "very " * 20 + "{}",)),))
+    long = ValueCaptions("red", (Rule("a {}", ("a red " + "very " * 20 + "{}",)),))
     model = BalancedGenerator(pipeline.info, pipeline, Draws((long, long), ("red",)))
     with pytest.raises(ModelError):
         model.generate(["a solid star"], seeds=[1], sampling=FEW)

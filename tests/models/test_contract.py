@@ -47,7 +47,7 @@ def pictures(family):
     limit = {"bridgetower": 1.66, "qwen2_vl": 2.0, "vilt_matching": 4.0, "vilt_vqa": 4.0}.get(
         family, np.inf
     )
-    return [one for one in images() if max(one.shape[:2]) / min(one.shape[:2]) < limit]
+    return [image for image in images() if max(image.shape[:2]) / min(image.shape[:2]) < limit]
 
 
 def outputs(model, pictures):
@@ -64,11 +64,11 @@ def outputs(model, pictures):
 
 
 def assert_near(got, expected):
-    for one, other in zip(got, expected, strict=True):
-        if one.dtype == object:
-            assert one.tolist() == other.tolist()
+    for actual, other in zip(got, expected, strict=True):
+        if actual.dtype == object:
+            assert actual.tolist() == other.tolist()
         else:
-            np.testing.assert_allclose(one, other, atol=2e-5)
+            np.testing.assert_allclose(actual, other, atol=2e-5)
 
 
 def test_it_is_of_one_kind_and_the_preview_says_so(model, folder, family):
@@ -84,20 +84,20 @@ def test_it_is_of_one_kind_and_the_preview_says_so(model, folder, family):
 
 def test_an_output_depends_on_its_image_alone(model, pictures):
     expected = outputs(model, pictures)
-    for one in expected:
-        assert len(one) == len(pictures)
-        assert one.dtype in (np.float32, object)
+    for output in expected:
+        assert len(output) == len(pictures)
+        assert output.dtype in (np.float32, object)
     for place, image in enumerate(pictures):
-        assert_near(outputs(model, [image]), [one[place : place + 1] for one in expected])
+        assert_near(outputs(model, [image]), [output[place : place + 1] for output in expected])
     backwards = outputs(model, pictures[::-1])
-    assert_near([one[::-1] for one in backwards], expected)
-    for one, none in zip(expected, outputs(model, []), strict=True):
-        assert none.shape == (0, *one.shape[1:])
+    assert_near([output[::-1] for output in backwards], expected)
+    for output, empty in zip(expected, outputs(model, []), strict=True):
+        assert empty.shape == (0, *output.shape[1:])
 
 
 def test_pillow_images_and_grey_ones_are_the_same_images(model, pictures):
     expected = outputs(model, pictures)
-    assert_near(outputs(model, [Image.fromarray(one) for one in pictures]), expected)
+    assert_near(outputs(model, [Image.fromarray(picture) for picture in pictures]), expected)
     grey = np.repeat(pictures[0][:, :, :1], 3, axis=2)
     assert_near(outputs(model, [grey[:, :, 0]]), outputs(model, [grey]))
 
@@ -119,9 +119,9 @@ def test_a_copy_elsewhere_has_the_same_key_and_identity(model, folder, family, t
     name = name_of(family, copy if folder.is_dir() else copy / folder.name)
     assert load_model(name, device="cpu").info.key == model.info.key
     facts = []
-    for one in (name_of(family, folder), name):
-        adapter, target = find_adapter(one)
-        facts.append(adapter.identify(target, Options(one, device="cpu")))
+    for model_name in (name_of(family, folder), name):
+        adapter, target = find_adapter(model_name)
+        facts.append(adapter.identify(target, Options(model_name, device="cpu")))
     assert facts[0] is not None
     assert facts[0] == facts[1]
 
@@ -131,7 +131,7 @@ def test_a_folder_has_no_revision(folder, family):
         load_model(name_of(family, folder), device="cpu", revision="v1")
 
 
-@pytest.mark.parametrize("family", [one for one in OFFERS if OFFERS[one] == "encoder"])
+@pytest.mark.parametrize("family", [family for family in OFFERS if OFFERS[family] == "encoder"])
 def test_texts_of_an_encoder(checkpoint, family):
     name = name_of(family, checkpoint(family))
     model = load_model(name, device="cpu")
@@ -146,6 +146,6 @@ def test_texts_of_an_encoder(checkpoint, family):
         assert np.isfinite(model.embed_texts(["a", "woman " * 90])).all()
     half = load_model(name, device="cpu", dtype="bfloat16")
     assert (half.info.dtype, half.info.key != model.info.key) == ("bfloat16", True)
-    vectors = (one.embed_images(images()) for one in (half, model))
+    vectors = (encoder.embed_images(images()) for encoder in (half, model))
     a, b = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in vectors)
     assert (a * b).sum(axis=1).min() > 0.99

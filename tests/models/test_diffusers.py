@@ -38,9 +38,9 @@ def test_an_image_depends_on_its_prompt_and_seed_alone(model):
         model.generate([prompt], seeds=[seed], sampling=SAMPLING)[0]
         for prompt, seed in zip(PROMPTS, [1, 1, 2, 3], strict=True)
     ]
-    for one, other in zip(together, alone, strict=True):
-        assert (one.shape, one.dtype) == ((16, 16, 3), np.uint8)
-        assert np.abs(one.astype(int) - other).max() <= 1
+    for batched, other in zip(together, alone, strict=True):
+        assert (batched.shape, batched.dtype) == ((16, 16, 3), np.uint8)
+        assert np.abs(batched.astype(int) - other).max() <= 1
     assert np.abs(together[0].astype(int) - together[3]).max() > 10
 
 
@@ -63,13 +63,13 @@ def test_batches_are_cut_by_the_size_of_images(model):
 
 def test_prompts_longer_than_the_model_reads_are_refused_before_anything_is_made(model, tmp_path):
     long = "dog" * 8
-    said = f"reads 24 tokens of a text, and '{long}' has 26"
-    with pytest.raises(ModelError, match=said):
+    message = f"reads 24 tokens of a text, and '{long}' has 26"
+    with pytest.raises(ModelError, match=message):
         model.generate(["a", long], seeds=[1, 2], sampling=SAMPLING)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         model.generate(["a"], seeds=[1], sampling=Sampling(steps=3, negative_prompt=long))
     captions = pa.table({"caption_id": ["p", "q"], "set": ["s", "s"], "caption": ["a", long]})
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         generate_sets(captions, model, tmp_path, candidates=1, sampling=SAMPLING)
     assert not [*tmp_path.iterdir()]
     assert model.generate([long[:-2]], seeds=[1], sampling=SAMPLING)[0] is not None
@@ -80,8 +80,8 @@ def test_what_the_safety_checker_hides_is_refused(strict, tmp_path):
     folder = stable_diffusion(tmp_path / "sd", checker=safety_checker(strict=strict))
     model = load_generator(f"diffusers:{folder}", device="cpu")
     assert model.info.preprocessing["safety_checker"] is True
-    made = model.generate(["a", "b"], seeds=[1, 2], sampling=SAMPLING)
-    assert [image is None for image in made] == [strict, strict]
+    generated = model.generate(["a", "b"], seeds=[1, 2], sampling=SAMPLING)
+    assert [image is None for image in generated] == [strict, strict]
 
 
 def test_numbers_that_are_no_image(checkpoint):
@@ -103,8 +103,8 @@ def test_only_without_attention_to_texts_images_cannot_be_controlled(tmp_path):
     folder = stable_diffusion_3(tmp_path / "sd3")
     model = load_generator(f"diffusers:{folder}", device="cpu")
     assert model.info.family == "StableDiffusion3Pipeline"
-    made = model.generate(["a dog", "a cat"], seeds=[1, 2], sampling=SAMPLING)
-    assert [image.shape for image in made] == [(16, 16, 3)] * 2
+    generated = model.generate(["a dog", "a cat"], seeds=[1, 2], sampling=SAMPLING)
+    assert [image.shape for image in generated] == [(16, 16, 3)] * 2
     model.check_control()
     blind = load_generator(f"diffusers:{without_cross_attention(tmp_path / 'sd')}", device="cpu")
     with pytest.raises(ModelError, match="its denoiser is a UNet2DConditionModel"):
@@ -174,24 +174,24 @@ def test_what_is_fetched_of_a_hub(checkpoint, monkeypatch, tmp_path):
 
     commit = tmp_path / ("ab" * 20)
     shutil.copytree(checkpoint, commit)
-    asked = {}
+    request = {}
 
-    def download(name, **how):
-        asked.update(how, name=name)
+    def download(name, **request_options):
+        request.update(request_options, name=name)
         return str(commit)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    found = load_generator("diffusers:owner/name", device="cpu", revision="v1")
-    assert found.info.revision == "ab" * 20
-    assert (asked["name"], asked["revision"]) == ("owner/name", "v1")
-    assert asked["ignore_patterns"] == ["*.fp16*", "*non_ema*"]
-    assert "*/diffusion_pytorch_model*.safetensors" in asked["allow_patterns"]
-    assert not [name for name in asked["allow_patterns"] if name.endswith((".bin", ".py"))]
+    generator = load_generator("diffusers:owner/name", device="cpu", revision="v1")
+    assert generator.info.revision == "ab" * 20
+    assert (request["name"], request["revision"]) == ("owner/name", "v1")
+    assert request["ignore_patterns"] == ["*.fp16*", "*non_ema*"]
+    assert "*/diffusion_pytorch_model*.safetensors" in request["allow_patterns"]
+    assert not [name for name in request["allow_patterns"] if name.endswith((".bin", ".py"))]
 
 
 def test_factories_of_the_user():
-    made = load_generator("python:generator_models:swatches")
-    assert made.info.family == "swatches"
+    generator = load_generator("python:generator_models:swatches")
+    assert generator.info.family == "swatches"
     with pytest.raises(ModelError, match="new_means made a Means, which makes no images"):
         load_generator("python:picture_models:new_means")
 

@@ -40,9 +40,9 @@ def test_names_of_models_beside_a_file(tmp_path):
     name = f"hf:{tmp_path / 'model'}"
     assert relative(name, tmp_path / "sub") == "hf:../model"
     assert absolute("hf:../model", tmp_path / "sub") == name
-    for kept in ("hf:openai/clip", "python:module:factory", "one planted unit"):
-        assert relative(kept, tmp_path) == kept
-        assert absolute(kept, tmp_path) == kept
+    for target in ("hf:openai/clip", "python:module:factory", "one planted unit"):
+        assert relative(target, tmp_path) == target
+        assert absolute(target, tmp_path) == target
 
 
 def edit_of(name, path):

@@ -11,7 +11,7 @@ from equipoise.models import load_model
 from model_checkpoints import images
 
 QUESTION = "what is this ?"
-NEAR_SQUARES = [one for one in images() if max(one.shape[:2]) / min(one.shape[:2]) < 4]
+NEAR_SQUARES = [image for image in images() if max(image.shape[:2]) / min(image.shape[:2]) < 4]
 IMAGES = [*NEAR_SQUARES, *(np.full((40, 60, 3), level, np.uint8) for level in (0, 90, 255))]
 GREEDY = {"do_sample": False, "max_new_tokens": 32}
 
@@ -30,7 +30,7 @@ def answerer(checkpoint):
     return loaded
 
 
-def said(reference, processor, start, **inputs):
+def reference_answer(reference, processor, start, **inputs):
     with torch.inference_mode():
         tokens = reference.generate(**inputs, **GREEDY)
     return processor.decode(tokens[0, start:], skip_special_tokens=True).strip()
@@ -48,18 +48,18 @@ PROMPTS = {
 @pytest.mark.parametrize("family", PROMPTS)
 def test_answers_are_the_librarys_own(family, answerer):
     model, reference, processor = answerer(family)
-    text, told = PROMPTS[family]
-    pictures = [one for one in images() if family != "qwen2_vl" or max(one.shape[:2]) < 80]
+    text, prompt = PROMPTS[family]
+    pictures = [image for image in images() if family != "qwen2_vl" or max(image.shape[:2]) < 80]
     expected = []
     for image in pictures:
         words = {} if text is None else {"text": [text]}
         inputs = processor(images=Image.fromarray(image), **words, return_tensors="pt")
         start = 0 if family in ("blip_vqa", "blip_caption") else inputs.input_ids.shape[1]
-        expected.append(said(reference, processor, start, **inputs))
+        expected.append(reference_answer(reference, processor, start, **inputs))
     question = "" if text is None else QUESTION
     assert model.answer(pictures, question) == expected
     assert len(set(expected)) > 1
-    assert told in model.info.preprocessing["prompt"]
+    assert prompt in model.info.preprocessing["prompt"]
     assert model.info.preprocessing["decoding"]["do_sample"] is False
     model.batches.size = 1
     assert model.answer(pictures, question) == expected
@@ -72,7 +72,7 @@ def test_blip_2_captions_where_there_is_no_question(answerer):
     model, reference, processor = answerer("blip_2")
     inputs = processor(Image.fromarray(images()[0]), return_tensors="pt")
     # Its own start, without a text: the image's tokens and the one that begins a text.
-    expected = said(reference, processor, 4 + 1, **inputs)
+    expected = reference_answer(reference, processor, 4 + 1, **inputs)
     assert model.answer(images()[:1], "") == [expected]
 
 
@@ -107,6 +107,6 @@ def test_a_chat_model_that_needs_torchvision_says_so(checkpoint, tmp_path, monke
         raise ImportError("Qwen2VLVideoProcessor requires the Torchvision library but it was not")
 
     monkeypatch.setattr(transformers.AutoProcessor, "from_pretrained", refuse)
-    said = r"^torchvision is not installed\. To do: pip install 'equipoise\[chat\]'\.$"
-    with pytest.raises(MissingExtraError, match=said):
+    message = r"^torchvision is not installed\. To do: pip install 'equipoise\[chat\]'\.$"
+    with pytest.raises(MissingExtraError, match=message):
         load_model(f"hf:{checkpoint('llava')}", device="cpu")

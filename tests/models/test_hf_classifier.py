@@ -32,14 +32,14 @@ def outputs(folder):
 
 def test_probabilities_are_the_librarys(model, outputs, family):
     logits = outputs[1].logits
-    several = family == "vit_multi_label"
-    expected = logits.sigmoid() if several else logits.softmax(dim=1)
+    multi_label = family == "vit_multi_label"
+    expected = logits.sigmoid() if multi_label else logits.softmax(dim=1)
     got = model.predict_proba(images())
     np.testing.assert_allclose(got, expected.numpy(), atol=1e-5)
     assert got.dtype == np.float32
     assert model.labels == tuple(LABELS.values())
-    assert model.info.preprocessing["probabilities"] == ("sigmoid" if several else "softmax")
-    assert (np.abs(got.sum(axis=1) - 1) < 1e-5).all() == (not several)
+    assert model.info.preprocessing["probabilities"] == ("sigmoid" if multi_label else "softmax")
+    assert (np.abs(got.sum(axis=1) - 1) < 1e-5).all() == (not multi_label)
 
 
 def test_features_are_what_the_head_turns_into_logits(model, outputs):

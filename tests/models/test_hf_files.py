@@ -53,16 +53,16 @@ def test_safetensors_are_read_where_there_are_both(folder):
 
 
 def test_weights_in_several_files(folder):
-    whole = load(folder)
+    complete = load(folder)
     model = transformers.CLIPModel.from_pretrained(folder)
     (folder / "model.safetensors").unlink()
     model.save_pretrained(folder, max_shard_size="50KB")
     shards = sorted(path.name for path in folder.glob("model-*.safetensors"))
     assert len(shards) > 1
     parts = load(folder)
-    np.testing.assert_array_equal(parts.embed_images(images()), whole.embed_images(images()))
+    np.testing.assert_array_equal(parts.embed_images(images()), complete.embed_images(images()))
     assert set(shards) <= parts.info.files.keys()
-    assert parts.info.weights_sha256 != whole.info.weights_sha256
+    assert parts.info.weights_sha256 != complete.info.weights_sha256
     (folder / shards[0]).unlink()
     with pytest.raises(ModelError, match=rf"lacks weights that its index names: {shards[0]}\.$"):
         load(folder)
@@ -86,7 +86,7 @@ def index(folder, content):
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda f: (f / "config.json").unlink(), "is no configuration of a model"),
         (lambda f: (f / "config.json").write_text("{"), "is no configuration of a model"),
@@ -101,9 +101,9 @@ def index(folder, content):
         (lambda f: edit(f, architectures=None), "cannot audit the architecture ''"),
     ],
 )
-def test_what_a_broken_folder_says(folder, damage, said):
+def test_what_a_broken_folder_says(folder, damage, message):
     damage(folder)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         load(folder)
 
 

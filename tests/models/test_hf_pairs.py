@@ -40,13 +40,13 @@ NAMES = ("itm_score", "logits_per_image", "logits")
 def test_pairs_are_scored_as_the_library_does(model, folder, family):
     reference = getattr(transformers, CLASSES[family]).from_pretrained(folder).eval()
     processor = transformers.AutoProcessor.from_pretrained(folder)
-    own = {"use_image_text_matching_head": True} if family == "blip_2_matching" else {}
+    options = {"use_image_text_matching_head": True} if family == "blip_2_matching" else {}
     expected = np.empty((len(IMAGES), len(TEXTS)))
     for row, image in enumerate(IMAGES):
         for column, text in enumerate(TEXTS):
             inputs = processor(images=Image.fromarray(image), text=text, return_tensors="pt")
             with torch.inference_mode():
-                expected[row, column] = logit(reference(**inputs, **own))
+                expected[row, column] = logit(reference(**inputs, **options))
     got = model.score(IMAGES, TEXTS)
     np.testing.assert_allclose(got, expected, atol=5e-5)
     assert got.dtype == np.float32

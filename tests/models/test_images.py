@@ -14,7 +14,7 @@ def test_an_image_of_three_rows_keeps_its_sides():
 
 
 @pytest.mark.parametrize(
-    ("image", "said"),
+    ("image", "message"),
     [
         (np.zeros((4, 4, 3)), "is float64"),
         (np.zeros((4, 4, 4), np.uint8), "is uint8"),
@@ -24,7 +24,7 @@ def test_an_image_of_three_rows_keeps_its_sides():
     ],
     ids=lambda value: "" if isinstance(value, str) else None,
 )
-def test_other_images_are_refused(image, said):
+def test_other_images_are_refused(image, message):
     good = np.zeros((4, 4, 3), dtype=np.uint8)
-    with pytest.raises(InputError, match=f"^Image 1 {said}"):
+    with pytest.raises(InputError, match=f"^Image 1 {message}"):
         as_rgb([good, image])

@@ -32,19 +32,19 @@ def opened_in(folder):
     system = ctypes.CDLL(None, use_errno=True)
     watch = system.inotify_init1(os.O_NONBLOCK)
     folders = {
-        system.inotify_add_watch(watch, str(one).encode(), IN_OPEN): one
-        for one in (folder, *folder.rglob("*"))
-        if one.is_dir()
+        system.inotify_add_watch(watch, str(directory).encode(), IN_OPEN): directory
+        for directory in (folder, *folder.rglob("*"))
+        if directory.is_dir()
     }
-    found = set()
+    opened = set()
     try:
-        yield found
+        yield opened
         with suppress(BlockingIOError):
             while data := os.read(watch, 1 << 16):
                 while data:
                     number, _, _, length = EVENT.unpack_from(data)
                     name = data[EVENT.size : EVENT.size + length].rstrip(b"\0").decode()
-                    found |= {folders[number] / name} if name else set()
+                    opened |= {folders[number] / name} if name else set()
                     data = data[EVENT.size + length :]
     finally:
         os.close(watch)
@@ -73,8 +73,8 @@ def sharded(checkpoint, folder):
 
     name = copied("clip", checkpoint, folder)
     (folder / "model.safetensors").unlink()
-    whole = transformers.CLIPModel.from_pretrained(checkpoint("clip"))
-    whole.save_pretrained(folder, max_shard_size="50KB")
+    clip = transformers.CLIPModel.from_pretrained(checkpoint("clip"))
+    clip.save_pretrained(folder, max_shard_size="50KB")
     return name
 
 
@@ -98,7 +98,9 @@ def onnx_of_floats(_, folder):
     import onnx as library
 
     graph = means_graph(("n", 3, 3, 5))
-    weights = next(one for one in graph.graph.initializer if one.name == "weights")
+    weights = next(
+        initializer for initializer in graph.graph.initializer if initializer.name == "weights"
+    )
     (folder / "model.onnx.data").write_bytes(external(weights, "model.onnx.data"))
     library.save(graph, folder / "model.onnx")
     (folder / "model.yaml").write_text(
@@ -175,8 +177,8 @@ ADAPTERS = {
         for family in ("clip", "blip_matching", "vit", "open_clip", "timm")
     },
     **{
-        one.__name__: one
-        for one in (
+        write.__name__: write
+        for write in (
             sharded, templated, onnx, onnx_of_floats, python, wrapped, edited, diffusers,
         )
     },
@@ -185,7 +187,7 @@ ADAPTERS = {
 
 def run(name):
     """Load a model anew, run it, and return what its evidence is kept under."""
-    for module in [one for one in sys.modules if one.startswith("keyed_")]:
+    for module in [module_name for module_name in sys.modules if module_name.startswith("keyed_")]:
         del sys.modules[module]
     importlib.invalidate_caches()
     if name.startswith("diffusers:"):
@@ -218,21 +220,21 @@ def test_a_changed_file_changes_the_key_or_is_refused(adapter, checkpoint, folde
         before = run(name)
     files = sorted(path for path in opened if path.is_file())
     assert len(files) >= 2
-    kept = {path: path.read_bytes() for path in files}
+    contents = {path: path.read_bytes() for path in files}
     stale = []
     for path in files:
         changed(path)
         with suppress(ModelError):
             stale += [path.relative_to(folder)] if run(name) == before else []
-        path.write_bytes(kept[path])
+        path.write_bytes(contents[path])
     assert run(name) == before
     assert not stale
 
 
-@pytest.mark.parametrize("how", ["config", "adapter"])
-def test_a_checkpoint_that_names_other_weights_is_refused(how, checkpoint, folder):
+@pytest.mark.parametrize("damage", ["config", "adapter"])
+def test_a_checkpoint_that_names_other_weights_is_refused(damage, checkpoint, folder):
     name = copied("vit", checkpoint, folder)
-    if how == "adapter":
+    if damage == "adapter":
         (folder / "adapter_config.json").write_text("{}")
     else:
         settings = json.loads((folder / "config.json").read_text())

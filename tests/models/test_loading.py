@@ -1,4 +1,4 @@
-"""Names of models: what each prefix loads, and what is said where it cannot."""
+"""Names of models: what each prefix loads, and the error where it cannot."""
 
 import importlib
 import sys
@@ -17,8 +17,8 @@ from equipoise.models.runtimes import Placement, place
 def test_a_name_that_names_nothing(name):
     with pytest.raises(ModelError) as error:
         load_model(name)
-    known = ("hf", "open_clip", "timm", "onnx", "python", "edited", "equipoise")
-    assert all(f"{prefix}:" in str(error.value) for prefix in known)
+    prefixes = ("hf", "open_clip", "timm", "onnx", "python", "edited", "equipoise")
+    assert all(f"{prefix}:" in str(error.value) for prefix in prefixes)
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_a_name_that_names_nothing(name):
 )
 def test_without_the_library(name, missing, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
-    said = rf"^{missing} is not installed\. To do: pip install 'equipoise\[{extra}\]'\.$"
-    with pytest.raises(MissingExtraError, match=said):
+    message = rf"^{missing} is not installed\. To do: pip install 'equipoise\[{extra}\]'\.$"
+    with pytest.raises(MissingExtraError, match=message):
         load_model(name)
 
 
@@ -59,7 +59,7 @@ class TestPlacement:
         return SimpleNamespace(cuda=cuda)
 
     @pytest.mark.parametrize(
-        ("gpus", "bf16", "asked", "got"),
+        ("gpus", "bf16", "arguments", "got"),
         [
             (0, False, ("auto", "auto"), ("cpu", "float32")),
             (1, True, ("auto", "auto"), ("cuda", "bfloat16")),
@@ -69,13 +69,13 @@ class TestPlacement:
             (0, True, ("cpu", "bfloat16"), ("cpu", "bfloat16")),
         ],
     )
-    def test_what_auto_means(self, gpus, bf16, asked, got, monkeypatch):
+    def test_what_auto_means(self, gpus, bf16, arguments, got, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", self.fake(gpus, bf16))
-        placement = place(*asked, "hf")
+        placement = place(*arguments, "hf")
         assert (placement.device, placement.dtype) == got
 
     @pytest.mark.parametrize(
-        ("asked", "said"),
+        ("arguments", "message"),
         [
             (("tpu", "auto"), "There is no device 'tpu'"),
             (("cuda:x", "auto"), "There is no device 'cuda:x'"),
@@ -83,10 +83,10 @@ class TestPlacement:
             (("cpu", "int8"), "There is no dtype 'int8'"),
         ],
     )
-    def test_what_there_is_not(self, asked, said, monkeypatch):
+    def test_what_there_is_not(self, arguments, message, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch", self.fake(1))
-        with pytest.raises(ModelError, match=said):
-            place(*asked, "hf")
+        with pytest.raises(ModelError, match=message):
+            place(*arguments, "hf")
 
     def test_exhausted_memory_is_told_from_other_errors(self):
         import torch
@@ -103,8 +103,8 @@ class TestPlacement:
         """A device that holds no numbers stands for the second of two GPUs."""
         import torch
 
-        given = {"pixels": torch.zeros(2, 3), "ids": torch.zeros(2, dtype=torch.int64), "n": [1]}
-        put = Placement("meta", "bfloat16", torch).put(given)
+        tensors = {"pixels": torch.zeros(2, 3), "ids": torch.zeros(2, dtype=torch.int64), "n": [1]}
+        put = Placement("meta", "bfloat16", torch).put(tensors)
         assert {put[name].device.type for name in ("pixels", "ids")} == {"meta"}
         assert (put["pixels"].dtype, put["ids"].dtype) == (torch.bfloat16, torch.int64)
         assert put["n"] == [1]
@@ -168,22 +168,24 @@ def test_the_code_of_a_factory_and_a_declared_revision_key_evidence(tmp_path):
         model = load_model("python:own_models:make", device="cpu", revision=revision)
         return model.info
 
-    first, told = made(), made("two")
+    first, declared = made(), made("two")
     assert first.files == {"own_models (source)": sha256_of(tmp_path / "own_models.py")}
-    assert (told.revision, told.preprocessing) == ("two", {"declared_revision": "two"})
-    assert len({first.key, told.key, made("three").key}) == 3
+    assert (declared.revision, declared.preprocessing) == ("two", {"declared_revision": "two"})
+    assert len({first.key, declared.key, made("three").key}) == 3
 
 
 @pytest.mark.usefixtures("own")
 def test_a_factory_chooses_its_backend_itself():
-    said = r"^python:own_models:make is made by your own code, which chooses its backend itself; b"
-    with pytest.raises(ModelError, match=said):
+    message = (
+        r"^python:own_models:make is made by your own code, which chooses its backend itself; b"
+    )
+    with pytest.raises(ModelError, match=message):
         load_model("python:own_models:make", device="cpu", backend="openvino")
 
 
 @pytest.mark.usefixtures("own")
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("own_models", "module:factory"),
         ("own_models:", "module:factory"),
@@ -199,6 +201,6 @@ def test_a_factory_chooses_its_backend_itself():
         ("own_models:bare", "info is a dict"),
     ],
 )
-def test_factories_that_do_not_do(target, said):
-    with pytest.raises(ModelError, match=said):
+def test_factories_that_do_not_do(target, message):
+    with pytest.raises(ModelError, match=message):
         load_model(f"python:{target}")

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from equipoise.models.wrapped import Attribute, Matching, Rule, Said, Settings
+from equipoise.models.wrapped import Attribute, Matching, Rule, Settings, ValueCaptions
 
 D = 6
 
 
 def said(value, template):
-    return Said(value, (Rule("a {}", (template, f"see {template}")),))
+    return ValueCaptions(value, (Rule("a {}", (template, f"see {template}")),))
 
 
 def embed(texts):
     """Return a vector for each text, the same for the same text, of any length."""
-    found = [np.random.default_rng([*text.encode()]).standard_normal(D) * 3.0 for text in texts]
-    return np.array(found, dtype=np.float32).reshape(len(texts), D)
+    vectors = [np.random.default_rng([*text.encode()]).standard_normal(D) * 3.0 for text in texts]
+    return np.array(vectors, dtype=np.float32).reshape(len(texts), D)
 
 
 def matching():
@@ -49,48 +49,51 @@ def unit(vectors):
 
 
 def test_a_cosine_is_the_mean_of_cosines():
-    made, text = matching(), "a nurse"
-    found = unit(made.images(images())) @ unit(made.texts(embed, [text]))[0] * made.stretch
+    model, text = matching(), "a nurse"
+    cosines = unit(model.images(images())) @ unit(model.texts(embed, [text]))[0] * model.stretch
     # The same, image by image, from what the classes say of themselves.
-    rows = made.directions.astype(np.float64)
+    rows = model.directions.astype(np.float64)
     x, t = unit(images()), unit(embed([text]))[0]
-    tell = x @ made.gate.astype(np.float64) + made.offset
+    tell = x @ model.gate.astype(np.float64) + model.offset
     for row, image in enumerate(x):
-        cleared = [one - rows.T @ (rows @ one) for one in (image, t)]
+        cleared = [vector - rows.T @ (rows @ vector) for vector in (image, t)]
         cosine = cleared[0] @ cleared[1] / math.prod(map(np.linalg.norm, cleared))
         terms = [image @ t, cosine]
-        for each, scores in zip(made.attributes, np.split(tell[row], [2]), strict=True):
-            value = each.values[int(scores.argmax())].value
+        for attribute, scores in zip(model.attributes, np.split(tell[row], [2]), strict=True):
+            value = attribute.values[int(scores.argmax())].value
             captions = unit(embed([f"a {value} nurse", f"see a {value} nurse"]))
             terms.append(image @ captions.mean(axis=0) / np.linalg.norm(captions.mean(axis=0)))
-        assert found[row] == pytest.approx(np.dot(made.weights, terms), abs=1e-6)
+        assert cosines[row] == pytest.approx(np.dot(model.weights, terms), abs=1e-6)
 
 
 @pytest.mark.parametrize("text", ["a red nurse", "a nurse with OLD bars", "the nurse", ""])
 def test_other_texts_keep_their_cosines(text):
-    made = matching()
-    found = unit(made.images(images())) @ unit(made.texts(embed, [text]))[0] * made.stretch
-    np.testing.assert_allclose(found, unit(images()) @ unit(embed([text]))[0], atol=1e-6)
+    model = matching()
+    cosines = unit(model.images(images())) @ unit(model.texts(embed, [text]))[0] * model.stretch
+    np.testing.assert_allclose(cosines, unit(images()) @ unit(embed([text]))[0], atol=1e-6)
 
 
 def test_all_texts_and_all_images_are_equally_long():
-    made = matching()
-    texts = made.texts(embed, ["a nurse", "a red nurse", "the nurse", "a doctor"])
-    for vectors in (texts, made.images(images())):
+    model = matching()
+    texts = model.texts(embed, ["a nurse", "a red nurse", "the nurse", "a doctor"])
+    for vectors in (texts, model.images(images())):
         lengths = np.linalg.norm(vectors, axis=1)
         np.testing.assert_allclose(lengths, lengths[0], rtol=1e-6)
     assert texts.dtype == np.float32
-    assert texts.shape == (4, made.dimension)
-    assert made.texts(embed, []).shape == (0, made.dimension)
-    assert made.images(images(0)).shape == (0, made.dimension)
+    assert texts.shape == (4, model.dimension)
+    assert model.texts(embed, []).shape == (0, model.dimension)
+    assert model.images(images(0)).shape == (0, model.dimension)
 
 
 def test_what_is_no_vector_stays_none():
-    made = matching()
-    given = np.stack([np.zeros(D), np.full(D, np.nan)]).astype(np.float32)
-    for found in (made.images(given), made.texts(lambda _: given, ["the nurse", "the doctor"])):
-        assert not found[0].any()
-        assert np.isnan(found[1]).any()
+    model = matching()
+    vectors = np.stack([np.zeros(D), np.full(D, np.nan)]).astype(np.float32)
+    for outputs in (
+        model.images(vectors),
+        model.texts(lambda _: vectors, ["the nurse", "the doctor"]),
+    ):
+        assert not outputs[0].any()
+        assert np.isnan(outputs[1]).any()
 
 
 def matching_of(facts, numbers):
@@ -99,15 +102,15 @@ def matching_of(facts, numbers):
         "matching": facts,
     }  # fmt: skip
     text = json.dumps(settings, sort_keys=True)
-    return Matching.of(TypeAdapter(Settings).validate_json(text).matching, numbers, D)
+    return Matching.from_numbers(TypeAdapter(Settings).validate_json(text).matching, numbers, D)
 
 
 def test_facts_keep_the_order_of_attributes():
-    made = matching()
-    again = matching_of(made.facts, made.numbers)
-    assert again.attributes == made.attributes
-    assert again.weights == made.weights
-    np.testing.assert_array_equal(again.images(images()), made.images(images()))
+    model = matching()
+    again = matching_of(model.facts, model.numbers)
+    assert again.attributes == model.attributes
+    assert again.weights == model.weights
+    np.testing.assert_array_equal(again.images(images()), model.images(images()))
 
 
 @pytest.mark.parametrize(
@@ -121,6 +124,6 @@ def test_facts_keep_the_order_of_attributes():
     ],
 )
 def test_what_does_not_belong_together_is_refused(numbers, facts):
-    made = matching()
+    model = matching()
     with pytest.raises(ValueError):  # noqa: PT011
-        matching_of({**made.facts, **facts}, {**made.numbers, **numbers})
+        matching_of({**model.facts, **facts}, {**model.numbers, **numbers})

@@ -30,10 +30,10 @@ def _norm(name):
 
 
 def _attention(name):
-    found = _linear(f"{name}.output.dense") | _norm(f"{name}.output.LayerNorm")
+    sizes = _linear(f"{name}.output.dense") | _norm(f"{name}.output.LayerNorm")
     for part in ("query", "key", "value"):
-        found |= _linear(f"{name}.self.{part}")
-    return found
+        sizes |= _linear(f"{name}.self.{part}")
+    return sizes
 
 
 def _bert_layer(name, *, cross):
@@ -61,7 +61,7 @@ def _clip_block(name):
 def shapes(words):
     """Names and shapes as the authors' code writes them, those of training alone included."""
     vision, text = "vit_model.visual", "text_transformer"
-    found = {
+    sizes = {
         f"{vision}.class_embedding": (WIDTH,),
         f"{vision}.positional_embedding": ((SIDE // PATCH) ** 2 + 1, WIDTH),
         f"{vision}.conv1.weight": (WIDTH, 3, PATCH, PATCH),
@@ -81,22 +81,22 @@ def shapes(words):
         "mlm_score.bias": (words,),
     }
     for layer in range(LAYERS):
-        found |= _clip_block(f"{vision}.transformer.resblocks.{layer}")
-        found |= _bert_layer(f"{text}.encoder.layer.{layer}", cross=False)
+        sizes |= _clip_block(f"{vision}.transformer.resblocks.{layer}")
+        sizes |= _bert_layer(f"{text}.encoder.layer.{layer}", cross=False)
         for of in ("text", "image"):
-            found |= _bert_layer(f"cross_modal_{of}_layers.{layer}", cross=True)
+            sizes |= _bert_layer(f"cross_modal_{of}_layers.{layer}", cross=True)
     for of in ("text", "image"):
-        found |= _linear(f"cross_modal_{of}_transform") | _linear(f"cross_modal_{of}_pooler.dense")
-    return found
+        sizes |= _linear(f"cross_modal_{of}_transform") | _linear(f"cross_modal_{of}_pooler.dense")
+    return sizes
 
 
 def weights(words):
-    generator, made = torch.Generator().manual_seed(6), OrderedDict()
+    generator, state = torch.Generator().manual_seed(6), OrderedDict()
     for name, size in shapes(words).items():
-        made[name] = 0.15 * torch.randn(size, generator=generator)
+        state[name] = 0.15 * torch.randn(size, generator=generator)
         if name.endswith("weight") and len(size) == 1:
-            made[name] += 1.0
-    return made
+            state[name] += 1.0
+    return state
 
 
 @pytest.fixture(scope="module")
@@ -105,93 +105,95 @@ def tokenizer():
 
 
 @pytest.fixture(scope="module")
-def held(tokenizer):
+def state(tokenizer):
     return weights(len(tokenizer))
 
 
-def written(folder, held, tokenizer):
+def written(folder, state, tokenizer):
     tokenizer.save_pretrained(folder)
-    torch.save({"state_dict": held, "hyper_parameters": {"config": {"vit": "ViT-B/16"}}},
+    torch.save({"state_dict": state, "hyper_parameters": {"config": {"vit": "ViT-B/16"}}},
                folder / "meter.ckpt")  # fmt: skip
     return f"meter:{folder / 'meter.ckpt'}"
 
 
 @pytest.fixture(scope="module")
-def name(held, tokenizer, tmp_path_factory):
-    return written(tmp_path_factory.mktemp("meter"), held, tokenizer)
+def name(state, tokenizer, tmp_path_factory):
+    return written(tmp_path_factory.mktemp("meter"), state, tokenizer)
 
 
-def linear(held, name, values):
-    return values @ held[f"{name}.weight"].T + held[f"{name}.bias"]
+def linear(state, name, values):
+    return values @ state[f"{name}.weight"].T + state[f"{name}.bias"]
 
 
-def norm(held, name, values, eps):
+def norm(state, name, values, eps):
     return functional.layer_norm(
-        values, (WIDTH,), held[f"{name}.weight"], held[f"{name}.bias"], eps
+        values, (WIDTH,), state[f"{name}.weight"], state[f"{name}.bias"], eps
     )
 
 
 def heads(query, key, value):
-    query, key, value = (one.reshape(len(one), HEADS, -1).transpose(0, 1)
-                         for one in (query, key, value))  # fmt: skip
-    seen = (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(dim=-1) @ value
-    return seen.transpose(0, 1).reshape(query.shape[1], WIDTH)
+    query, key, value = (projection.reshape(len(projection), HEADS, -1).transpose(0, 1)
+                         for projection in (query, key, value))  # fmt: skip
+    mixed = (query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])).softmax(dim=-1) @ value
+    return mixed.transpose(0, 1).reshape(query.shape[1], WIDTH)
 
 
-def attend(held, name, own, other, eps):
-    parts = [linear(held, f"{name}.self.{part}", one)
-             for part, one in (("query", own), ("key", other), ("value", other))]  # fmt: skip
-    mixed = linear(held, f"{name}.output.dense", heads(*parts))
-    return norm(held, f"{name}.output.LayerNorm", mixed + own, eps)
+def attend(state, name, states, other, eps):
+    sources = {"query": states, "key": other, "value": other}
+    parts = [linear(state, f"{name}.self.{part}", values) for part, values in sources.items()]
+    mixed = linear(state, f"{name}.output.dense", heads(*parts))
+    return norm(state, f"{name}.output.LayerNorm", mixed + states, eps)
 
 
-def bert(held, name, own, eps, other=None):
-    own = attend(held, f"{name}.attention", own, own, eps)
+def bert(state, name, states, eps, other=None):
+    states = attend(state, f"{name}.attention", states, states, eps)
     if other is not None:
-        own = attend(held, f"{name}.crossattention", own, other, eps)
-    inner = functional.gelu(linear(held, f"{name}.intermediate.dense", own))
-    inner = linear(held, f"{name}.output.dense", inner)
-    return norm(held, f"{name}.output.LayerNorm", inner + own, eps)
+        states = attend(state, f"{name}.crossattention", states, other, eps)
+    inner = functional.gelu(linear(state, f"{name}.intermediate.dense", states))
+    inner = linear(state, f"{name}.output.dense", inner)
+    return norm(state, f"{name}.output.LayerNorm", inner + states, eps)
 
 
-def clip(held, name, own):
-    first = norm(held, f"{name}.ln_1", own, 1e-5)
-    parts = first @ held[f"{name}.attn.in_proj_weight"].T + held[f"{name}.attn.in_proj_bias"]
-    own = own + linear(held, f"{name}.attn.out_proj", heads(*parts.chunk(3, dim=-1)))
-    inner = linear(held, f"{name}.mlp.c_fc", norm(held, f"{name}.ln_2", own, 1e-5))
+def clip(state, name, states):
+    first = norm(state, f"{name}.ln_1", states, 1e-5)
+    parts = first @ state[f"{name}.attn.in_proj_weight"].T + state[f"{name}.attn.in_proj_bias"]
+    states = states + linear(state, f"{name}.attn.out_proj", heads(*parts.chunk(3, dim=-1)))
+    inner = linear(state, f"{name}.mlp.c_fc", norm(state, f"{name}.ln_2", states, 1e-5))
     inner = inner * torch.sigmoid(1.702 * inner)
-    return own + linear(held, f"{name}.mlp.c_proj", inner)
+    return states + linear(state, f"{name}.mlp.c_proj", inner)
 
 
-def reference(held, pixels, tokens):
+def reference(state, pixels, tokens):
     """Features of one image and one text, without padding."""
     vision, text = "vit_model.visual", "text_transformer"
-    places = functional.conv2d(pixels[None], held[f"{vision}.conv1.weight"], stride=PATCH)[0]
-    image = torch.cat([held[f"{vision}.class_embedding"][None], places.flatten(1).T])
-    image = norm(held, f"{vision}.ln_pre", image + held[f"{vision}.positional_embedding"], 1e-5)
+    places = functional.conv2d(pixels[None], state[f"{vision}.conv1.weight"], stride=PATCH)[0]
+    image = torch.cat([state[f"{vision}.class_embedding"][None], places.flatten(1).T])
+    image = norm(state, f"{vision}.ln_pre", image + state[f"{vision}.positional_embedding"], 1e-5)
     start = f"{text}.embeddings"
     # RoBERTa counts positions from 2.
-    positions = held[f"{start}.position_embeddings.weight"][2 : 2 + len(tokens)]
-    words = held[f"{start}.word_embeddings.weight"][tokens] + positions
-    words = words + held[f"{start}.token_type_embeddings.weight"][0]
-    words = norm(held, f"{start}.LayerNorm", words, 1e-5)
+    positions = state[f"{start}.position_embeddings.weight"][2 : 2 + len(tokens)]
+    words = state[f"{start}.word_embeddings.weight"][tokens] + positions
+    words = words + state[f"{start}.token_type_embeddings.weight"][0]
+    words = norm(state, f"{start}.LayerNorm", words, 1e-5)
     for layer in range(LAYERS):
-        image = clip(held, f"{vision}.transformer.resblocks.{layer}", image)
-        words = bert(held, f"{text}.encoder.layer.{layer}", words, 1e-5)
+        image = clip(state, f"{vision}.transformer.resblocks.{layer}", image)
+        words = bert(state, f"{text}.encoder.layer.{layer}", words, 1e-5)
     image = linear(
-        held, "cross_modal_image_transform", norm(held, f"{vision}.ln_post", image, 1e-5)
+        state,
+        "cross_modal_image_transform",
+        norm(state, f"{vision}.ln_post", image, 1e-5),
     )
-    words = linear(held, "cross_modal_text_transform", words)
-    kinds = held["token_type_embeddings.weight"]
+    words = linear(state, "cross_modal_text_transform", words)
+    kinds = state["token_type_embeddings.weight"]
     words, image = words + kinds[0], image + kinds[1]
     for layer in range(LAYERS):
         words, image = (
-            bert(held, f"cross_modal_text_layers.{layer}", words, 1e-12, image),
-            bert(held, f"cross_modal_image_layers.{layer}", image, 1e-12, words),
+            bert(state, f"cross_modal_text_layers.{layer}", words, 1e-12, image),
+            bert(state, f"cross_modal_image_layers.{layer}", image, 1e-12, words),
         )
     pooled = [
-        torch.tanh(linear(held, f"cross_modal_{of}_pooler.dense", one[0]))
-        for of, one in (("text", words), ("image", image))
+        torch.tanh(linear(state, f"cross_modal_{of}_pooler.dense", values[0]))
+        for of, values in (("text", words), ("image", image))
     ]
     return torch.cat(pooled)
 
@@ -202,18 +204,18 @@ PIXELS = transforms.Compose([
 ])  # fmt: skip
 
 
-def features(held, tokenizer):
+def features(state, tokenizer):
     """All pairs of images and texts."""
     pixels = [PIXELS(Image.fromarray(image)) for image in images()]
     cut = {"truncation": True, "max_length": 50}
     tokens = [torch.tensor(tokenizer(text, **cut).input_ids) for text in TEXTS]
-    return torch.stack([torch.stack([reference(held, one, text) for text in tokens])
-                        for one in pixels])  # fmt: skip
+    return torch.stack([torch.stack([reference(state, image, text) for text in tokens])
+                        for image in pixels])  # fmt: skip
 
 
-def test_logits_are_those_of_the_layers(name, held, tokenizer):
+def test_logits_are_those_of_the_layers(name, state, tokenizer):
     model = load_model(name, device="cpu", allow_pickle=True)
-    logits = linear(held, "itm_score.fc", features(held, tokenizer))
+    logits = linear(state, "itm_score.fc", features(state, tokenizer))
     expected = (logits[..., 1] - logits[..., 0]).numpy()
     got = model.score(images(), TEXTS)
     # Images are prepared within a grey level.
@@ -226,11 +228,11 @@ def test_logits_are_those_of_the_layers(name, held, tokenizer):
     assert mapped.maps.max() > 0.0
 
 
-def test_a_checkpoint_of_retrieval_has_one_logit(held, tokenizer, tmp_path):
-    ranks = {"rank_output.weight": held["itm_score.fc.weight"][1:], "rank_output.bias":
-             held["itm_score.fc.bias"][1:]}  # fmt: skip
-    model = load_model(written(tmp_path, held | ranks, tokenizer), device="cpu", allow_pickle=True)
-    expected = linear(held, "itm_score.fc", features(held, tokenizer))[..., 1].numpy()
+def test_a_checkpoint_of_retrieval_has_one_logit(state, tokenizer, tmp_path):
+    ranks = {"rank_output.weight": state["itm_score.fc.weight"][1:], "rank_output.bias":
+             state["itm_score.fc.bias"][1:]}  # fmt: skip
+    model = load_model(written(tmp_path, state | ranks, tokenizer), device="cpu", allow_pickle=True)
+    expected = linear(state, "itm_score.fc", features(state, tokenizer))[..., 1].numpy()
     np.testing.assert_allclose(model.score(images(), TEXTS), expected, atol=0.02 * np.ptp(expected))
 
 
@@ -244,45 +246,45 @@ def test_a_file_is_known_before_it_is_loaded(name):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (lambda held: [held.pop(f"itm_score.fc.{one}") for one in ("weight", "bias")],
+        (lambda state: [state.pop(f"itm_score.fc.{part}") for part in ("weight", "bias")],
          "has no head for matching"),
-        (lambda held: held.pop("vit_model.visual.conv1.weight"), "other encoders than CLIP"),
-        (lambda held: held.update({"text_transformer.embeddings.token_type_embeddings.weight":
+        (lambda state: state.pop("vit_model.visual.conv1.weight"), "other encoders than CLIP"),
+        (lambda state: state.update({"text_transformer.embeddings.token_type_embeddings.weight":
                                    torch.ones(2, WIDTH)}), "other encoders than CLIP"),
-        (lambda held: held.pop("cross_modal_image_pooler.dense.bias"), "Missing key"),
+        (lambda state: state.pop("cross_modal_image_pooler.dense.bias"), "Missing key"),
     ],
 )  # fmt: skip
-def test_other_checkpoints_are_refused(change, said, held, tokenizer, tmp_path):
-    other = OrderedDict(held)
+def test_other_checkpoints_are_refused(change, message, state, tokenizer, tmp_path):
+    other = OrderedDict(state)
     change(other)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         load_model(written(tmp_path, other, tokenizer), device="cpu", allow_pickle=True)
 
 
-def test_the_tokenizer_must_lie_beside_it(held, tokenizer, tmp_path):
-    name = written(tmp_path, held, tokenizer)
+def test_the_tokenizer_must_lie_beside_it(state, tokenizer, tmp_path):
+    name = written(tmp_path, state, tokenizer)
     (tmp_path / "tokenizer.json").unlink()
     with pytest.raises(ModelError, match="holds no tokenizer. To do: put roberta-base's"):
         load_model(name, device="cpu", allow_pickle=True)
 
 
-def test_the_reference_agrees_with_transformers_on_roberta(held, tokenizer):
-    """The independent computation is itself held against a library."""
+def test_the_reference_agrees_with_transformers_on_roberta(state, tokenizer):
+    """The independent computation is itself state against a library."""
     config = transformers.RobertaConfig(
         vocab_size=len(tokenizer), hidden_size=WIDTH, num_attention_heads=HEADS,
         num_hidden_layers=LAYERS, intermediate_size=4 * WIDTH, max_position_embeddings=64,
         layer_norm_eps=1e-5, type_vocab_size=1,
     )  # fmt: skip
     module = transformers.RobertaModel(config).eval()
-    own = {key.removeprefix("text_transformer."): value for key, value in held.items()
+    text_state = {key.removeprefix("text_transformer."): value for key, value in state.items()
            if key.startswith("text_transformer.") and "position_ids" not in key}  # fmt: skip
-    module.load_state_dict(own)
+    module.load_state_dict(text_state)
     tokens = torch.tensor([tokenizer(TEXTS[0]).input_ids])
     with torch.inference_mode():
         expected = module(tokens).last_hidden_state[0]
     words = module.embeddings(tokens)[0].detach()
     for layer in range(LAYERS):
-        words = bert(held, f"text_transformer.encoder.layer.{layer}", words, 1e-5)
+        words = bert(state, f"text_transformer.encoder.layer.{layer}", words, 1e-5)
     np.testing.assert_allclose(words.numpy(), expected.numpy(), atol=1e-4)

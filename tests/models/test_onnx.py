@@ -21,13 +21,13 @@ def model():
 
 
 @pytest.fixture
-def beside(tmp_path):
+def graph(tmp_path):
     return shapes(tmp_path)
 
 
-def test_by_name_with_its_labels_beside_it(beside, model):
+def test_by_name_with_its_labels_beside_it(graph, model):
     images = render_test_set(10).images
-    loaded = load_model(f"onnx:{beside}")
+    loaded = load_model(f"onnx:{graph}")
     assert loaded.labels == SHAPES
     expected = model.predict_proba(images)
     np.testing.assert_array_equal(loaded.predict_proba(images), expected)
@@ -35,26 +35,26 @@ def test_by_name_with_its_labels_beside_it(beside, model):
     assert (loaded.info.backend, loaded.info.dimension) == ("onnxruntime", None)
 
 
-def test_by_name_without_labels(beside):
-    beside.with_suffix(".labels.txt").unlink()
+def test_by_name_without_labels(graph):
+    graph.with_suffix(".labels.txt").unlink()
     with pytest.raises(ModelError, match=r"no names of classes in .*shapes\.labels\.txt\. To do: "):
-        load_model(f"onnx:{beside}")
+        load_model(f"onnx:{graph}")
 
 
 @pytest.mark.parametrize(
-    "asked", [{"device": "cuda"}, {"dtype": "bfloat16"}, {"backend": "openvino"}]
+    "options", [{"device": "cuda"}, {"dtype": "bfloat16"}, {"backend": "openvino"}]
 )
-def test_by_name_elsewhere_than_on_the_cpu(beside, asked):
+def test_by_name_elsewhere_than_on_the_cpu(graph, options):
     with pytest.raises(ModelError, match="onnx: runs on the CPU"):
-        load_model(f"onnx:{beside}", **asked)
+        load_model(f"onnx:{graph}", **options)
 
 
 def test_lists_of_images(model):
     assert model.predict_proba([]).shape == (0, 3)
     sizes = [np.zeros((32, 32, 3), np.uint8), np.zeros((16, 16, 3), np.uint8)]
-    for given in (sizes, sizes[1:]):
+    for images in (sizes, sizes[1:]):
         with pytest.raises(ModelError, match="takes uint8 images of one size"):
-            model.predict_proba(given)
+            model.predict_proba(images)
 
 
 def test_no_second_output_no_features(model):

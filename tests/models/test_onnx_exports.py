@@ -49,12 +49,12 @@ def softmax(logits):
     return logits.softmax(dim=-1).numpy()
 
 
-def optimum(family, checkpoint, folder, **how):
+def optimum(family, checkpoint, folder, **options):
     """Write what optimum writes: the graph, config.json and preprocessor_config.json."""
     import torch
     import transformers
 
-    source, subfolder = checkpoint(family), how.pop("subfolder", "")
+    source, subfolder = checkpoint(family), options.pop("subfolder", "")
     model = transformers.AutoModelForImageClassification.from_pretrained(source)
 
     class Logits(torch.nn.Module):
@@ -68,37 +68,37 @@ def optimum(family, checkpoint, folder, **how):
     processor = transformers.AutoImageProcessor.from_pretrained(source, backend="pil")
     shape = (2, *processor([images()[0]], return_tensors="pt").pixel_values.shape[1:])
     (folder / subfolder).mkdir(exist_ok=True)
-    export(Logits(), folder / subfolder / "model.onnx", shape, **how)
+    export(Logits(), folder / subfolder / "model.onnx", shape, **options)
     for name in ("config.json", "preprocessor_config.json"):
         shutil.copy(source / name, folder / name)
     return model, processor
 
 
 @pytest.mark.parametrize(
-    ("family", "how"),
+    ("family", "options"),
     [
         ("vit", {"external": True}),
         ("vit_multi_label", {"subfolder": "onnx", "external": True}),
         ("convnext", {"dynamic": False}),
     ],
 )
-def test_an_export_of_transformers(family, how, checkpoint, tmp_path, monkeypatch):
+def test_an_export_of_transformers(family, options, checkpoint, tmp_path, monkeypatch):
     import torch
 
-    model, processor = optimum(family, checkpoint, tmp_path, **how)
+    model, processor = optimum(family, checkpoint, tmp_path, **options)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     loaded = load_model(f"onnx:{tmp_path}")
     with torch.no_grad():
         logits = model(**processor(pictures(), return_tensors="pt")).logits
-    many = model.config.problem_type == "multi_label_classification"
-    expected = logits.sigmoid().numpy() if many else softmax(logits)
-    found = loaded.predict_proba(images())
-    np.testing.assert_allclose(found, expected, atol=2e-5)
-    assert found.argmax(axis=1).tolist() == expected.argmax(axis=1).tolist()
+    multi_label = model.config.problem_type == "multi_label_classification"
+    expected = logits.sigmoid().numpy() if multi_label else softmax(logits)
+    probabilities = loaded.predict_proba(images())
+    np.testing.assert_allclose(probabilities, expected, atol=2e-5)
+    assert probabilities.argmax(axis=1).tolist() == expected.argmax(axis=1).tolist()
     assert loaded.labels == tuple(model.config.id2label.values())
-    assert loaded.info.preprocessing["probabilities"] == ("sigmoid" if many else "softmax")
-    assert loaded.batch_size == (2 if how.get("dynamic") is False else 32)
+    assert loaded.info.preprocessing["probabilities"] == ("sigmoid" if multi_label else "softmax")
+    assert loaded.batch_size == (2 if options.get("dynamic") is False else 32)
     adapter, target = find_adapter(f"onnx:{tmp_path}")
     assert adapter.preview(target).labels == loaded.labels
     assert loaded.info.files.items() <= identity(f"onnx:{tmp_path}")["files"].items()
@@ -181,9 +181,9 @@ def test_processors_of_transformers_do_what_the_settings_say(stem, explicit, tmp
     for probe in (*probes(), *images()):
         picture = Image.fromarray(probe)
         expected = processor(picture, return_tensors="np")["pixel_values"]
-        found = PillowPixels(recipe.recipe)([picture])["pixel_values"]
-        found = found[:, ::-1] if recipe.channels == "BGR" else found
-        np.testing.assert_allclose(found, expected, atol=2e-6)
+        pixels = PillowPixels(recipe.recipe)([picture])["pixel_values"]
+        pixels = pixels[:, ::-1] if recipe.channels == "BGR" else pixels
+        np.testing.assert_allclose(pixels, expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", ["preprocessor_config.json", "config.json", "model.onnx"])

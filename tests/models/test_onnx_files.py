@@ -78,8 +78,8 @@ def branch(at, depth=1):
 
 def function(at):
     nodes = [make.make_node("Constant", [], ["w"], value=weights("w", at)), times("a", "w", "b")]
-    own = make.make_function("own", "Weigh", ["a"], ["b"], nodes, OPSETS[:1])
-    return model_of([make.make_node("Weigh", ["means"], ["scores"], domain="own")], (), [own])
+    function = make.make_function("own", "Weigh", ["a"], ["b"], nodes, OPSETS[:1])
+    return model_of([make.make_node("Weigh", ["means"], ["scores"], domain="own")], (), [function])
 
 
 def sparse(at):
@@ -193,27 +193,27 @@ def test_a_tensor_in_two_halves_is_not_read_from_the_working_folder(tmp_path, mo
     """Protobuf merges the halves of a message that stands twice: neither half names a file."""
     monkeypatch.chdir(tmp_path)
     path = write(attribute("model.onnx.data"), tmp_path)
-    whole = onnx.load(path, load_external_data=False)
-    value = next(node for node in whole.graph.node if node.op_type == "Constant").attribute[0]
-    rest, place = Types(), Types(data_location=Types.EXTERNAL)
-    rest.CopyFrom(value.t)
-    rest.ClearField("data_location")
-    value.t.CopyFrom(rest)
+    written = onnx.load(path, load_external_data=False)
+    value = next(node for node in written.graph.node if node.op_type == "Constant").attribute[0]
+    untouched, place = Types(), Types(data_location=Types.EXTERNAL)
+    untouched.CopyFrom(value.t)
+    untouched.ClearField("data_location")
+    value.t.CopyFrom(untouched)
     once = value.SerializeToString()
     half = place.SerializeToString()
     twice = once + bytes([5 << 3 | 2, len(half)]) + half
     assert onnx.AttributeProto.FromString(twice).t.data_location == Types.EXTERNAL
-    node = next(node for node in whole.graph.node if node.op_type == "Constant")
+    node = next(node for node in written.graph.node if node.op_type == "Constant")
     node.ClearField("attribute")
     before = node.SerializeToString()
     after = before + bytes([5 << 3 | 2, len(twice)]) + twice
-    whole.graph.node.remove(node)
-    graph = whole.graph.SerializeToString()
+    written.graph.node.remove(node)
+    graph = written.graph.SerializeToString()
     # A node in front of its reader: fields of a message may stand in any order.
     graph = bytes([1 << 3 | 2, len(after)]) + after + graph
-    whole.ClearField("graph")
+    written.ClearField("graph")
     size = bytes([len(graph) & 0x7F | 0x80, len(graph) >> 7])
-    path.write_bytes(whole.SerializeToString() + bytes([7 << 3 | 2]) + size + graph)
+    path.write_bytes(written.SerializeToString() + bytes([7 << 3 | 2]) + size + graph)
     assert onnx.load(path).graph.node
     with pytest.raises(ModelError, match="that onnxruntime can load"):
         load_model(f"onnx:{path}")

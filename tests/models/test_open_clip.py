@@ -40,9 +40,12 @@ def test_vectors_are_the_librarys(model, folder):
     tokens = open_clip.get_tokenizer(f"local-dir:{folder}")(TEXTS)
     pixels = torch.stack([prepare(Image.fromarray(image)) for image in images()])
     with torch.inference_mode():
-        seen, read = reference.eval().encode_image(pixels), reference.encode_text(tokens)
-    np.testing.assert_allclose(model.embed_images(images()), seen.numpy(), atol=1e-5)
-    np.testing.assert_allclose(model.embed_texts(TEXTS), read.numpy(), atol=1e-5)
+        image_vectors, text_vectors = (
+            reference.eval().encode_image(pixels),
+            reference.encode_text(tokens),
+        )
+    np.testing.assert_allclose(model.embed_images(images()), image_vectors.numpy(), atol=1e-5)
+    np.testing.assert_allclose(model.embed_texts(TEXTS), text_vectors.numpy(), atol=1e-5)
 
 
 def test_an_architecture_and_a_file(architecture, folder, model):
@@ -79,21 +82,21 @@ def test_a_tag_of_another_activation(tagged, architecture):
 
 
 @pytest.mark.parametrize(
-    ("hub", "said"),
+    ("hub", "message"),
     [
         ("owner/tiny/model.pt", r"/own has its weights only as pickles"),
         ("", r"^The weights own of tiny-equipoise are on no hub\. To do: download them and name"),
         ("owner/absent/", r"^owner/absent is no folder here, .* \(open_clip:path/to/folder\)"),
     ],
 )
-def test_tags_that_cannot_be_read(tagged, architecture, hub, said):
+def test_tags_that_cannot_be_read(tagged, architecture, hub, message):
     tagged["hf_hub"] = hub
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         load_model(f"open_clip:{architecture}/own")
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         (
             "no-such-model/openai",
@@ -105,8 +108,8 @@ def test_tags_that_cannot_be_read(tagged, architecture, hub, said):
         ),
     ],
 )
-def test_what_there_is_not(target, said):
-    with pytest.raises(ModelError, match=said):
+def test_what_there_is_not(target, message):
+    with pytest.raises(ModelError, match=message):
         load_model(f"open_clip:{target}")
 
 

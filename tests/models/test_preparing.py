@@ -12,11 +12,11 @@ from equipoise.models.images import pillow_images
 from equipoise.models.preprocessing import (
     Pixels,
     Recipe,
-    of_open_clip,
-    of_timm,
-    of_transformers,
     preparation,
-    stacked,
+    read_open_clip,
+    read_timm,
+    read_transformers,
+    stack_images,
 )
 from model_checkpoints import images
 
@@ -30,18 +30,18 @@ def pictures():
     """Images that are not among the probes: larger, smaller, wide, high, even and random."""
     generator = np.random.default_rng(21)
     sizes = [(375, 500), (333, 499), (700, 300), (240, 1000), (226, 231), (24, 31), (224, 224)]
-    made = [generator.integers(0, 256, (*size, 3), dtype=np.uint8) for size in sizes]
+    noise = [generator.integers(0, 256, (*size, 3), dtype=np.uint8) for size in sizes]
     even = np.linspace(0, 255, 400 * 300 * 3).reshape(400, 300, 3).astype(np.uint8)
-    return [*made, even, np.asfortranarray(even[::-1])]
+    return [*noise, even, np.asfortranarray(even[::-1])]
 
 
 def by(processor):
-    return lambda given: processor(images=[*given], return_tensors="pt")
+    return lambda images: processor(images=[*images], return_tensors="pt")
 
 
 def prepared_by(processor):
     settings = json.loads(processor.to_json_string())
-    recipe = of_transformers(settings, processor.backend)
+    recipe = read_transformers(settings, processor.backend)
     return preparation("hf:x", by(processor), recipe, torch)
 
 
@@ -49,22 +49,24 @@ def levels(prepare, library):
     """The largest difference, in grey levels, over all pictures."""
     std = np.array(prepare.fast.recipe.std)[:, None, None]
     ours = prepare(pictures())["pixel_values"].numpy()
-    theirs = np.concatenate([library(pillow_images([one]))["pixel_values"] for one in pictures()])
+    theirs = np.concatenate(
+        [library(pillow_images([picture]))["pixel_values"] for picture in pictures()]
+    )
     return float((np.abs(ours - theirs) * std).max())
 
 
 @pytest.mark.parametrize(
-    ("suffix", "backend", "most"), [("", "torchvision", 1e-3), ("Pil", "pil", 1.001)]
+    ("suffix", "backend", "max_levels"), [("", "torchvision", 1e-3), ("Pil", "pil", 1.001)]
 )
 @pytest.mark.parametrize("family", PROCESSORS)
 def test_torchvisions_results_bit_for_bit_and_pillows_within_one_level(
-    family, suffix, backend, most
+    family, suffix, backend, max_levels
 ):
     processor = getattr(transformers, f"{family}ImageProcessor{suffix}")()
     assert processor.backend == backend
     prepare = prepared_by(processor)
     assert prepare.facts == {"prepared_by": "equipoise 1"}
-    assert levels(prepare, by(processor)) <= most
+    assert levels(prepare, by(processor)) <= max_levels
 
 
 @pytest.mark.parametrize("suffix", ["", "Pil"])
@@ -72,13 +74,13 @@ def test_torchvisions_results_bit_for_bit_and_pillows_within_one_level(
 def test_what_differs_is_left_to_the_library(family, suffix):
     """Some have no recipe; of others the settings do not tell all, and a probe gives it away."""
     processor = getattr(transformers, f"{family}ImageProcessor{suffix}")()
-    recipe = of_transformers(json.loads(processor.to_json_string()), processor.backend)
+    recipe = read_transformers(json.loads(processor.to_json_string()), processor.backend)
     assert (recipe is None) == (family in PATCHED)
     prepare = prepared_by(processor)
     assert prepare.facts == {"prepared_by": "library"}
-    given = [one for one in pictures() if min(one.shape[:2]) >= 224]
-    expected = processor(images=pillow_images(given), return_tensors="pt")
-    for name, value in prepare(given).items():
+    large = [picture for picture in pictures() if min(picture.shape[:2]) >= 224]
+    expected = processor(images=pillow_images(large), return_tensors="pt")
+    for name, value in prepare(large).items():
         np.testing.assert_array_equal(value, expected[name])
 
 
@@ -88,8 +90,8 @@ def test_open_clips_results_within_one_level(mode, interpolation):
     from open_clip import transform
 
     settings = transform.PreprocessCfg(size=96, resize_mode=mode, interpolation=interpolation)
-    library = stacked(transform.image_transform_v2(settings, is_train=False), torch)
-    prepare = preparation("x", library, of_open_clip(vars(settings)), torch)
+    library = stack_images(transform.image_transform_v2(settings, is_train=False), torch)
+    prepare = preparation("x", library, read_open_clip(vars(settings)), torch)
     assert levels(prepare, library) <= 1.001
 
 
@@ -100,14 +102,14 @@ def test_timms_results_within_one_level(mode, interpolation):
 
     settings = {"input_size": (3, 90, 90), "interpolation": interpolation, "crop_mode": mode}
     settings |= {"mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.4), "crop_pct": 0.9}
-    library = stacked(data.create_transform(**settings, is_training=False), torch)
-    prepare = preparation("x", library, of_timm(settings), torch)
+    library = stack_images(data.create_transform(**settings, is_training=False), torch)
+    prepare = preparation("x", library, read_timm(settings), torch)
     assert levels(prepare, library) <= 1.001
 
 
 def recipe(**changed):
-    own = {"resize": 20, "mode": "bicubic", "crop": (20, 20), "rounds": False, "pillow": True}
-    return Recipe(**(own | {"mean": HALF, "std": HALF} | changed))
+    settings = {"resize": 20, "mode": "bicubic", "crop": (20, 20), "rounds": False, "pillow": True}
+    return Recipe(**(settings | {"mean": HALF, "std": HALF} | changed))
 
 
 def test_arrays_that_cannot_be_written_to_are_taken():
@@ -123,27 +125,27 @@ class Library:
     def __init__(self, off):
         self.off, self.calls = off, 0
 
-    def __call__(self, given):
+    def __call__(self, images):
         self.calls += 1
-        made = Pixels(recipe(), torch)([np.asarray(image) for image in given])
-        made[-1, 1, 3, 4] += self.off / 127.5
-        return {"pixel_values": made}
+        pixels = Pixels(recipe(), torch)([np.asarray(image) for image in images])
+        pixels[-1, 1, 3, 4] += self.off / 127.5
+        return {"pixel_values": pixels}
 
 
 @pytest.mark.parametrize(
-    ("off", "told"),
+    ("off", "path_taken"),
     [(0.0, "equipoise 1"), (1.0, "equipoise 1"), (1.1, "library"), (float("nan"), "library")],
 )
-def test_one_grey_level_is_the_limit(off, told):
+def test_one_grey_level_is_the_limit(off, path_taken):
     prepare = preparation("x", Library(off), recipe(), torch)
-    assert prepare.facts == {"prepared_by": told}
+    assert prepare.facts == {"prepared_by": path_taken}
 
 
 @pytest.mark.parametrize(
     "library",
     [
-        lambda given: {"pixel_values": torch.zeros(1, 3, 21, 20)},
-        lambda given: {"pixel_values": torch.zeros(1, 3, 20, 20), "pixel_mask": torch.zeros(1)},
+        lambda images: {"pixel_values": torch.zeros(1, 3, 21, 20)},
+        lambda images: {"pixel_values": torch.zeros(1, 3, 20, 20), "pixel_mask": torch.zeros(1)},
     ],
     ids=["another size", "something more"],
 )
@@ -152,13 +154,13 @@ def test_other_forms_are_left_to_the_library(library):
 
 
 def test_a_library_that_fails_on_a_probe_is_left_alone():
-    def library(given):
+    def library(images):
         raise ValueError("too narrow")
 
     prepare = preparation("hf:x", library, recipe(), torch)
     assert prepare.fast is None
-    said = r"^Image 0, 61 × 37 pixels, cannot be prepared for hf:x: too narrow"
-    with pytest.raises(InputError, match=said):
+    message = r"^Image 0, 61 × 37 pixels, cannot be prepared for hf:x: too narrow"
+    with pytest.raises(InputError, match=message):
         prepare(images())
 
 
@@ -168,13 +170,13 @@ def test_an_image_that_would_become_too_large():
     library = Pixels(large, torch)
     prepare = preparation(
         "hf:x",
-        lambda given: {"pixel_values": library([np.asarray(image) for image in given])},
+        lambda images: {"pixel_values": library([np.asarray(image) for image in images])},
         large,
         torch,
     )
-    said = (
+    message = (
         r"^Image 1, 20000 × 1 pixels, cannot be prepared for hf:x: resized it would be "
         r"4,480,000 × 224\. To do: leave it out or crop it\.$"
     )
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         prepare([images()[0], np.zeros((1, 20_000, 3), dtype=np.uint8)])

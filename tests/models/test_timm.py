@@ -30,18 +30,18 @@ def pixels(folder):
 
 
 def test_probabilities_are_the_librarys(model, pixels):
-    reference, given = pixels
+    reference, inputs = pixels
     with torch.inference_mode():
-        expected = reference(given).softmax(dim=1)
+        expected = reference(inputs).softmax(dim=1)
     np.testing.assert_allclose(model.predict_proba(images()), expected.numpy(), atol=1e-5)
     assert model.labels == tuple(LABELS.values())
 
 
 def test_features_are_what_the_head_turns_into_logits(model, pixels):
-    reference, given = pixels
+    reference, inputs = pixels
     features = model.features(images())
     with torch.inference_mode():
-        expected = reference(given)
+        expected = reference(inputs)
         logits = reference.get_classifier()(torch.from_numpy(features))
     assert features.shape == (7, model.info.dimension) == (7, 48)
     np.testing.assert_allclose(logits.numpy(), expected.numpy(), atol=1e-5)
@@ -80,14 +80,14 @@ def test_a_hub_id_comes_from_the_cache(folder, tmp_path, model, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("no_such_model", r"^timm has no model 'no_such_model'\. To do: name one of timm\.list_mo"),
         ("resnet10t/nowhere.safetensors", r"^There is no file of weights nowhere\.safetensors\.$"),
     ],
 )
-def test_what_there_is_not(target, said):
-    with pytest.raises(ModelError, match=said):
+def test_what_there_is_not(target, message):
+    with pytest.raises(ModelError, match=message):
         load_model(f"timm:{target}")
 
 

@@ -15,7 +15,7 @@ from equipoise.models.wrapped import (
     Ensemble,
     Matching,
     Rule,
-    Said,
+    ValueCaptions,
     Wrapping,
     save_wrapped,
 )
@@ -25,7 +25,7 @@ ENSEMBLE = Ensemble((Rule("a {}", ("a red {}", "a blue {}")), Rule("a photo", ("
 
 
 @pytest.fixture
-def made(tmp_path):
+def folder(tmp_path):
     folder = tmp_path / "here" / "wrapped"
     folder.mkdir(parents=True)
     shutil.copytree(WEIGHTS / "clip-null", folder.parent / "clip")
@@ -46,18 +46,18 @@ def change(folder, **values):
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def test_a_project_can_be_moved(made, tmp_path):
-    key = load(made).info.key
+def test_a_project_can_be_moved(folder, tmp_path):
+    key = load(folder).info.key
     (tmp_path / "here").rename(tmp_path / "there")
     assert load(tmp_path / "there" / "wrapped").info.key == key
 
 
-@pytest.mark.parametrize("moved", ["wrapped", "clip"])
-def test_a_folder_without_its_base_says_where_it_looks(made, tmp_path, moved, monkeypatch):
+@pytest.mark.parametrize("part", ["wrapped", "clip"])
+def test_a_folder_without_its_base_says_where_it_looks(folder, tmp_path, part, monkeypatch):
     other = tmp_path / "other" / "place"
     other.mkdir(parents=True)
-    (made.parent / moved).rename(other / moved)
-    folder = other / moved if moved == "wrapped" else made
+    (folder.parent / part).rename(other / part)
+    folder = other / part if part == "wrapped" else folder
     # What the working directory has in that place is not taken for it.
     (tmp_path / "elsewhere" / "inside").mkdir(parents=True)
     shutil.copytree(WEIGHTS / "clip-null", tmp_path / "elsewhere" / "clip")
@@ -66,27 +66,26 @@ def test_a_folder_without_its_base_says_where_it_looks(made, tmp_path, moved, mo
         load(folder)
 
 
-def test_a_base_that_cannot_be_loaded_is_named_with_the_folder(made):
-    (made.parent / "clip" / "config.json").unlink()
-    message = (
-        f"^equipoise:{made} wraps hf:{made.parent / 'clip'}, which is not loaded: {made.parent}"
-    )
+def test_a_base_that_cannot_be_loaded_is_named_with_the_folder(folder):
+    (folder.parent / "clip" / "config.json").unlink()
+    base = folder.parent
+    message = f"^equipoise:{folder} wraps hf:{base / 'clip'}, which is not loaded: {base}"
     with pytest.raises(ModelError, match=message):
-        load(made)
+        load(folder)
 
 
-def test_a_text_is_the_mean_of_its_captions(made):
-    model, base = load(made), base_of(made)
-    found = model.embed_texts(["a star", "a red star", "star"])
+def test_a_text_is_the_mean_of_its_captions(folder):
+    model, base = load(folder), base_of(folder)
+    vectors = model.embed_texts(["a star", "a red star", "star"])
     plain = base.embed_texts(["a red star", "a blue star", "star"])
     unit = plain[:2] / np.linalg.norm(plain[:2], axis=1, keepdims=True)
-    np.testing.assert_allclose(found[0], unit.mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(found[1:], plain[[0, 2]], atol=1e-5)
+    np.testing.assert_allclose(vectors[0], unit.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(vectors[1:], plain[[0, 2]], atol=1e-5)
     assert model.embed_texts([]).shape == (0, 64)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "captions"),
     [
         ("a star", ("a red star", "a blue star")),
         ("a photo", ("red",)),
@@ -95,21 +94,21 @@ def test_a_text_is_the_mean_of_its_captions(made):
         ("the star", ("the star",)),
     ],
 )
-def test_what_a_text_stands_for(text, said):
-    assert ENSEMBLE.said(text) == said
+def test_what_a_text_stands_for(text, captions):
+    assert ENSEMBLE.captions(text) == captions
 
 
-def test_another_model_inside_is_refused(made):
-    shutil.rmtree(made.parent / "clip")
-    shutil.copytree(WEIGHTS / "clip-biased", made.parent / "clip")
+def test_another_model_inside_is_refused(folder):
+    shutil.rmtree(folder.parent / "clip")
+    shutil.copytree(WEIGHTS / "clip-biased", folder.parent / "clip")
     with pytest.raises(ModelError, match="was made of another model than hf:.* its weights differ"):
-        load(made)
+        load(folder)
 
 
-def test_code_inside_needs_trust(made):
-    change(made, base="python:os:getcwd")
+def test_code_inside_needs_trust(folder):
+    change(folder, base="python:os:getcwd")
     with pytest.raises(ModelError, match="python:os:getcwd, which is Python code"):
-        load(made)
+        load(folder)
 
 
 @pytest.mark.parametrize(
@@ -121,28 +120,28 @@ def test_code_inside_needs_trust(made):
         {"ensemble": {"rules": [{"neutral": 1, "attributed": ["a"]}], "values": []}},
     ],
 )
-def test_settings_that_say_something_else(made, values):
-    change(made, **values)
-    with pytest.raises(ModelError, match=str(made)):
-        load(made)
+def test_settings_that_say_something_else(folder, values):
+    change(folder, **values)
+    with pytest.raises(ModelError, match=str(folder)):
+        load(folder)
 
 
-def test_what_is_no_wrapped_model(made, tmp_path):
+def test_what_is_no_wrapped_model(folder, tmp_path):
     with pytest.raises(ModelError, match=f"holds no {SETTINGS} that can be read"):
         load(tmp_path)
     with pytest.raises(ModelError, match="has no revision"):
-        load(made, revision="main")
+        load(folder, revision="main")
 
 
-def test_a_classifier_is_not_wrapped(made):
-    change(made, base=f"hf:{WEIGHTS / 'vit-biased'}")
+def test_a_classifier_is_not_wrapped(folder):
+    change(folder, base=f"hf:{WEIGHTS / 'vit-biased'}")
     with pytest.raises(ModelError, match="wraps hf:.*, which is no dual encoder"):
-        load(made)
+        load(folder)
 
 
 def matched():
     rng = np.random.default_rng(0)
-    hues = tuple(Said(one, (Rule("a {}", (f"a {one} {{}}",)),)) for one in ("red", "blue"))
+    hues = tuple(ValueCaptions(hue, (Rule("a {}", (f"a {hue} {{}}",)),)) for hue in ("red", "blue"))
     numbers = [rng.standard_normal(shape) for shape in ((64, 2), (2,), (1, 64))]
     numbers[2] /= np.linalg.norm(numbers[2])
     arrays = (array.astype(np.float32) for array in numbers)
@@ -150,10 +149,10 @@ def matched():
 
 
 @pytest.fixture
-def matching(made):
-    folder = made.parent / "matched"
+def matching(folder):
+    folder = folder.parent / "matched"
     folder.mkdir()
-    save_wrapped(folder, base_of(made).info, Wrapping(matching=matched()))
+    save_wrapped(folder, base_of(folder).info, Wrapping(matching=matched()))
     return folder
 
 
@@ -164,10 +163,10 @@ def test_a_matching_comes_back_with_its_dimension_and_scale(matching):
     assert model.info.key != base.info.key
     picture = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
 
-    def logit(one, text):
-        vectors = one.embed_images([picture])[0], one.embed_texts([text])[0]
+    def logit(model, text):
+        vectors = model.embed_images([picture])[0], model.embed_texts([text])[0]
         cosine = vectors[0] @ vectors[1] / np.prod([np.linalg.norm(v) for v in vectors])
-        return float(one.info.scale * cosine)
+        return float(model.info.scale * cosine)
 
     assert logit(model, "a red star") == pytest.approx(logit(base, "a red star"), abs=1e-4)
     assert logit(model, "a star") != pytest.approx(logit(base, "a star"), abs=1e-2)

@@ -1,6 +1,5 @@
 """Results of audits of made-up predictions, and findings of any kind: for the report's tests."""
 
-import json
 import math
 from dataclasses import replace
 from functools import cache
@@ -10,8 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise import audits
-from equipoise.core import AuditResult, Family, Finding, GroupValue, Manifest, Verdict
-from equipoise.metrics import association_score
+from equipoise.core import (
+    Aggregate,
+    AuditResult,
+    Family,
+    Finding,
+    GroupValue,
+    Manifest,
+    NullHypothesis,
+    Verdict,
+)
+from equipoise.metrics import SPECS, association_score
+from equipoise.metrics.spec import own_aggregate
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment, findings_of, tables_of
 
 NAN = math.nan
@@ -31,15 +40,22 @@ def group_values(cells):
 def finding(**changes):
     """One plausible finding; anything can be changed by name."""
     base = Finding(
-        audit="predictions", model="deepface", metric="accuracy_gap", subject="",
+        audit="predictions", model="deepface", metric="accuracy", subject="",
+        aggregate=Aggregate.DIFFERENCE, compared_to="overall",
         groups="race × gender", version="default", family=Family.COMPOSITE,
         value=0.5552, ci_low=0.508, ci_high=0.596, level=0.95,
         chance=0.061, chance_low=0.031, chance_high=0.104, excess=0.4942,
         p_value=0.0001, q_value=0.0003, threshold=0.05, n=2998,
         by_group=(), excluded=(), unit="row", method="percentile bootstrap, 1000 replicates",
-        null="groups permuted over all rows, 9999 draws", parameters=json.dumps({"seed": 7}),
+        null=NullHypothesis.ROWS, null_drawn="9999 draws", parameters={"seed": 7},
         direction="", verdict=Verdict.DISPARITY, reason="", citation="metrics reference, section 1",
     )  # fmt: skip
+    if "metric" in changes:
+        # Of a rate, what a finding is about is the difference between groups.
+        spec = SPECS.get(changes["metric"])
+        rate = spec is not None and spec.rate
+        aggregate = Aggregate.DIFFERENCE if rate else own_aggregate(changes["metric"])
+        changes = {"aggregate": aggregate, "compared_to": "", **changes}
     return replace(base, **changes)
 
 
@@ -115,14 +131,23 @@ def hostile():
 
 COMPARED = (
     ("accuracy", "", 0.6848, 0.8829, "deepface", 0.01, Verdict.DISPARITY),
-    ("worst_group_accuracy", "", 0.1296, 0.6083, "deepface", 0.03, Verdict.DISPARITY),
-    ("accuracy_gap", "", 0.5552, 0.2746, "deepface", 0.03, Verdict.DISPARITY),
+    ("worst_group", "", 0.1296, 0.6083, "deepface", 0.03, Verdict.DISPARITY),
+    ("difference", "", 0.5552, 0.2746, "deepface", 0.03, Verdict.DISPARITY),
     ("demographic_parity", "", 0.451, 0.448, "deepface", 0.03, Verdict.INCONCLUSIVE),
     ("equalized_odds", "Female", 0.3816, 0.2835, "deepface", 0.04, Verdict.INCONCLUSIVE),
     ("effect_size_mean", "", 0.2022, 0.2235, "facellm", 0.01, Verdict.BELOW_THRESHOLD),
     ("cramers_v", "Male", 0.1, 0.35, "facellm", 0.03, Verdict.DISPARITY),
     ("skewsize", "", NAN, NAN, "", NAN, Verdict.NOT_ESTIMABLE),
 )
+
+
+_MEASURES = {
+    "accuracy": {"metric": "accuracy", "aggregate": Aggregate.VALUE},
+    "worst_group": {"metric": "accuracy", "aggregate": Aggregate.WORST_GROUP},
+    "difference": {
+        "metric": "accuracy", "aggregate": Aggregate.DIFFERENCE, "compared_to": "overall",
+    },
+}  # fmt: skip
 
 
 def difference(metric, subject, a, b, worse, spread, verdict):
@@ -132,7 +157,7 @@ def difference(metric, subject, a, b, worse, spread, verdict):
     return finding(
         audit="comparison",
         model="facellm − deepface",
-        metric=metric,
+        **({"metric": metric} if metric not in _MEASURES else {}),
         subject=subject,
         groups="" if metric == "accuracy" else "race × gender",
         value=b - a,
@@ -141,7 +166,9 @@ def difference(metric, subject, a, b, worse, spread, verdict):
         chance=0.0,
         excess=b - a,
         q_value=0.002 if verdict == Verdict.DISPARITY else 0.8,
-        parameters=json.dumps(values | models),
+        parameters=dict(sorted((values | models).items())),
+        change_from="deepface",
+        **_MEASURES.get(metric, {}),
         verdict=verdict,
         family=Family.LEAF if subject else Family.COMPOSITE,
         reason="facellm: 2 classes can be estimated" if math.isnan(a) else "",
@@ -153,8 +180,8 @@ def comparison():
     ranks = [
         (metric, "race × gender", *ranked)
         for metric, *ranked in (
-            ("accuracy_gap", "facellm", 0.27, 1, 1, 1, 1.0),
-            ("accuracy_gap", "deepface", 0.55, 2, 2, 2, 0.0),
+            ("accuracy", "facellm", 0.27, 1, 1, 1, 1.0),
+            ("accuracy", "deepface", 0.55, 2, 2, 2, 0.0),
             ("demographic_parity", "facellm", 0.448, 1, 1, 2, 0.6),
             ("demographic_parity", "deepface", 0.451, 2, 1, 2, 0.4),
         )
@@ -215,7 +242,7 @@ def mitigation():
                       "before": 0.8, "after": 0.5, "floor": NAN}  # fmt: skip
     nothing = dict.fromkeys(("chance", "chance_low", "chance_high", "excess", "threshold"), NAN)
     change = finding(
-        audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
+        audit="mitigation", model="ensemble", metric="ndkl", change_from="before", unit="subject",
         value=-0.3, ci_low=-0.4, ci_high=-0.2, verdict=Verdict.NONE, **nothing,
     )  # fmt: skip
     tables = {

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from equipoise.audits.predictions.page import PAGE
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import Aggregate, AuditResult, Verdict
 from equipoise.core.files import read_table
 from equipoise.report import read, write
 from equipoise.report.blocks import Number, Table
@@ -18,13 +18,13 @@ CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
 
 
 def audited(*leaves):
-    gap = finding(model="m", groups="g", metric="accuracy_gap", by_group=group_values(CELLS))
+    gap = finding(model="m", groups="g", by_group=group_values(CELLS))
     return AuditResult((gap, *leaves), manifest())
 
 
 def numbers(result):
     """Return the numbers of the table by their group."""
-    section = group_table(result, ("accuracy_gap",))
+    section = group_table(result, (("accuracy", Aggregate.DIFFERENCE),))
     (table,) = (block for block in section.blocks if isinstance(block, Table))
     return {row[0]: next(cell for cell in row if isinstance(cell, Number)) for row in table.rows}
 
@@ -47,7 +47,7 @@ def test_only_disparities_have_a_mark(verdict):
 
 
 def test_constant_columns_are_left_out():
-    section = group_table(audited(), ("accuracy_gap",))
+    section = group_table(audited(), (("accuracy", Aggregate.DIFFERENCE),))
     assert [column.title for column in section.blocks[-1].columns] == ["Group", "n", "Accuracy"]
     two = group_table(faces(), PAGE.by_group)
     titles = [column.title for column in two.blocks[-1].columns]
@@ -72,7 +72,7 @@ def test_files_of_a_run_have_the_numbers_of_the_findings(tmp_path):
     assert text["n"].to_list() == table["n"].to_list()
     assert text["Accuracy"].to_list() == pytest.approx(table["Accuracy"].to_list(), nan_ok=True)
     for gap in result.findings:
-        if gap.metric != "accuracy_gap":
+        if gap.compared_to != "overall":
             continue
         rows = table.filter(model=gap.model, attributes=gap.groups, version=gap.version)
         for part in gap.by_group:

@@ -19,7 +19,8 @@ from report.synthetic import (
     faces,
 )
 
-FOUND = {(f.metric, f.subject): f for f in comparison().findings}
+KEYS = [case[:2] for case in COMPARED]
+FOUND = dict(zip(KEYS, comparison().findings, strict=True))
 
 
 @cache
@@ -49,28 +50,29 @@ def test_a_sentence_has_both_values_and_follows_the_verdict(metric, subject, par
 
 
 def test_the_sets_of_groups_where_models_are_farthest_apart_lead():
-    wide = FOUND["worst_group_accuracy", ""]
+    wide = FOUND["worst_group", ""]
     narrow, undefined = (
         replace(wide, groups="race", value=0.1),
         replace(wide, groups="age", value=NAN),
     )
     findings = [narrow, FOUND["accuracy", ""], wide, undefined]
-    assert {(f.metric, f.groups) for f in leading(findings)} == {
-        ("accuracy", ""), ("worst_group_accuracy", "race × gender"),
+    assert {(f.aggregate, f.groups) for f in leading(findings)} == {
+        ("value", ""), ("worst_group", "race × gender"),
     }  # fmt: skip
     assert leading(faces().findings) == []
 
 
 def test_real_differences_come_first_and_untested_ones_appear_once():
     few = replace(FOUND["accuracy", ""], unit="subject", verdict=Verdict.NONE, reason="few")
-    texts = compared([few, replace(few, model="b − c"), FOUND["worst_group_accuracy", ""]])
+    texts = compared([few, replace(few, model="b − c"), FOUND["worst_group", ""]])
     assert [text.startswith("Worst-group") for text in texts] == [True, False]
 
 
 def test_differences_rank_by_their_size_whatever_their_sign():
     differences = [f for f in ranked(comparison().findings) if f.verdict == Verdict.DISPARITY]
-    assert [f.metric for f in differences] == [
-        "worst_group_accuracy", "accuracy_gap", "cramers_v", "accuracy",
+    assert [(f.metric, f.aggregate) for f in differences] == [
+        ("accuracy", "worst_group"), ("accuracy", "difference"), ("cramers_v", "value"),
+        ("accuracy", "value"),
     ]  # fmt: skip
 
 

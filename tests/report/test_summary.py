@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from equipoise.core import AuditResult, Family, GroupValue, Verdict
+from equipoise.core import Aggregate, AuditResult, Family, GroupValue, Verdict
 from equipoise.report.by_group import group_table
 from equipoise.report.summary import MOST_MODELS, summarize
 from equipoise.report.words import has_shares
 from report.synthetic import finding, group_values, manifest
 
 CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
-LEADS = ("worst_group_accuracy", "accuracy_gap")
+GAP = {"metric": "accuracy", "aggregate": Aggregate.DIFFERENCE, "compared_to": "overall"}
+LEADS = (("accuracy", Aggregate.WORST_GROUP), ("accuracy", Aggregate.DIFFERENCE))
 
 
 def result(*findings):
@@ -25,7 +26,7 @@ def gap(verdict, **changes):
 
 def test_the_declared_metric_leads_whatever_the_excess_of_others():
     larger = gap(Verdict.DISPARITY, metric="demographic_parity", excess=9.0)
-    lead = gap(Verdict.DISPARITY, metric="accuracy_gap")
+    lead = gap(Verdict.DISPARITY, **GAP)
     (statement,) = summarize(result(larger, lead), LEADS).statements
     assert statement.finding == lead
 
@@ -61,7 +62,7 @@ def test_every_judgement_has_a_next_step(verdict):
 
 
 def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
-    section = group_table(result(gap(Verdict.DISPARITY)), ("accuracy_gap",))
+    section = group_table(result(gap(Verdict.DISPARITY)), (("accuracy", Aggregate.DIFFERENCE),))
     assert section is not None
     note, table = section.blocks
     assert "▲ worst off" in note.items[0]
@@ -69,7 +70,9 @@ def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     marked = [row[0] for row in table.rows if "▲" in str(row[-1])]
     assert marked == ["a"]
     raw = replace(gap(Verdict.NONE), version="raw")
-    with_raw = group_table(result(gap(Verdict.DISPARITY), raw), ("accuracy_gap",))
+    with_raw = group_table(
+        result(gap(Verdict.DISPARITY), raw), (("accuracy", Aggregate.DIFFERENCE),)
+    )
     assert with_raw.blocks[1].rows == table.rows
 
 
@@ -81,9 +84,11 @@ def against_rest(group, value, rest_value, **changes):
     )
     difference = value - rest_value
     leaf = {
-        "metric": "accuracy_against_rest", "group": group, "by_group": parts, "value": difference,
+        "metric": "accuracy", "aggregate": Aggregate.AGAINST_REST, "group": group,
+        "by_group": parts, "value": difference,
         "ci_low": difference - 0.03, "ci_high": difference + 0.03, "chance": 0.0,
-        "excess": difference, "family": Family.LEAF,
+        "excess": difference,
+        "family": Family.LEAF,
     }  # fmt: skip
     return finding(**leaf | changes)
 
@@ -93,9 +98,9 @@ def test_the_group_that_is_worst_off_leads_with_the_chart_of_all_groups():
     parts = tuple(
         GroupValue(name, (name,), 300, share, share, share) for name, share in values.items()
     )
-    gap = finding(metric="accuracy_gap", by_group=parts)
+    gap = finding(**GAP, by_group=parts)
     better, worse = against_rest("c", 0.95, 0.7), against_rest("a", 0.6, 0.94)
-    leads = ("accuracy", "accuracy_gap")
+    leads = ("accuracy", ("accuracy", Aggregate.DIFFERENCE, "overall"))
     summary = summarize(result(gap, better, worse), leads)
     assert summary.statements[0].finding == worse
     assert "60.0" in summary.statements[0].text
@@ -118,7 +123,7 @@ def test_preferences_of_groups_are_differences_and_never_shares():
     )
     preferred = finding(metric="systematic_preference", by_group=parts)
     assert not has_shares(preferred)
-    assert has_shares(finding(metric="accuracy_gap", by_group=parts))
+    assert has_shares(finding(**GAP, by_group=parts))
 
 
 def test_undecided_and_decided_results_have_different_steps():

@@ -67,7 +67,7 @@ def test_two_clicks_lead_to_the_images_of_the_planted_cause(browser, kind, tmp_p
     run = str(world.audited(tmp_path))
     vectors = ["--embeddings", tmp_path / "vectors.npy", "--ids", tmp_path / "ids.txt"]
     named = ["--cause", "box size", "--cause", "medium", *map(str, vectors), "--clusters", "2"]
-    assert command(["causes", run, "--finding", "accuracy_gap", *named]) == 0
+    assert command(["causes", run, "--finding", "accuracy", *named]) == 0
     browser.visit(served(Path(run)))
     if KINDS[kind] is None:
         browser.click(".findings a")

@@ -107,7 +107,7 @@ def test_the_worst_group_of_false_alarms_has_the_most(tmp_path):
 
 def test_a_disparity_that_may_be_chance_needs_no_cause(called, tmp_path):
     run = World("small objects", 300, planted=False).audited(tmp_path)
-    output = called("causes", run, "--finding", "accuracy_gap", "--cause", "camera")
+    output = called("causes", run, "--finding", "accuracy", "--cause", "camera")
     assert "no difference to explain" in output
 
 

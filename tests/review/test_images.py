@@ -118,7 +118,7 @@ def test_a_run_is_shown_from_any_folder_and_wherever_it_is_moved_with_its_images
     assert pictures.read(3) == find_pictures(cropped).read(3)
     assert pictures.crops.tolist() == [[*BOX]] * 200
     assert str(tmp_path / "moved") in pictures.where(3)
-    named = ["--finding", "accuracy_gap", "--cause", "score", "--cause", "brightness"]
+    named = ["--finding", "accuracy", "--cause", "score", "--cause", "brightness"]
     assert command(["causes", str(cropped), *named]) == 0
 
 
@@ -256,7 +256,9 @@ def test_generated_sets_are_shown_as_passed_and_rejected(tmp_path):
     finding = next(
         finding
         for finding in examples.result.findings
-        if finding.metric == "rejection_gap" and finding.subject == "caption similarity"
+        if finding.metric == "rejected_share"
+        and finding.aggregate == "difference"
+        and finding.subject == "caption similarity"
     )
     rejected = places_of(examples, finding, "rejected")
     assert rejected["blue"]

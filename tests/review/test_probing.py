@@ -122,7 +122,7 @@ def test_hidden_objects_need_boxes_of_images(called, kitchen, tmp_path):
 def test_hidden_objects_need_a_model_and_whole_images(tmp_path, capsys):
     """The predictions of this world are a file."""
     run = World("small objects", 120).audited(tmp_path)
-    assert command(["causes", str(run), "--finding", "accuracy_gap", "--mask"]) == 2
+    assert command(["causes", str(run), "--finding", "accuracy", "--mask"]) == 2
     assert "ours" in capsys.readouterr().err
 
 

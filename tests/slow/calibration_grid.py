@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.core import Groups
+from equipoise.core import Aggregate, Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import count, measure
 from equipoise.metrics.counts.accuracy import Accuracy
@@ -42,8 +42,8 @@ def counts_of(rows):
 def measures_of(nulls):
     """Return the measures whose chance level rests on one of these null hypotheses."""
     measures = [
-        *(Accuracy("worst_group_accuracy", null) for null in ("rows", "class")),
-        *(Accuracy("accuracy_gap", null) for null in ("rows", "class")),
+        *(Accuracy(Aggregate.WORST_GROUP, null) for null in ("rows", "class")),
+        *(Accuracy(Aggregate.DIFFERENCE, null) for null in ("rows", "class")),
         DemographicParity(),
         EqualizedOdds(),
         EffectSizes(min_expected=0.0),
@@ -74,7 +74,7 @@ def p_values(counts, nulls, seed):
         null = f", {estimate.params['null']}" if "null" in estimate.params else ""
         if estimate.p_value is not None:
             yield f"{estimate.metric}{null}", estimate.p_value
-        if estimate.by is None or estimate.metric in ("worst_group_accuracy", "accuracy_gap"):
+        if estimate.by is None or estimate.metric == "accuracy":
             continue
         for part in parts_from_table(estimate.by):
             if estimate.metric != "rates" or part.metric == "true_positive_rate":

@@ -2,14 +2,16 @@
 
 import pytest
 
-from equipoise.cli.augmentation import run_drawn
+from equipoise.cli.augmentation import run_synthetic
 from equipoise.core import Verdict
 
 pytestmark = pytest.mark.slow(whole=True)
 
 
 def test_mixing_helps_and_the_experiment_shows_it(tmp_path):
-    result = run_drawn(tmp_path, images=1600, repeats=3, networks=("cnn",), seed=0, progress=None)
+    result = run_synthetic(
+        tmp_path, images=1600, repeats=3, networks=("cnn",), seed=0, progress=None
+    )
     rows = {row["arm"]: row for row in result.tables["augmentation"].to_pylist()}
     assert rows["biased"]["accuracy"] < 0.8
     assert rows["balanced"]["accuracy"] > 0.95

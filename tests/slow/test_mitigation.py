@@ -2,16 +2,16 @@
 
 import pytest
 
-from equipoise.cli.mitigation_world import demonstrated, recipes
+from equipoise.cli.mitigation_world import build_recipes, run_demonstration
 
 pytestmark = pytest.mark.slow(whole=True)
 
 
 def test_the_conclusion_separates_recipes_that_transfer():
-    tables = demonstrated().tables
+    tables = run_demonstration().tables
     outcomes = tables["mitigation_recipes"].to_pylist()
     conclusions = {row["recipe"]: row["conclusion"] for row in outcomes}
-    assert conclusions.keys() == {recipe.name for recipe in recipes()}
+    assert conclusions.keys() == {recipe.name for recipe in build_recipes()}
     assert conclusions["matched_prompts"] == "transfers"
     assert conclusions["contrastive"] == "does not transfer"
     for row in tables["mitigation"].to_pylist():

@@ -12,7 +12,7 @@ from safetensors.torch import save
 
 from equipoise.core import Floats32
 from equipoise.models import ModelInfo
-from equipoise.models.preprocessing import Preparation, stacked
+from equipoise.models.preprocessing import Preparation, stack_images
 from equipoise.models.registry import Options
 from equipoise.models.runtimes import place
 from equipoise.models.towers import (
@@ -20,8 +20,8 @@ from equipoise.models.towers import (
     TowerClassifier,
     TowerEncoder,
     build_tower,
+    call_with_input,
     last_linear,
-    seen_by,
 )
 
 
@@ -100,9 +100,9 @@ def _tower(module: Any, name: str, mean: float) -> Tower:
     def call(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
         if layer is None:
             return (model(inputs["pixel_values"]),)
-        return seen_by(layer, lambda: model(inputs["pixel_values"]))
+        return call_with_input(layer, lambda: model(inputs["pixel_values"]))
 
-    prepare = Preparation(name, stacked(pixels, torch))
+    prepare = Preparation(name, stack_images(pixels, torch))
     return build_tower(placement, Options(name), module, call, prepare)
 
 

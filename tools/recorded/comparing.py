@@ -7,6 +7,8 @@ from typing import Any
 import polars as pl
 import yaml
 
+from tools.recorded.typed import typed_findings, without_new
+
 NAMES = Path(__file__).with_name("names.yaml")
 
 
@@ -22,7 +24,12 @@ def differences(before: Path, after: Path) -> list[str]:
     for path, renamed in sorted(pairs.items()):
         if renamed in newer:
             table = renamed_table(pl.read_parquet(before / path), path.stem, names)
-            lines = _table_changes(table, pl.read_parquet(after / renamed))
+            today = pl.read_parquet(after / renamed)
+            if path.stem == "findings":
+                table = typed_findings(table, names["findings"])
+                today = without_new(today, names["findings"])
+                table = without_new(table, names["findings"])
+            lines = _table_changes(table, today)
             changes += [f"{renamed}: {line}" for line in lines]
     return changes
 

@@ -12,13 +12,19 @@ import resource
 import shutil
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from hashlib import sha256
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
 
 from equipoise.core import EquipoiseError
 from equipoise.evidence import ImageError
@@ -27,6 +33,8 @@ from tools.soak.fuzz_formats import Format, formats
 SECONDS = 20
 BYTES = 3 << 30
 _SPAWN = get_context("spawn")
+# Most levels of records inside one another.
+_DEEPEST = 8
 _NUMBERS = (b"0", b"-1", b"1e999", b"-0.0", b"NaN", b"9" * 30, b"1e-7", b"2147483648", b"null")
 
 
@@ -42,8 +50,8 @@ def fuzz(count: int, seed: int) -> Iterator[tuple[str, str, str]]:
     Yields
     ------
     format, outcome, problem : str
-        The outcome is "read", "refused" or "bug". The problem of a bug has the seed and number that
-        make its file again.
+        The outcome is "read", "other" (read as other values), "refused" or "bug". The problem of a
+        bug has the seed and number that make its file again.
     """
     known = formats()
     with TemporaryDirectory(prefix="fuzz-") as folder, closing(Reader(Path(folder))) as reader:
@@ -51,20 +59,26 @@ def fuzz(count: int, seed: int) -> Iterator[tuple[str, str, str]]:
             sample, case = Path(folder, f"sample-{place}"), Path(folder, "case")
             sample.mkdir()
             form.write(sample)
-            outcome, problem = reader.read(name, sample)
+            outcome, values = reader.read(name, sample)
             if outcome != "read":
-                yield name, "bug", f"{name}, undamaged: {problem}"
+                yield name, "bug", f"{name}, undamaged: {values}"
             for number in range(count // len(known) + (place < count % len(known))):
                 shutil.rmtree(case, ignore_errors=True)
                 shutil.copytree(sample, case)
                 damage(case, random.Random(f"{seed} {name} {number}"))  # noqa: S311 - no secret
                 outcome, problem = reader.read(name, case)
+                if outcome == "read":
+                    outcome, problem = "read" if problem == values else "other", ""
                 yield name, outcome, f"{name}, seed {seed}, number {number}: {problem}"
 
 
 def damage(folder: Path, chance: random.Random) -> None:
     """Change one file of a folder, once or a few times."""
-    file = chance.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
+    damage_file(chance.choice(sorted(path for path in folder.rglob("*") if path.is_file())), chance)
+
+
+def damage_file(file: Path, chance: random.Random) -> None:
+    """Change a file once or a few times."""
     content = file.read_bytes()
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         content = _mutated(content, chance)
@@ -127,7 +141,7 @@ class Reader:
         self._started: tuple[BaseProcess, Connection] | None = None
 
     def read(self, name: str, folder: Path) -> tuple[str, str]:
-        """Return what became of a folder ("read", "refused" or "bug"), and what was wrong."""
+        """Return what became of a folder, and a digest of its values or the problem."""
         process, connection = self._started = self._started or self._start()
         connection.send((name, folder))
         try:
@@ -166,7 +180,7 @@ class Reader:
 def outcome(form: Format, folder: Path) -> tuple[str, str]:
     """Read a folder; return what became of it, as `Reader.read` does."""
     try:
-        form.read(folder)
+        values = form.read(folder)
     except ImageError:  # who decodes bytes knows their file, and adds it
         return "refused", ""
     except EquipoiseError as error:
@@ -175,4 +189,33 @@ def outcome(form: Format, folder: Path) -> tuple[str, str]:
     except BaseException as error:  # noqa: BLE001 - whatever escapes is what is looked for
         where = traceback.extract_tb(error.__traceback__)[-1]
         return "bug", f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"[:500]
-    return "read", ""
+    return "read", digest_of(values)
+
+
+# Digests and paths of files differ where their values are the same.
+_APART = frozenset({"digest", "inputs", "file", "files", "path", "source", "root"})
+
+
+def digest_of(values: object) -> str:
+    """Return a digest of what was read, as far as it is data."""
+    return sha256(repr(_plain(values, 0)).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """Return the data in a value as plain Python."""
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, value.tolist()]
+    if isinstance(value, pl.DataFrame):
+        return value.to_dict(as_series=False)
+    if isinstance(value, pl.Series):
+        return value.to_list()
+    if isinstance(value, pa.Table | pa.Array | pa.ChunkedArray):
+        return value.to_pylist()
+    if isinstance(value, Mapping):
+        return [[key, _plain(value[key], depth + 1)] for key in value if key not in _APART]
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, Path) or callable(value) or depth > _DEEPEST:
+        return ""
+    fields = getattr(value, "__dict__", None)
+    return value if fields is None else [type(value).__name__, _plain(fields, depth + 1)]

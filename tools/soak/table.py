@@ -22,6 +22,8 @@ class Row:
         How often, and how often the result was as promised.
     failures : tuple of str
         What went wrong; not in the table of the page.
+    other : int, optional
+        Damaged files that read as other values: their format has no checksum.
     """
 
     check: str
@@ -29,12 +31,18 @@ class Row:
     tried: int
     held: int
     failures: tuple[str, ...] = ()
+    other: int | None = None
 
 
 def table(rows: Iterable[Row]) -> str:
     """Return rows as a Markdown table."""
-    lines = ["| check | on | tried | as promised |", "|---|---|--:|--:|"]
-    lines += [f"| {row.check} | {row.case} | {row.tried:,} | {row.held:,} |" for row in rows]
+    lines = [
+        "| check | on | tried | as promised | read as other values |",
+        "|---|---|--:|--:|--:|",
+    ]
+    for row in rows:
+        other = "" if row.other is None else f"{row.other:,}"
+        lines.append(f"| {row.check} | {row.case} | {row.tried:,} | {row.held:,} | {other} |")
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import get_context
@@ -150,3 +151,35 @@ def _run(
         os.dup2(nowhere.fileno(), 2)
     writing.send(0)
     work(writing.send, *arguments)
+
+
+def in_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own; return its result.
+
+    Raises
+    ------
+    RuntimeError
+        When it raises, or the process ends before.
+    """
+    reading, writing = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=_answer, args=(writing, dict(os.environ), work, arguments))
+    process.start()
+    writing.close()
+    try:
+        result, problem = reading.recv()
+    except EOFError:
+        result, problem = None, "its process ended"
+    process.join()
+    if problem:
+        raise RuntimeError(f"{work.__name__}{arguments}: {problem}")
+    return result
+
+
+def _answer(
+    writing: Connection, environment: dict[str, str], work: Callable[..., Any], arguments: Any
+) -> None:
+    os.environ.update(environment)
+    try:
+        writing.send((work(*arguments), ""))
+    except BaseException:  # noqa: BLE001 - who waits for the result is told
+        writing.send((None, traceback.format_exc()))

@@ -3,25 +3,28 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.audits.audit import compare_runs, plan, prepare, run, save
     from equipoise.audits.comparison import compare_results, together
     from equipoise.audits.config import AuditConfig, load_config, parse_config
     from equipoise.audits.demonstrating import demo, demo_scenes
+    from equipoise.audits.opening import prepare
+    from equipoise.audits.planning import plan
     from equipoise.audits.predictions.comparison import compare
+    from equipoise.audits.running import run, save
+    from equipoise.audits.runs import compare_runs
 
 _HOMES = {
     "AuditConfig": "config",
     "compare": "predictions.comparison",
     "compare_results": "comparison",
-    "compare_runs": "audit",
+    "compare_runs": "runs",
     "demo": "demonstrating",
     "demo_scenes": "demonstrating",
     "load_config": "config",
     "parse_config": "config",
-    "plan": "audit",
-    "prepare": "audit",
-    "run": "audit",
-    "save": "audit",
+    "plan": "planning",
+    "prepare": "opening",
+    "run": "running",
+    "save": "running",
     "together": "comparison",
 }
 

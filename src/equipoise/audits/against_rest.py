@@ -1,6 +1,5 @@
 """Findings of each group against all others, so that a rare group hides no large difference."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from equipoise.audits.findings import UncorrectedFinding, direction
-from equipoise.core import Family, Finding, Floats, GroupValue
+from equipoise.core import Aggregate, ComparedTo, Family, Finding, Floats, GroupValue, IntervalKind
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.counts.rates import RATES
-from equipoise.metrics.spec import AGAINST_REST, spec_of
+from equipoise.metrics.spec import MetricSpec, spec_of_finding
 from equipoise.stats.intervals import wilson
 
 _NULL = "rows exchange their groups with those of all other groups"
@@ -40,16 +39,19 @@ def against_rest(
     counts : Counts, optional
         Of the labels; without them, gaps conditional on the true class yield nothing.
     """
-    every: dict[tuple[str, bool], list[Gap]] = {}
+    every: dict[tuple[str, ComparedTo, bool], list[Gap]] = {}
     for draft in drafts:
-        finding, spec = draft.finding, spec_of(draft.finding.metric)
+        finding, spec = draft.finding, spec_of_finding(draft.finding)
         summary = spec.of_class and not finding.subject
         groups = [one for one in finding.by_group if not one.note and not math.isnan(one.value)]
         tested = finding.family is not Family.DESCRIPTIVE and draft.fold is None
-        if tested and spec.rest and len(groups) > 2 and not summary:
-            within = json.loads(finding.parameters).get("null") == "class"
-            every.setdefault((finding.metric, within), []).append((finding, groups))
-    for (metric, within), gaps in every.items():
+        gap = spec.rest and finding.aggregate is Aggregate.DIFFERENCE
+        if tested and gap and len(groups) > 2 and not summary:
+            within = finding.parameters.get("null") == "class"
+            every.setdefault((finding.metric, finding.compared_to, within), []).append(
+                (finding, groups)
+            )
+    for (metric, compared_to, within), gaps in every.items():
         few = gaps
         if counts is not None and sum(len(groups) for _, groups in gaps) > _MOST:
             said = counts.by_prediction(counts.observed)[0].sum(axis=1)
@@ -59,11 +61,11 @@ def against_rest(
         if not within or metric == "true_positive_rate":
             for some in _by_groups(few):
                 yield from _over_rows(some)
-        elif counts is not None and metric in _RATES:
+        elif counts is not None and metric in _RATES and not compared_to:
             yield from _within(few, counts)
 
 
-def leaf(draft: UncorrectedFinding, parent: str, **fields: Any) -> UncorrectedFinding:
+def leaf(draft: UncorrectedFinding, parent: MetricSpec, **fields: Any) -> UncorrectedFinding:
     """Return the draft of a group against all others with its group and its parent's threshold."""
     group = draft.finding.by_group[0].group
     fields = {"group": group, "family": Family.LEAF, **fields}
@@ -130,12 +132,16 @@ def _leaf(
         )
     )  # fmt: skip
     by_group = (group, GroupValue(OTHERS, (), rest_n, rest, rest_low, rest_high))
-    value, metric = group.value - rest, spec_of(finding.metric).rest + AGAINST_REST
+    value, parent = group.value - rest, spec_of_finding(finding)
     leaf = replace(
-        finding, metric=metric, family=Family.LEAF, group=group.group, value=value, ci_low=low,
+        finding, metric=parent.rest, aggregate=Aggregate.AGAINST_REST, compared_to="",
+        family=Family.LEAF, group=group.group, value=value, ci_low=low,
         ci_high=high, chance=mean, chance_low=mean - band, chance_high=mean + band,
         excess=value - mean, p_value=p, n=group.n + rest_n, by_group=by_group,
-        method=_METHOD + how, null=_NULL + found.null + how,
-        direction=direction(finding.metric, finding.subject, by_group), reason="",
+        interval=IntervalKind.CONFIDENCE,
+        method=_METHOD + how, null_drawn=_NULL + found.null + how,
+        direction=direction(
+            finding.metric, finding.subject, by_group, finding.aggregate
+        ), reason="",
     )  # fmt: skip
-    return UncorrectedFinding(leaf, "either", parent=finding.metric)
+    return UncorrectedFinding(leaf, "either", parent=parent)

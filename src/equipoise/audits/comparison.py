@@ -7,10 +7,9 @@ values of another attribute has a number for each of them, and a concept one for
 sets of images: parts of one subject, which depend on each other and are no pairs of their own.
 """
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
@@ -26,17 +25,22 @@ from equipoise.audits.findings import Place, UncorrectedFinding, conclude, numbe
 from equipoise.core import (
     TESTED,
     AuditResult,
+    ComparedTo,
     DataError,
     Excluded,
     Family,
     Finding,
+    IntervalKind,
+    NullHypothesis,
     Part,
     Verdict,
     table_of,
 )
-from equipoise.metrics.spec import SPECS, spec_of
+from equipoise.core.finding import plain_parameters
+from equipoise.metrics.spec import SPECS, spec_for
 from equipoise.report.blocks import rows
 from equipoise.report.result import Result
+from equipoise.report.selecting import measure_of
 from equipoise.report.words import COMPARISON, Pair
 from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
@@ -156,12 +160,13 @@ def _models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
     }
 
 
-def _by_measure(findings: Sequence[Finding]) -> dict[tuple[str, str, str], BySubject]:
-    """Return the findings that were tested, by metric, groups and version."""
-    by_measure: dict[tuple[str, str, str], BySubject] = {}
+def _by_measure(findings: Sequence[Finding]) -> dict[Hashable, BySubject]:
+    """Return the findings that were tested, by what they measure, groups and version."""
+    by_measure: dict[Hashable, BySubject] = {}
     for one in findings:
         if one.family in TESTED and not one.group:
-            by_measure.setdefault((one.metric, one.groups, one.version), {})[one.subject] = one
+            measure = (*measure_of(one), one.groups, one.version)
+            by_measure.setdefault(measure, {})[one.subject] = one
     return by_measure
 
 
@@ -184,6 +189,7 @@ def _change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
     shown = before.verdict is Verdict.DISPARITY, after.verdict is Verdict.DISPARITY
     return {
         "model_a": models[0], "model_b": models[1], "metric": before.metric,
+        "aggregate": before.aggregate.value,
         "groups": before.groups, "version": before.version, "subject": before.subject,
         "value_a": before.value, "value_b": after.value,
         "verdict_a": str(before.verdict), "verdict_b": str(after.verdict),
@@ -198,7 +204,8 @@ _CHANGES = {
 
 
 CHANGES = (
-    "model_a model_b metric groups version subject #value_a #value_b verdict_a verdict_b change"
+    "model_a model_b metric aggregate groups version subject #value_a #value_b verdict_a "
+    "verdict_b change"
 )
 """Columns of the table `changes`."""
 
@@ -225,8 +232,11 @@ def _draft(
     apart, n = far[1] - far[0], far.shape[1]
     mean = float(apart.mean())
     excluded = (Excluded("subjects or parts without a number of both models", lost),)
-    part = Part(one.metric, "", mean, n=n, excluded=excluded if lost else (), reason=untested)
-    method = null = ""
+    part = Part(
+        one.metric, "", mean, n=n, excluded=excluded if lost else (), reason=untested,
+        aggregate=one.aggregate,
+    )  # fmt: skip
+    method, null, drawn = "", NullHypothesis.NONE, ""
     if not untested:
         # An interval stays within what the metric can differ by.
         bounds = SPECS[one.metric].bounds if one.metric in SPECS else None
@@ -234,14 +244,18 @@ def _draft(
         low, high = (float(np.clip(end, -most, most)) for end in mean_t(apart, level))
         flipped = sign_flips(apart, permutations=FLIPS, seed=config.resampling.seed)
         part = replace(part, low=low, high=high, chance=0.0, p_value=flipped.value)
-        null = f"signs of the differences are exchangeable over subjects; {flipped.method}"
+        null = NullHypothesis.SIGNS
+        drawn = f"signs of the differences are exchangeable over subjects; {flipped.method}"
         averaged = f", {len(parts)} parts averaged by subject" if len(parts) > n else ""
         method = f"Student's t over {n} subjects, paired{averaged}"
     first, second = far.mean(axis=1).tolist()
     pair = Pair(*models, (first, second), models[mean > 0] if mean else "")
     family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
     place = Place(COMPARISON, pair.name, one.groups, one.version, level)
-    return difference(part, pair, place, family=family, unit="subject", method=method, null=null)
+    return difference(
+        part, pair, place, family=family, unit="subject", method=method, null=null,
+        null_drawn=drawn, compared_to=one.compared_to,
+    )  # fmt: skip
 
 
 def _untested(names: set[str], owners: Sequence[str | None], groups: set[str]) -> str:
@@ -259,8 +273,18 @@ def _untested(names: set[str], owners: Sequence[str | None], groups: set[str]) -
     )
 
 
-def difference(
-    part: Part, pair: Pair, place: Place, *, family: Family, unit: str, method: str, null: str
+def difference(  # noqa: PLR0913 - one keyword for each field
+    part: Part,
+    pair: Pair,
+    place: Place,
+    *,
+    family: Family,
+    unit: str,
+    method: str,
+    null: NullHypothesis,
+    null_drawn: str,
+    compared_to: ComparedTo = "",
+    interval: IntervalKind = IntervalKind.CONFIDENCE,
 ) -> UncorrectedFinding:
     """Return the finding of two models' difference, the second minus the first, uncorrected."""
     # JSON has no NaN.
@@ -271,11 +295,14 @@ def difference(
     }  # fmt: skip
     over = f" over {place.groups}" if place.groups else ""
     about = f" of {part.subject}{over}" if part.subject else over
-    worse = f"{spec_of(part.metric).label}{about} is worse for {pair.worse}" if pair.worse else ""
+    label = spec_for(part.metric, part.aggregate, compared_to).label
+    worse = f"{label}{about} is worse for {pair.worse}" if pair.worse else ""
     finding = Finding(
-        **vars(place), **numbers_of(part), metric=part.metric, subject=part.subject,
-        family=family, excluded=part.excluded, unit=unit, method=method, null=null,
-        parameters=json.dumps(parameters, ensure_ascii=False), direction=worse, reason=part.reason,
+        **vars(place), **numbers_of(part), metric=part.metric, aggregate=part.aggregate,
+        compared_to=compared_to, change_from=pair.first, subject=part.subject,
+        family=family, excluded=part.excluded, unit=unit, interval=interval,
+        method=method, null=null, null_drawn=null_drawn,
+        parameters=plain_parameters(parameters), direction=worse, reason=part.reason,
     )  # fmt: skip
     return UncorrectedFinding(finding, "either")
 

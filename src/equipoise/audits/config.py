@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -47,7 +48,7 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
-from equipoise.audits.kinds import names, schema
+from equipoise.audits.kinds import home, names
 from equipoise.audits.studies import StudyName
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
@@ -62,8 +63,9 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.data.resolver import NO_CLASS
-from equipoise.metrics.spec import SPECS
+from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.report import GateRule
+from equipoise.report.gate import Of, new_spelling
 from equipoise.stats import Bootstrap, Resampling
 
 _MAX_NAME = 200
@@ -79,6 +81,8 @@ def check_metric(name: object, info: ValidationInfo) -> None:
         With the names that are allowed.
     """
     audit = (info.context or {}).get("audit")
+    if (new := new_spelling(str(name))) is not None:
+        raise ValueError(f"{name!r} is no metric. To do: write {new}")
     known = [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
     if name not in known:
         kind = f" of audits of {audit.replace('_', ' ')}" if audit else ""
@@ -117,6 +121,12 @@ class GateConfig(Section):
     ----------
     metric : str
         Name of the metric, as in the findings.
+    of : str, optional
+        What is compared: the metric's own `value`, the `difference` or `ratio` of groups, the
+        `worst_group`, or each group `against_rest`. By default the value; of a metric that is a
+        difference by definition, the difference.
+    change_from : str, optional
+        The model or run that a change is from; without it levels, no changes.
     min, max : float, optional
         Bounds, both allowed values themselves.
     on : str
@@ -127,6 +137,8 @@ class GateConfig(Section):
     """
 
     metric: str
+    of: Of | None = None
+    change_from: str | None = None
     min: float | None = None
     max: float | None = None
     on: Literal["value", "lower", "upper"] = "value"
@@ -193,10 +205,9 @@ class TestingConfig(Section):
             check_metric(name, info)
         return value
 
-    def threshold(self, metric: str) -> float | None:
-        """Return the practical threshold of a metric, or of what it is the gap of; None: none."""
-        name = metric if metric in SPECS else metric.removesuffix("_gap")
-        return self.thresholds.get(name, SPECS[name].threshold if name in SPECS else None)
+    def threshold(self, spec: MetricSpec) -> float | None:
+        """Return the practical threshold of what a record describes; None: none."""
+        return self.thresholds.get(spec.name, spec.threshold)
 
 
 class AuditConfig(Section):
@@ -223,7 +234,8 @@ class AuditConfig(Section):
         """Return the key that names a model."""
         return f"{self.models_key}.{name}.model"
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_audit(self) -> Self:
         count, alpha = self.resampling.permutations, self.testing.alpha
         if count is not None and 1 / (1 + count) > alpha:
             raise ValueError(
@@ -235,6 +247,7 @@ class AuditConfig(Section):
             among(f"gate[{index}].model", rule.model, self.model_names)
             groups = group_name(rule.groups or ()) or None
             among(f"gate[{index}].groups", groups, self.group_names)
+        return self
 
     @property
     def model_names(self) -> Sequence[str]:
@@ -351,12 +364,14 @@ class LabelledImagesConfig(CsvConfig):
             delimiter=images.delimiter,
         )
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_labelled_images(self) -> Self:
         own = given_keys(self, _OF_TABLE)
         if self.images is not None and own:
             raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
         if self.images is None and "table" not in own:
             raise ValueError("expected 'table', or 'images'")
+        return self
 
 
 _STEPS = Normalization()
@@ -509,8 +524,10 @@ class LabelModelConfig(RunConfig, CsvConfig):
             **options,
         )
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_label_model(self) -> Self:
         one_state_each(self.missing, self.unknown, self.refused)
+        return self
 
 
 def _each_by_itself(value: object) -> object:
@@ -638,6 +655,12 @@ def _validated(
         raise ConfigError(f"{source}: refers to itself; expected a plain tree of values") from None
 
 
+def schema(audit: str) -> type[AuditConfig]:
+    """Return the schema of the configuration of a kind of audit: `Config` beside it."""
+    config: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
+    return config
+
+
 def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditConfig:
     # The schema of predictions says that `audit` is missing.
     audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
@@ -648,6 +671,12 @@ def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditC
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
         f"{', '.join(names())}{nearest(audit, names())}"
     )
+
+
+def runs_models(config: AuditConfig) -> bool:
+    """Return whether a config names a model to run."""
+    models: Mapping[str, Any] = getattr(config, "models", {})
+    return any(getattr(section, "model", None) is not None for section in models.values())
 
 
 def resampling_of(config: AuditConfig, tests: int) -> Resampling | None:

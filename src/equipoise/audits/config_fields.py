@@ -51,14 +51,6 @@ class Section(BaseModel):
                 raise PydanticCustomError("unknown_key", message, {"key": str(key)})
         return values
 
-    @model_validator(mode="after")
-    def _checked(self) -> Self:
-        """Let each class refuse keys that don't go together: the base's `_check` comes first."""
-        for kind in reversed(type(self).mro()):
-            if "_check" in vars(kind):
-                vars(kind)["_check"](self)
-        return self
-
 
 def _label(value: object) -> object:
     """Take a whole number for the text it is written as, so that ages need no quotes."""
@@ -304,9 +296,11 @@ class RowsConfig(Section):
     values: Labels = ()
     file: FilePath | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_rows(self) -> Self:
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
+        return self
 
 
 def _rows(value: object, info: ValidationInfo) -> object:
@@ -383,8 +377,10 @@ class ArrayConfig(CsvConfig):
     columns: Mapping[str, Name] | Listed[Name] | None = None
     names: Listed[Name] = ()
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_array(self) -> Self:
         self.source(Path())
+        return self
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
@@ -620,7 +616,8 @@ class RunConfig(LoadConfig):
     needed: ClassVar[tuple[str, ...]] = ()
     """Those of them that a model needs which is not run."""
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_run(self) -> Self:
         self.needs_model((*RunConfig.model_fields, *self.of_run))
         read = given_keys(self, self.of_files)
         if self.model is not None and read:
@@ -634,6 +631,7 @@ class RunConfig(LoadConfig):
                     f"{key!r} is missing. To do: name what it said before, or under 'model' what "
                     "to run"
                 )
+        return self
 
     def options(self, every: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""

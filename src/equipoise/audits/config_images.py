@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     PlainSerializer,
     SerializeAsAny,
     create_model,
+    model_validator,
 )
 
 from equipoise.audits.config_fields import (
@@ -157,9 +158,11 @@ class RuleConfig(Section):
             given["size"] = SIZES[given["size"]]
         return _MAKES[given.pop("rule")](**given)
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_rule(self) -> Self:
         if getattr(self, "file", None) is None:
             self.made(Path())
+        return self
 
 
 def _section(name: str, makes: Callable[..., Any]) -> type[RuleConfig]:
@@ -244,7 +247,8 @@ class CropConfig(Section):
         """The step that makes crops of boxes."""
         return CropBoxes(frozenset(self.labels), self.margin, self.pixels)
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_crop(self) -> Self:
         boxes = self.labels or self.margin or self.pixels
         if bool(self.labels) == bool(self.columns) or (
             self.columns and (boxes or len({*self.columns}) != len(CORNERS))
@@ -253,6 +257,7 @@ class CropConfig(Section):
                 "expected 'labels' of boxes with 'margin' and 'pixels', or four different columns "
                 "'left', 'top', 'right' and 'bottom'"
             )
+        return self
 
 
 class PicturesConfig(CsvConfig):
@@ -317,7 +322,8 @@ class PicturesConfig(CsvConfig):
         """Column of a table's ids; the number of the row where none is named."""
         return self.id or ROW_NUMBER
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_pictures(self) -> Self:
         source = only_one(self, "table", "folder", "format")
         for key in given_keys(self, _ONLY):
             if source not in _ONLY[key]:
@@ -325,6 +331,7 @@ class PicturesConfig(CsvConfig):
                 raise ValueError(f"{key!r} goes with {allowed}, and {source!r} is given")
         self._check_format()
         self._check_steps()
+        return self
 
     def _check_format(self) -> None:
         if self.format is None:
@@ -339,7 +346,7 @@ class PicturesConfig(CsvConfig):
         among("files", self.files if roles else (), chosen.roles)
         if self.id is not None and not chosen.takes("id"):
             raise ValueError(f"'id' is given, and {self.format} has ids of its own")
-        chosen.checked(self.options or {})
+        chosen.check_options(self.options or {})
 
     def _check_steps(self) -> None:
         chosen = FORMATS.get(self.format or "")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.audit import prepare, run
 from equipoise.audits.config import parse_config
-from equipoise.audits.kinds import with_progress
-from equipoise.core import AuditResult, Floats32, Progress, schema_of
+from equipoise.audits.opening import prepare
+from equipoise.audits.running import run
+from equipoise.core import AuditResult, Floats32, Progress, schema_of, with_progress
 from equipoise.data import PredictionData
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set

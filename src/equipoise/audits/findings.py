@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -15,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,9 @@ from equipoise import __version__
 from equipoise.audits.config import TestingConfig
 from equipoise.core import (
     TESTED,
+    Aggregate,
     Chance,
+    ComparedTo,
     Estimate,
     Excluded,
     Family,
@@ -31,16 +32,38 @@ from equipoise.core import (
     Floats,
     GroupValue,
     Harm,
+    IntervalKind,
     Manifest,
+    NullHypothesis,
     Part,
     Verdict,
 )
+from equipoise.core.estimate import name_with
+from equipoise.core.finding import plain_parameters
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import number, percent
-from equipoise.metrics.building import SPREAD
-from equipoise.metrics.spec import corrected_with, spec_of
+from equipoise.metrics.spec import MetricSpec, corrected_with, spec_for, spec_of_finding
 from equipoise.stats.chance import benjamini_hochberg, holm
 from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
+
+
+class Fact(NamedTuple):
+    """What a finding states, whoever states it.
+
+    Attributes
+    ----------
+    metric, aggregate, subject : str, Aggregate, str
+    compared_to : str
+        As in `Finding`.
+    groups : str
+        Where other than those of the finding that folds into it.
+    """
+
+    metric: str
+    aggregate: Aggregate
+    subject: str = ""
+    compared_to: ComparedTo = ""
+    groups: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,10 +75,10 @@ class UncorrectedFinding:
     finding : Finding
     harm : "higher", "lower" or "either"
         Which side of chance is worse.
-    fold : tuple of str, optional
-        Metric and subject of the finding whose fact it states, then its groups if others.
-    parent : str
-        Metric whose threshold it has; its own without one.
+    fold : Fact, optional
+        The finding whose fact it states.
+    parent : MetricSpec, optional
+        Record of the metric whose threshold it has; its own without one.
     doubt : tuple of float
         How far unresolved texts may make the number less and more harmful; a verdict must hold
         at both.
@@ -63,8 +86,8 @@ class UncorrectedFinding:
 
     finding: Finding
     harm: Harm
-    fold: tuple[str, ...] | None = None
-    parent: str = ""
+    fold: Fact | None = None
+    parent: MetricSpec | None = None
     doubt: tuple[float, float] = (0.0, 0.0)
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
@@ -85,6 +108,7 @@ class Place:
     groups: str
     version: str
     level: float
+    within: str = ""
 
 
 def whole(
@@ -107,6 +131,8 @@ def whole(
     finding = Finding(
         **vars(place),
         metric=metric or estimate.metric,
+        aggregate=estimate.aggregate,
+        compared_to=estimate.compared_to,
         family=family,
         value=estimate.value,
         ci_low=interval.low,
@@ -120,10 +146,15 @@ def whole(
         by_group=by_group,
         excluded=tuple(Excluded(why, n) for why, n in estimate.excluded.items()),
         unit=estimate.unit,
+        interval=estimate.interval_kind,
         method=estimate.method,
         null=estimate.null,
-        parameters=json.dumps(dict(estimate.params), sort_keys=True, default=str),
-        direction=direction(shows or metric or estimate.metric, about, by_group),
+        null_drawn=estimate.null_drawn,
+        top_k=top_k if isinstance(top_k := estimate.params.get("k"), int) else None,
+        parameters=plain_parameters(estimate.params),
+        direction=direction(
+            shows or metric or estimate.metric, about, by_group, estimate.aggregate
+        ),
         reason=estimate.reason or estimate.no_chance,
         citation=estimate.reference,
         corrected=estimate.corrected,
@@ -160,10 +191,12 @@ def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> Uncorrect
         base.finding,
         **numbers_of(part),
         metric=name,
+        aggregate=part.aggregate,
+        variant=part.variant,
         subject=part.subject,
         by_group=part.by_group,
         excluded=(*base.finding.excluded, *part.excluded),
-        direction=direction(part.shows or name, part.subject, part.by_group),
+        direction=direction(part.shows or name, part.subject, part.by_group, part.aggregate),
         reason=part.reason,
     )
     return UncorrectedFinding(finding, base.harm)
@@ -175,14 +208,19 @@ def without_verdict(draft: UncorrectedFinding, why: str) -> UncorrectedFinding:
     return draft.changed(family=Family.DESCRIPTIVE, p_value=math.nan, reason=reason)
 
 
-def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
+def direction(
+    metric: str,
+    subject: str,
+    by_group: Sequence[GroupValue],
+    aggregate: Aggregate = Aggregate.VALUE,
+) -> str:
     """Say in words which group has the lowest and which the highest value, and these."""
     known = [one for one in by_group if not math.isnan(one.value) and not one.note]
     if len(known) < 2:
         return ""
     low = min(known, key=lambda one: one.value)
     high = max(known, key=lambda one: one.value)
-    label = spec_of(metric).group_label
+    label = spec_for(metric, aggregate).group_label
     what = label or metric.replace("_", " ")
     shares = bool(label) or "share" in what.split() or what.endswith(" rate")
     about = f" for “{subject}”" if subject else ""
@@ -244,26 +282,53 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
         cutoff = _cutoff(p, q_values, testing) / share
         for index, q in zip(members, q_values.tolist(), strict=True):
             findings[index] = _judged(every[index], q, cutoff, testing)
-    return tuple(_shared(findings, [_fact(draft.finding, draft.fold) for draft in every]))
+    shared = _shared(findings, [_target(draft) for draft in every])
+    return tuple(map(with_interval, shared))
 
 
-def _fact(finding: Finding, fold: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the key of what a fold names, at the place of a finding; None without a fold."""
-    if fold is None:
-        return None
-    metric, subject, *others = fold
-    (groups,) = others or [finding.groups]
-    null = finding.null.split(";")[0]
-    return finding.audit, finding.model, finding.version, groups, null, metric, subject
+def with_interval(finding: Finding) -> Finding:
+    """Return a finding whose interval says so where it has no ends."""
+    if math.isnan(finding.ci_low) and finding.interval is not IntervalKind.NONE:
+        return replace(finding, interval=IntervalKind.NONE)
+    return finding
+
+
+Key = tuple[str, str, str, str, NullHypothesis, Fact]
+"""Audit, model, version, groups and null of a finding, and the fact that it states."""
+
+
+def _key(finding: Finding, fact: Fact) -> Key:
+    """Return the key of a fact at the place of a finding."""
+    groups = fact.groups or finding.groups
+    place = finding.audit, finding.model, finding.version, groups, finding.null
+    return *place, fact._replace(groups="")
+
+
+def fact_of(finding: Finding) -> Fact:
+    """Return what a finding states."""
+    return Fact(finding.metric, finding.aggregate, finding.subject, finding.compared_to)
+
+
+def gap_of(metric: str, subject: str, compared_to: ComparedTo = "") -> Fact:
+    """Return the fact that groups differ in a metric."""
+    return Fact(metric, Aggregate.DIFFERENCE, subject, compared_to)
+
+
+def _own_key(finding: Finding) -> Key:
+    return _key(finding, fact_of(finding))
+
+
+def _target(draft: UncorrectedFinding) -> Key | None:
+    """Return the key of the finding that a draft folds into; None without a fold."""
+    return None if draft.fold is None else _key(draft.finding, draft.fold)
 
 
 def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
     """Take drafts out of their families that fold into another that is there."""
-    facts = {_fact(one, (one.metric, one.subject)) for one in (draft.finding for draft in drafts)}
+    facts = {_own_key(draft.finding) for draft in drafts}
     return [
         replace(draft, finding=replace(draft.finding, family=Family.FOLD))
-        if draft.finding.family is not Family.DESCRIPTIVE
-        and _fact(draft.finding, draft.fold) in facts
+        if draft.finding.family is not Family.DESCRIPTIVE and _target(draft) in facts
         else replace(draft, fold=None)
         if draft.fold
         else draft
@@ -271,11 +336,9 @@ def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
     ]
 
 
-def _shared(
-    findings: Sequence[Finding], folds: Sequence[tuple[str, ...] | None]
-) -> Iterator[Finding]:
+def _shared(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterator[Finding]:
     """Give folded findings the test and verdict of the finding whose fact they state."""
-    facts = {_fact(one, (one.metric, one.subject)): place for place, one in enumerate(findings)}
+    facts = {_own_key(finding): place for place, finding in enumerate(findings)}
     for finding, fold in zip(findings, folds, strict=True):
         if fold is None:
             yield finding
@@ -291,10 +354,14 @@ def _shared(
             q_value=base.q_value,
             threshold=base.threshold,
             verdict=base.verdict,
-            reason=f"the same fact as {base.metric}{about}, which is tested: {base.reason}",
+            reason=f"the same fact as {_called(base)}{about}, which is tested: {base.reason}",
             more=base.more,
             more_of=base.more_of,
         )
+
+
+def _called(finding: Finding) -> str:
+    return name_with(finding.metric, finding.aggregate)
 
 
 def _cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> float:
@@ -313,13 +380,13 @@ def _described(finding: Finding) -> Finding:
 
 def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: TestingConfig) -> Finding:
     finding = draft.finding
-    chosen = testing.threshold(draft.parent or finding.metric)
+    spec = spec_of_finding(finding)
+    chosen = testing.threshold(draft.parent or spec)
     threshold = math.nan if chosen is None else chosen
-    neutral = spec_of(finding.metric).neutral
     excess, reach = harmful_excess(finding.value, finding.chance, draft.harm), math.nan
     # Ends that are no confidence interval show no disparity to be small.
-    if not finding.method.startswith(SPREAD):
-        middle = finding.chance if neutral is None else neutral
+    if finding.interval is not IntervalKind.SPREAD:
+        middle = finding.chance if spec.neutral is None else spec.neutral
         reach = harmful_reach(finding.ci_low, finding.ci_high, draft.harm, middle)
     less, more_harm = draft.doubt
     verdict, why = judge(
@@ -330,7 +397,7 @@ def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: Testing
         threshold=threshold,
         alpha=testing.alpha,
     )
-    if verdict is Verdict.DISPARITY and spec_of(finding.metric).most == "detected":
+    if verdict is Verdict.DISPARITY and spec.most == "detected":
         verdict, why = Verdict.DETECTED, "chance doesn't explain it, as of any trained model"
     if any(draft.doubt):
         why = f"whatever class unresolved texts name: {why}"

@@ -30,7 +30,7 @@ from equipoise.data import (
     read_plain,
 )
 from equipoise.data.files import hash_file
-from equipoise.data.image_set import Gathered, image_set
+from equipoise.data.image_set import ImageRecords, image_set
 from equipoise.data.tables import NamedFrame, TableSource
 from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
 from equipoise.evidence.pictures import ByName, sorted_by_id
@@ -224,7 +224,7 @@ def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
     if section.path is None:
         return None
     names = section.crop.columns if section.crop else ()
-    items = load_items(section.source(base, (section.path, *names)), what="images")
+    items = load_items(section.source(base, (section.path, *names)), subject="images")
     corners = _corners(pl.DataFrame({n: items.columns[n].tolist() for n in names}), items.name)
     keys = items.columns[section.path].tolist()
     return _pictures(section, base, items.ids.tolist(), keys, corners, items.name)
@@ -419,7 +419,7 @@ def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
     """
     pictures = pictures_in_folder(folder)
     ids = [str(name) for name in pictures.ids]
-    gathered = Gathered(ids, {name: [] for name in levels})
+    image_records = ImageRecords(ids, {name: [] for name in levels})
     for path in ids:
         inside = path.split("/")[:-1]
         if len(inside) < len(levels):
@@ -430,15 +430,15 @@ def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
                 fix="move it, or name fewer columns under 'levels'",
             )
         for name, value in zip(levels, inside, strict=False):
-            gathered.columns[name].append(value)
+            image_records.columns[name].append(value)
     counts = {"images": len(ids), "files_left_out": pictures.left_out}
-    return image_set(gathered, name=str(folder), format="folder", inputs={}, counts=counts)
+    return image_set(image_records, name=str(folder), format="folder", inputs={}, counts=counts)
 
 
 def _options(section: PicturesConfig) -> dict[str, Any]:
     """Return the options to read a format with."""
     named = {} if section.id is None else {"id": section.id}
-    return find_format(section.format or "").checked(section.options or {}) | named
+    return find_format(section.format or "").check_options(section.options or {}) | named
 
 
 def _keys(section: PicturesConfig, images: ImageSet) -> Keys:

@@ -13,7 +13,7 @@ from typing import Any
 from equipoise.audits.findings import versions_of
 from equipoise.core import EquipoiseError, ModelError, RunError, record
 from equipoise.core.files import read_json_file
-from equipoise.evidence.store import write
+from equipoise.core.writing import remove, write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
 from equipoise.models.protocols import PROTOCOLS, Model, Offer, offer_of
@@ -171,7 +171,7 @@ def _recall(
     try:
         kept = read_json_file(path)
         info, stand_in = ModelInfo(**kept["info"] | {"name": name}), DEFERRED[kept["offer"]]
-        forget = partial(path.unlink, missing_ok=True)
+        forget = partial(remove, path)
         return path, stand_in(info, tuple(kept["labels"]), partial(options.load, name), forget)
     except (OSError, ValueError, TypeError, KeyError):
         return path, None

@@ -39,6 +39,9 @@ T = TypeVar("T")
 # Numbers of a vector of a model that was never loaded, and bytes of each.
 _DIMENSION, _BYTES = 512, 4
 
+IMAGES = "images"
+"""The set of images that findings are of."""
+
 NOT_YET_KNOWN = "(not yet known)"
 """The label or answer of every item in a dry run."""
 
@@ -109,7 +112,7 @@ class Models:
         """Read the images under their rules, with columns of their table, once."""
         images = self.read_images(section, columns)
         source = images.source(self.base, columns)
-        return images, self.once("images", lambda: load_items(source, what="images"))
+        return images, self.once("images", lambda: load_items(source, subject="images"))
 
     def once(self, name: str, read: Callable[[], T]) -> T:
         """Return a table of a name: what a dry run has read, an audit doesn't read again."""
@@ -386,15 +389,17 @@ class DryRun(Models):
         *,
         names: tuple[str, ...] = (),
     ) -> Outputs:
-        # One row of random numbers stands for all, and costs the memory of one.
-        row = np.random.default_rng(0).random((1, max(1, width)), dtype=np.float32)
+        # Rows overlap in memory, so that they differ and cost little more than one.
+        seed = [*f"{name}, {on}".encode()]
+        numbers = np.random.default_rng(seed).random(len(ids) + max(1, width), dtype=np.float32)
+        rows = np.lib.stride_tricks.sliding_window_view(numbers, max(1, width))[: len(ids)]
         answers = content == "answers"
         unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
         return self.keep(
             name, content, on, ids, requested=ids, names=names, pending=pending,
             info={"scale": 1.0, "bias": 0.0} if content == "embeddings" else {},
             labels=unknown if answers else None,
-            values=None if answers else np.broadcast_to(row, (len(ids), row.size)),
+            values=None if answers else rows,
         )  # fmt: skip
 
     def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
@@ -460,7 +465,7 @@ def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
         When the table cannot be read, or a text is missing.
     """
     columns = () if about.text is None else (about.text,)
-    items = load_items(about.source(base, columns), what=what)
+    items = load_items(about.source(base, columns), subject=what)
     texts = items.ids if about.text is None else items.columns[about.text]
     for row, text in enumerate(texts, start=1):
         if text is None or not str(text).strip():

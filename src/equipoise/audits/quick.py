@@ -16,10 +16,10 @@ import numpy.typing as npt
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from equipoise.audits.audit import run
 from equipoise.audits.config import parse_config
 from equipoise.audits.config_fields import ExtractionConfig, RunConfig
 from equipoise.audits.model_cache import open_model
+from equipoise.audits.running import run
 from equipoise.core import ConfigError, DataError, InputError
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing

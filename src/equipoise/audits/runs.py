@@ -5,9 +5,9 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from equipoise.audits.audit import compare_runs
 from equipoise.audits.comparison import together
-from equipoise.audits.kinds import kind_page
+from equipoise.audits.kind import audit_of
+from equipoise.audits.pages import kind_page
 from equipoise.core import AuditResult, Progress, RunError
 from equipoise.report import Page, Result, read
 from equipoise.report.result import shared_page
@@ -94,6 +94,32 @@ def compare(*runs: Paths, progress: Progress | None = None) -> Result:
         by_kind.setdefault(str(result.manifest.resolved.get("audit")), {})[name] = result
     compared = [compare_runs(own, folders, progress) for own in by_kind.values()]
     return _shown(together(compared))
+
+
+def compare_runs(
+    runs: Mapping[str, AuditResult],
+    folders: Mapping[str, Path],
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Compare the models of finished runs of one kind.
+
+    Parameters
+    ----------
+    runs : mapping of str to AuditResult
+        By name.
+    folders : mapping of str to Path
+        Where each run lies.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two models, or two have no measure in common.
+    """
+    first = next(iter(runs.values()))
+    audit = audit_of(str(first.manifest.resolved.get("audit")))
+    return audit.compare(runs, folders, progress)
 
 
 def _named(paths: list[Path]) -> Mapping[str, Path]:

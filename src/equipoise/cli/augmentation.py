@@ -1,13 +1,14 @@
-"""The experiment of `equipoise augment`: its config, the images it names, and its run."""
+"""The experiment of `equipoise augment`: config, images and run."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain, starmap
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import polars as pl
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from equipoise.audits.config_fields import (
     FilePath,
@@ -18,10 +19,12 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.audits.findings import manifest_of
-from equipoise.cli.training import NetworksConfig, scaled
+from equipoise.cli.training import NetworksConfig, scale_image
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
+from equipoise.core.writing import write, writer
+from equipoise.counterfactuals.parts import png
 from equipoise.evidence import check_place, new_run
 from equipoise.mitigate.augmentation.experiment import (
     augmentation_experiment,
@@ -40,13 +43,13 @@ from equipoise.mitigate.augmentation.faces import (
 from equipoise.mitigate.config import ImagesConfig as SetConfig
 from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
-from equipoise.mitigate.training import Schedule, digest_of
+from equipoise.mitigate.training import Schedule, digest_experiment
 from equipoise.planted.faces import draw_faces
 from equipoise.stats import Bootstrap
 
 
 class ImagesConfig(Section):
-    """The three sets: what is trained on, and what is tested on."""
+    """The two training sets and the test set."""
 
     biased: SetConfig
     balanced: SetConfig
@@ -54,7 +57,7 @@ class ImagesConfig(Section):
 
 
 class FacesConfig(Section):
-    """Where faces are: in columns of the tables, or found by a detector.
+    """Location of faces: in columns of the tables, or from a detector.
 
     Attributes
     ----------
@@ -65,14 +68,16 @@ class FacesConfig(Section):
     columns: Mapping[str, Name] | None = None
     detector: Literal["cascade"] | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_augmentation_faces(self) -> Self:
         only_one(self, "columns", "detector")
         if self.columns is not None and {*self.columns} != {*SIDES}:
             raise ValueError(f"columns must name {', '.join(SIDES)}")
+        return self
 
 
 class TrainingConfig(NetworksConfig):
-    """Networks, how they are trained, and how they are compared.
+    """Networks, their training and their comparison.
 
     Attributes
     ----------
@@ -95,9 +100,11 @@ class TrainingConfig(NetworksConfig):
     threshold: Level = 0.01
     alpha: Level = 0.05
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_augmentation_training(self) -> Self:
         for family, names in self.families.items():
             among(f"families.{family}", names, self.networks)
+        return self
 
 
 class AugmentConfig(TrainingConfig):
@@ -128,9 +135,11 @@ class AugmentConfig(TrainingConfig):
     store: FilePath = Path("evidence")
     output: FilePath | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_augmentation(self) -> Self:
         if self.output is not None:
             self.need_timm("'output'")
+        return self
 
 
 _AT_ONCE = 64
@@ -138,18 +147,18 @@ _AT_ONCE = 64
 
 def read_set(
     name: str,
-    given: SetConfig,
+    set_config: SetConfig,
     config: AugmentConfig,
     base: Path,
     inputs: dict[str, FileFacts],
     progress: Progress | None = None,
 ) -> Faces:
-    """Read one of the three sets.
+    """Read the biased, the balanced or the test set.
 
     Parameters
     ----------
     name : str
-    given : SetConfig
+    set_config : SetConfig
         The set itself.
     config : AugmentConfig
         What is the same for all three.
@@ -173,11 +182,11 @@ def read_set(
     """
     detector = None if config.faces.detector is None else CascadeDetector()
     sides = config.faces.columns or {}
-    about = given
-    if given.table is not None:
-        about = given.model_copy(update={"id": config.id, "path": config.path})
+    image_config = set_config
+    if set_config.table is not None:
+        image_config = set_config.model_copy(update={"id": config.id, "path": config.path})
     pictures, (labels, groups, *ends) = read_images(
-        about, (config.label, config.group), base, f"{name} images", inputs,
+        image_config, (config.label, config.group), base, f"{name} images", inputs,
         optional=[sides[side] for side in SIDES if sides],
     )  # fmt: skip
     squares: list[Image] = []
@@ -191,11 +200,11 @@ def read_set(
         if detector is not None:
             boxes[rows.start : rows.stop] = detector(images).boxes
         for image in images:
-            squares.append(scaled(image, config.size))
+            squares.append(scale_image(image, config.size))
             shapes.append((image.shape[0], image.shape[1]))
     if sides:
         try:
-            columns = {s: own.astype(np.float64) for s, own in zip(SIDES, ends, strict=True)}
+            columns = {s: end.astype(np.float64) for s, end in zip(SIDES, ends, strict=True)}
             boxes = regions_of_columns(columns, shapes, rows=pictures.rows.tolist()).boxes
         except (InputError, ValueError) as error:
             raise DataError(
@@ -214,7 +223,7 @@ def read_set(
 
 
 def _faces_missing(name: str, faces: Faces) -> Iterator[str]:
-    if not faces.regions.found.all():
+    if not faces.regions.has_face.all():
         missing = faces.regions.missing(faces.groups).items()
         groups = ", ".join(f"{group} {count} of {n}" for group, (count, n) in missing)
         yield f"{name}: images without a face stay as they are ({groups})."
@@ -233,7 +242,7 @@ _DRAWN = (
 def run_configured(
     config: AugmentConfig, base: Path, progress: Progress | None, *, overwrite: bool = False
 ) -> AuditResult:
-    """Run the experiment that a configuration describes.
+    """Run the experiment of a configuration.
 
     Parameters
     ----------
@@ -245,16 +254,17 @@ def run_configured(
         Replace what an earlier run wrote to `output`.
     """
     began = perf_counter()
-    networks = config.checked(base, config.size)
+    networks = config.resolve_networks(base, config.size)
     if config.output is not None:
         check_place(base / config.output, overwrite=overwrite)
     inputs: dict[str, FileFacts] = {}
     faces = {
-        name: read_set(name, given, config, base, inputs, progress) for name, given in config.images
+        name: read_set(name, set_config, config, base, inputs, progress)
+        for name, set_config in config.images
     }
-    missing = (note for name, own in faces.items() for note in _faces_missing(name, own))
+    missing = chain.from_iterable(starmap(_faces_missing, faces.items()))
     notes = (*missing, *_sizes(faces))
-    counts = {name: len(own) for name, own in faces.items()}
+    counts = {name: len(face_set) for name, face_set in faces.items()}
     folder = base / config.store / "augmentation"
     record = {"inputs": inputs, "counts": counts}
     config = config.model_copy(update={"networks": networks})
@@ -268,27 +278,27 @@ def run_configured(
 
 def _write_images(test: Faces, config: AugmentConfig, folder: Path) -> None:
     """Write the test images whole and covered, and their boxes beside the predictions."""
-    from PIL import Image as Pillow
-
     path = folder / "predictions.parquet"
-    found: dict[str, list[str | int | None]] = {name: [] for name in ("whole", "covered", *SIDES)}
-    for name in ("whole", "covered"):
-        (folder / name).mkdir()
+    image_columns: dict[str, list[str | int | None]] = {
+        name: [] for name in ("whole", "covered", *SIDES)
+    }
     for place, image in enumerate(map(np.asarray, test.images)):
-        for name, pixels in (("whole", image), ("covered", test.covered(place))):
+        for name, pixels in (("whole", image), ("covered", test.cover_face(place))):
             file = f"{name}/{place:06d}.png"
-            found[name].append(file)
-            Pillow.fromarray(pixels).save(folder / file)
+            image_columns[name].append(file)
+            write(folder / file, png(pixels))
         for side, end in zip(SIDES, test.regions.box(place) or (None,) * len(SIDES), strict=True):
-            found[side].append(end)
-    known = pl.DataFrame({
-        "image_id": test.ids, config.label: test.labels, config.group: test.groups, **found
+            image_columns[side].append(end)
+    label_columns = pl.DataFrame({
+        "image_id": test.ids, config.label: test.labels, config.group: test.groups, **image_columns
     })  # fmt: skip
-    known.hstack(pl.read_parquet(path)).write_parquet(path)
+    joined = label_columns.hstack(pl.read_parquet(path, memory_map=False))
+    with writer(path) as table:
+        joined.write_parquet(table)
 
 
 def _sizes(faces: Mapping[str, Faces]) -> Iterator[str]:
-    """Note when one training set has clearly more images: more alone make a network better."""
+    """Note a clear difference in size between the training sets."""
     biased, balanced = len(faces["biased"]), len(faces["balanced"])
     if abs(balanced - biased) > _SAME_NUMBER * biased:
         yield (
@@ -297,7 +307,7 @@ def _sizes(faces: Mapping[str, Faces]) -> Iterator[str]:
         )
 
 
-def run_drawn(
+def run_synthetic(
     folder: Path,
     *,
     images: int,
@@ -306,14 +316,14 @@ def run_drawn(
     seed: int,
     progress: Progress | None,
 ) -> AuditResult:
-    """Run the experiment on drawn faces, in whose biased images the tool goes with the group."""
+    """Run the experiment on synthetic faces, with a bias in one training set."""
     began = perf_counter()
     faces = {}
     shares = {"biased": _BIASED, "balanced": _EVEN, "test": _EVEN}
-    for place, (name, own) in enumerate(shares.items()):
-        made = draw_faces(images, long_hair=own, seed=seed + place)
-        regions = Regions(made.boxes, np.ones(images, dtype=bool))
-        faces[name] = Faces(made.images, made.labels, made.groups, regions)
+    for place, (name, share) in enumerate(shares.items()):
+        face_images = draw_faces(images, long_hair=share, seed=seed + place)
+        regions = Regions(face_images.boxes, np.ones(images, dtype=bool))
+        faces[name] = Faces(face_images.images, face_images.labels, face_images.groups, regions)
     config = TrainingConfig(
         networks=dict(zip(networks, networks, strict=True)),
         repeats=repeats,
@@ -335,11 +345,11 @@ def _experiment(
     progress: Progress | None,
     saved: Path | None = None,
 ) -> AuditResult:
-    done = augmentation_experiment(
+    experiment = augmentation_experiment(
         faces["biased"],
         faces["balanced"],
         faces["test"],
-        folder / digest_of(faces["biased"], faces["balanced"], config.seed),
+        folder / digest_experiment(faces["biased"], faces["balanced"], config.seed),
         networks=config.networks,
         repeats=config.repeats,
         noise=config.noise,
@@ -350,22 +360,23 @@ def _experiment(
         progress=progress,
     )
     resolved = config.model_dump(mode="json")
-    again = "Intervals hold for new trainings, on images like these."
+    training_note = "Intervals hold for new trainings, on images like these."
     manifest = manifest_of(
         **record,
-        notes=(PERCEIVED, again, *notes),
+        notes=(PERCEIVED, training_note, *notes),
         config=resolved,
         resolved=resolved,
         seed=config.seed,
         seconds=perf_counter() - began,
     )
-    findings = findings_of(done, threshold=config.threshold, alpha=config.alpha)
-    drawn = {"seed": config.seed, "replicates": config.replicates}
-    findings += difference_findings(done, config.families, **drawn)
+    findings = findings_of(experiment, threshold=config.threshold, alpha=config.alpha)
+    resampling_options = {"seed": config.seed, "replicates": config.replicates}
+    findings += difference_findings(experiment, config.families, **resampling_options)
     if saved is not None:
         table = {
-            f"{network}, {arm}": np.array(done.classes)[answers[0]].tolist()
-            for (network, arm), answers in done.answers.items()
+            f"{network}, {arm}": np.array(experiment.classes)[answers[0]].tolist()
+            for (network, arm), answers in experiment.answers.items()
         }
-        pl.DataFrame(table).write_parquet(saved / "predictions.parquet")
-    return AuditResult(findings, manifest, tables_of(done, **drawn))
+        with writer(saved / "predictions.parquet") as file:
+            pl.DataFrame(table).write_parquet(file)
+    return AuditResult(findings, manifest, tables_of(experiment, **resampling_options))

@@ -1,9 +1,9 @@
 """The configuration of `equipoise counterfactuals`: what is asked for, of which model."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from equipoise.audits.config_fields import (
     ExtractionConfig,
@@ -79,10 +79,12 @@ class MakingConfig(Section):
     part: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     max_failures: Share = 0.05
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation_making(self) -> Self:
         if only_one(self, "captions", "prompts") == "prompts":
             for key in given_keys(self.generator, _OF_SETS):
                 raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
+        return self
 
     def arguments(self, base: Path) -> dict[str, Any]:
         """Return the arguments of `plan` and `generate`: the request, the model and the options."""

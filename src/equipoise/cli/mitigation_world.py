@@ -1,4 +1,4 @@
-"""The planted scenes as an experiment with recipes: texts, counterfactual sets, and measures."""
+"""The mitigation experiment on planted scenes: texts, sets and measures."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ SIZE = {"training_sets": 4, "test_sets": 20, "per_cell": 2, "folds": 4}
 """Sets of a subject to learn from, and to be measured on; balanced images of a subject, hue and
 frame; folds."""
 
-SAID = {
+CAPTION_TEMPLATES = {
     "hue": tuple(template.format(f"{VALUE} {PLACE}") for template in TEMPLATES),
     "frame": tuple(template.format(f"{PLACE} with {VALUE} bars") for template in TEMPLATES),
 }
 """Captions of a subject with one attribute alone."""
 
 
-def recipes() -> tuple[Recipe, ...]:
-    """Return the recipes of the experiment; `LOOKED` says what a look at the withheld changed."""
+def build_recipes() -> tuple[Recipe, ...]:
+    """Return the recipes of the experiment; see `LOOKED`."""
     # A model of a million weights that was trained at 1e-3 does not move at the 5e-6 of a CLIP.
     return (
         PromptEnsemble(),
-        MatchedPrompts(said=SAID),
+        MatchedPrompts(said=CAPTION_TEMPLATES),
         Contrastive(epochs=4, learning_rate=1e-4),
     )
 
 
-def demonstrated(
+def run_demonstration(
     *,
     models: Path | None = None,
     seed: int = 0,
@@ -74,18 +74,20 @@ def demonstrated(
     AuditResult
         With the tables of `equipoise.mitigate.running.tables_of`.
     """
-    began, apart = perf_counter(), 100 * seed
-    tried = recipes()
+    began, seed_offset = perf_counter(), 100 * seed
+    candidates = build_recipes()
     folder = WEIGHTS if models is None else models
     base, floor = (load_clip(name, weights=folder) for name in CLIPS)
-    tested = image_sets(render_sets(SIZE["test_sets"], seed=apart + 2), seed=apart + 2)
-    balanced = render_balanced(SIZE["per_cell"], seed=apart + 1)
+    tested = image_sets(render_sets(SIZE["test_sets"], seed=seed_offset + 2), seed=seed_offset + 2)
+    balanced = render_balanced(SIZE["per_cell"], seed=seed_offset + 1)
     texts = {subject: subject_texts(subject) for subject in SUBJECTS}
     assessment = cross_fit(
         base,
-        tried,
+        candidates,
         texts,
-        image_sets(render_sets(SIZE["training_sets"], seed=apart + 11), seed=apart + 11),
+        image_sets(
+            render_sets(SIZE["training_sets"], seed=seed_offset + 11), seed=seed_offset + 11
+        ),
         Test(tested, texts, (zero_shot_set(balanced),), (retrieval_set(balanced),)),
         floor=floor,
         count=SIZE["folds"],
@@ -100,7 +102,7 @@ def demonstrated(
         "report": {"title": "The planted scenes: what lowers a disparity, and what it costs"},
         "models": {name: {"weights_sha256": digest} for name, digest in weights.items()},
         "size": SIZE,
-        "recipes": {recipe.name: recipe.model_dump() for recipe in tried},
+        "recipes": {recipe.name: recipe.model_dump() for recipe in candidates},
         "seed": seed,
     }
     return result_of(
@@ -128,20 +130,22 @@ def subject_texts(subject: str) -> SubjectTexts:
 def image_sets(scenes: Scenes, *, seed: int) -> ImageSets:
     """Return rendered sets, each image with a caption that names its hue and frame."""
     table = _columns(scenes)
-    drawn = stream(seed, "mitigate", "captions").integers(len(TEMPLATES), size=len(scenes))
+    template_numbers = stream(seed, "mitigate", "captions").integers(
+        len(TEMPLATES), size=len(scenes)
+    )
     attributes = {name: table[name] for name in ("hue", "frame")}
-    captions = _captions(table, drawn.tolist())
+    captions = _captions(table, template_numbers.tolist())
     return ImageSets(scenes.images, table["subject"], table["set"], captions, attributes)
 
 
 def zero_shot_set(scenes: Scenes) -> ZeroShotSet:
-    """Return images whose subject is to be named by the neutral prompts of all."""
+    """Return images to classify by the neutral prompts of all subjects."""
     prompts = {subject: neutral_prompts(subject) for subject in SUBJECTS}
     return ZeroShotSet("scenes", scenes.images, _columns(scenes)["subject"], prompts)
 
 
 def retrieval_set(scenes: Scenes) -> RetrievalSet:
-    """Return images with captions that name everything; images alike in it share a caption."""
+    """Return images with captions of subject, hue and frame."""
     table = _columns(scenes)
     captions = _captions(table, [0] * len(scenes))
     return RetrievalSet("scenes", scenes.images, captions, table["subject"])

@@ -1,7 +1,6 @@
 """Files at paths that a user names: whole or not there, and replaced only by their own kind."""
 
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -12,7 +11,7 @@ JUNIT = b'<testsuite name="equipoise gate"'
 """Text near the start of every JUnit file of equipoise."""
 
 
-def check_output(path: Path, mark: bytes = b"") -> None:
+def check_output(path: Path, mark: bytes = b"", text: str | None = None) -> None:
     """Refuse a path that `write_output` would refuse, before anything is measured.
 
     Parameters
@@ -20,6 +19,8 @@ def check_output(path: Path, mark: bytes = b"") -> None:
     path : Path
     mark : bytes
         A file whose start holds this text may be replaced; none unless given.
+    text : str, optional
+        A file that holds just this may be there: a killed command wrote it.
 
     Raises
     ------
@@ -27,41 +28,37 @@ def check_output(path: Path, mark: bytes = b"") -> None:
         When the path is taken or not usable; says what to do.
     """
     from equipoise.core import RunError
+    from equipoise.core.writing import sweep
 
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
-    own = mark and path.is_file() and not path.is_symlink() and mark in path.read_bytes()[:_HEAD]
+    content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    replaceable = (mark and mark in content[:_HEAD]) or (text and text.encode() == content)
     problem = ""
     if not str(path).isprintable():
         problem = "expected a name that can be shown, in valid UTF-8"
     elif not above.is_dir():
         problem = f"{above} is no folder"
-    elif os.path.lexists(path) and not own:
+    elif os.path.lexists(path) and not replaceable:
         problem = "exists already"
+    if above.is_dir():
+        sweep(path)
     if problem:
         raise RunError(f"{path}: {problem}. To do: choose another name or folder")
 
 
 def write_output(path: Path, text: str, mark: bytes = b"") -> None:
-    """Write a file under a temporary name, then rename it; missing folders are made.
+    """Write a file that appears when it is whole; missing folders are made.
 
     Raises
     ------
     RunError
-        As `check_output`.
+        As `check_output`, or when it cannot be written.
     """
-    check_output(path, mark)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        if not os.path.lexists(path):
-            path.touch(exist_ok=False)  # fails where a file has appeared meanwhile
-        partial.replace(path)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        partial.unlink(missing_ok=True)
+    from equipoise.core.writing import write
+
+    check_output(path, mark, text)
+    # Without a file to replace, it fails where one has appeared meanwhile.
+    write(path, text.encode(), new=not os.path.lexists(path))
 
 
 def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:
@@ -71,4 +68,4 @@ def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:
     text = yaml.safe_dump(
         dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None
     )
-    return "".join(f"# {one}\n" for one in notes) + text
+    return "".join(f"# {line}\n" for line in notes) + text

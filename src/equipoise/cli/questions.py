@@ -1,4 +1,4 @@
-"""Questions on a terminal about what there is to audit, whose answers make a configuration."""
+"""Questions on a terminal that turn a user's data into a configuration."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from equipoise.audits.kinds import KINDS
 from equipoise.cli.outputs import config_text
 from equipoise.cli.terminal import note
 
-_HAVE = (
+_SOURCES = (
     "a table of labels, and predictions or scores",
     "a table of labels, a folder of images, and a model to run on them",
     "a data set and no model: who is in it, and with which labels",
@@ -24,12 +24,12 @@ _EXISTING = click.Path(exists=True, path_type=Path)
 
 
 def on_terminal() -> bool:
-    """Whether somebody can answer."""
+    """Whether a person can answer at the terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask(config: Path, template: Callable[[str], str]) -> str:
-    """Ask what there is; return the text of a configuration that runs.
+    """Ask about the user's data; return the text of a configuration that runs.
 
     Parameters
     ----------
@@ -44,17 +44,17 @@ def ask(config: Path, template: Callable[[str], str]) -> str:
         When a table can't be read, or its columns don't fit.
     """
     note("What do you have?")
-    for number, text in enumerate(_HAVE, start=1):
+    for number, text in enumerate(_SOURCES, start=1):
         note(f"  {number}  {text}")
-    choice = click.prompt("Number", type=click.IntRange(1, len(_HAVE)), err=True)
-    if choice == len(_HAVE):
+    choice = click.prompt("Number", type=click.IntRange(1, len(_SOURCES)), err=True)
+    if choice == len(_SOURCES):
         return template(click.prompt("Kind of audit", type=click.Choice(KINDS), err=True))
-    values, notes = _asked(choice, config.parent)
+    values, notes = _ask_config(choice, config.parent)
     return config_text(values, notes)
 
 
-def _asked(choice: int, folder: Path) -> tuple[dict[str, Any], Sequence[str]]:
-    """Return the configuration of a choice, and what was guessed."""
+def _ask_config(choice: int, folder: Path) -> tuple[dict[str, Any], Sequence[str]]:
+    """Return the configuration of a choice, and notes on its guesses."""
     from equipoise.audits.quick import encoding_of, guess_config, likely_outputs
     from equipoise.data.tables import open_table
 
@@ -77,36 +77,37 @@ def _asked(choice: int, folder: Path) -> tuple[dict[str, Any], Sequence[str]]:
                 table, target=target, groups=groups, positive=positive, model=model, images=images
             )
         return guess.config(table, folder), guess.notes
-    source: dict[str, Any] = {"table": _placed(table, folder)}
+    source: dict[str, Any] = {"table": _relative_path(table, folder)}
     source |= {"encoding": encoding} if encoding != "utf-8" else {}
-    every = [*groups, *map(list, combinations(groups, 2))]
+    group_sets = [*groups, *map(list, combinations(groups, 2))]
     if choice == 3:
         labels = _columns("Columns of labels; none: press return", names, default="")
         return {
             "audit": "dataset",
-            "data": {"images": source, "groups": every, "labels": labels},
+            "data": {"images": source, "groups": group_sets, "labels": labels},
         }, ()
     file = click.prompt("File of embeddings, in the order of the table", type=_EXISTING, err=True)
     return {
         "audit": "diversity",
-        "data": {"images": source, "sets": every},
-        "models": {file.stem: {"file": _placed(file, folder)}},
+        "data": {"images": source, "sets": group_sets},
+        "models": {file.stem: {"file": _relative_path(file, folder)}},
     }, ()
 
 
-def _placed(path: Path, folder: Path) -> str:
+def _relative_path(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path, folder)).as_posix()
 
 
 def _columns(text: str, names: Sequence[str], default: str | None = None) -> list[str]:
-    """Ask for columns until all are there."""
+    """Ask for columns until all of them exist."""
 
-    def parsed(given: str) -> list[str]:
-        found = [*dict.fromkeys(one for part in given.split(",") if (one := part.strip()))]
-        missing = [one for one in found if one not in names]
-        if missing or not (found or default == ""):
+    def parse_names(answer: str) -> list[str]:
+        parts = (part.strip() for part in answer.split(","))
+        chosen = [*dict.fromkeys(filter(None, parts))]
+        missing = [name for name in chosen if name not in names]
+        if missing or not (chosen or default == ""):
             raise click.BadParameter(f"expected some of {', '.join(names)}")
-        return found
+        return chosen
 
-    found: list[str] = click.prompt(text, default=default, value_proc=parsed, err=True)
-    return found
+    columns: list[str] = click.prompt(text, default=default, value_proc=parse_names, err=True)
+    return columns

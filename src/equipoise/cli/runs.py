@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.cli.terminal import say, say_table, say_values
-from equipoise.core import AuditResult, Family, Finding
+from equipoise.core import AuditResult, Family, Finding, NullHypothesis
+from equipoise.core.estimate import name_with
+from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
-from equipoise.report.text import interval, number, verdict_word
-from equipoise.report.words import is_comparison, ranked, sentence
+from equipoise.report.text import interval, number, verdict_title, verdict_word
+from equipoise.report.words import is_comparison, ranked, sentence, shown_verdict
 
 if TYPE_CHECKING:
     from equipoise.mitigate.running import Assessment
@@ -39,12 +41,29 @@ def page_of(result: AuditResult) -> Page:
     return runs.page_of(result)
 
 
-def result_of(assessment: Assessment, *, notes: tuple[str, ...] = (), **record: Any) -> AuditResult:
-    """Return findings, tables and the record of a run; keywords as of `manifest_of`."""
+def result_of(
+    assessment: Assessment,
+    *,
+    config: Mapping[str, Json],
+    resolved: Mapping[str, Json],
+    inputs: Mapping[str, FileFacts],
+    counts: Mapping[str, Json],
+    seconds: float,
+    notes: tuple[str, ...] = (),
+) -> AuditResult:
+    """Return the findings, tables and record of a run; see `manifest_of`."""
     from equipoise.mitigate.running import findings_of, notes_of, tables_of
 
     notes = (*notes_of(assessment), *notes)
-    manifest = manifest_of(**record, seed=int(record["resolved"]["seed"]), notes=notes)
+    manifest = manifest_of(
+        config=config,
+        resolved=resolved,
+        inputs=inputs,
+        counts=counts,
+        seed=int(cast("int", resolved["seed"])),
+        seconds=seconds,
+        notes=notes,
+    )
     return AuditResult(findings_of(assessment), manifest, tables_of(assessment))
 
 
@@ -63,7 +82,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "run": run,
         "report": run / "report.html",
         "verdicts": _verdicts(result.findings),
-        "findings": [asdict(one) | {"verdict": _word(one)} for one in _overall(result)],
+        "findings": [asdict(finding) | {"verdict": _word(finding)} for finding in _overall(result)],
         "warnings": result.manifest.warnings,
         "notes": result.manifest.notes,
     }
@@ -86,7 +105,7 @@ def show(result: AuditResult, run: Path) -> None:
                 number(finding.value),
                 interval(finding.ci_low, finding.ci_high),
                 number(finding.chance),
-                finding.verdict,
+                shown_verdict(finding),
             )
             for finding in overall
         ]
@@ -97,21 +116,25 @@ def show(result: AuditResult, run: Path) -> None:
 
 
 def show_end(result: AuditResult, run: Path) -> None:
-    """Print what to know about a result, its verdicts, and where it is."""
+    """Print warnings, notes and verdicts of a result, and its folder."""
     say_values({"warnings": result.manifest.warnings, "notes": result.manifest.notes})
     say()
     # Models may differ in every way.
     for model in dict.fromkeys(finding.model for finding in result.findings):
-        own = [finding for finding in result.findings if finding.model == model]
-        counted = ", ".join(f"{n} {verdict}" for verdict, n in _verdicts(own).items())
+        model_findings = [finding for finding in result.findings if finding.model == model]
+        counted = ", ".join(f"{n} {title}" for title, n in _titles(model_findings).items())
         say(f"verdicts of {model or 'no model'}: {counted}")
     say(f"report: {run / 'report.html'}")
 
 
 def _overall(result: AuditResult) -> list[Finding]:
-    """Return the findings about a whole; where there is none, the weightiest about parts."""
-    whole = [f for f in result.findings if not (f.subject or f.group) or f.family == "composite"]
-    return whole or ranked(result.findings)[:_PARTS]
+    """Return findings over all subjects and groups; else the weightiest ones."""
+    overall = [
+        finding
+        for finding in result.findings
+        if not (finding.subject or finding.group) or finding.family == "composite"
+    ]
+    return overall or ranked(result.findings)[:_PARTS]
 
 
 def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
@@ -119,12 +142,19 @@ def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
     return dict(Counter(map(_word, counted)).most_common())
 
 
+def _titles(findings: Iterable[Finding]) -> dict[str, int]:
+    """Count findings by the verdict that people read."""
+    counted = (finding for finding in findings if finding.family is not Family.FOLD)
+    titles = (verdict_title(f.verdict, comparison=is_comparison(f)) for f in counted)
+    return dict(Counter(titles).most_common())
+
+
 def _word(finding: Finding) -> str:
     return verdict_word(finding.verdict, comparison=is_comparison(finding))
 
 
 def _name(finding: Finding) -> str:
-    """Name the metric, its version, and what its test keeps fixed."""
+    """Return the metric with its version and the condition of its test."""
     version = "" if finding.version == "default" else f" ({finding.version})"
-    kept = ", within class" if "within each true class" in finding.null else ""
-    return f"{finding.metric}{kept}{version}"
+    condition = ", within class" if finding.null is NullHypothesis.WITHIN_CLASS else ""
+    return f"{name_with(finding.metric, finding.aggregate)}{condition}{version}"

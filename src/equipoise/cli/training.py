@@ -1,14 +1,14 @@
 """The run of `equipoise train`: its config, its images, and the folder that it writes."""
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Self, cast
 
 import numpy as np
 import polars as pl
-from pydantic import BeforeValidator, Field, NonNegativeInt
+from pydantic import BeforeValidator, Field, NonNegativeInt, model_validator
 
 from equipoise import __version__
 from equipoise.audits.config_fields import (
@@ -25,12 +25,13 @@ from equipoise.audits.config_fields import (
 from equipoise.audits.studies import StudyName
 from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Progress, record
 from equipoise.core.types import FileFacts
+from equipoise.core.writing import remove_folder, write, writer
 from equipoise.evidence import new_run
 from equipoise.evidence.store import locked
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces, Regions
 from equipoise.mitigate.config import ImagesConfig
 from equipoise.mitigate.loading import TableImages, read_images
-from equipoise.mitigate.recipe import digest_of_images
+from equipoise.mitigate.recipe import digest_images
 from equipoise.mitigate.training import (
     Job,
     Schedule,
@@ -43,15 +44,15 @@ from equipoise.models.registry import absolute
 from equipoise.stats.streams import stream
 
 
-def _named(value: object) -> object:
-    """Take a list of networks for networks named as they are."""
+def _name_networks(value: object) -> object:
+    """Turn a list of networks into a mapping that names each as itself."""
     if isinstance(value, list | tuple):
-        return {one: one for one in distinct(tuple(value))}
+        return {network: network for network in distinct(tuple(value))}
     return value
 
 
 class NetworksConfig(Section):
-    """Networks, and how they are trained.
+    """Networks and their training schedules.
 
     Attributes
     ----------
@@ -65,31 +66,33 @@ class NetworksConfig(Section):
     """
 
     study: StudyName | None = None
-    networks: Annotated[Mapping[Name, Name], Field(min_length=1), BeforeValidator(_named)] = Field(
-        default_factory=lambda: {"cnn": "cnn", "vit": "vit"}
-    )
+    networks: Annotated[
+        Mapping[Name, Name], Field(min_length=1), BeforeValidator(_name_networks)
+    ] = Field(default_factory=lambda: {"cnn": "cnn", "vit": "vit"})
     schedule: Schedule = Schedule()
     schedules: Mapping[str, Schedule] = {}
     seed: NonNegativeInt = 0
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_training_networks(self) -> Self:
         among("schedules", self.schedules, self.networks)
+        return self
 
-    def need_timm(self, why: str) -> None:
+    def need_timm(self, purpose: str) -> None:
         """Refuse networks that can't be saved."""
-        for name, one in self.networks.items():
-            if not one.startswith("timm:"):
-                raise ValueError(f"networks.{name}: {one!r}; {why} needs networks of timm")
+        for name, network in self.networks.items():
+            if not network.startswith("timm:"):
+                raise ValueError(f"networks.{name}: {network!r}; {purpose} needs networks of timm")
 
-    def checked(self, base: Path, size: int) -> Mapping[str, str]:
+    def resolve_networks(self, base: Path, size: int) -> Mapping[str, str]:
         """Return the networks, with folders relative to `base` in full, each built once."""
-        networks = {name: absolute(one, base) for name, one in self.networks.items()}
+        networks = {name: absolute(network, base) for name, network in self.networks.items()}
         check_networks([*networks.values()], size)
         return networks
 
 
 class CellConfig(Section):
-    """Images of which few are kept.
+    """Images to thin out.
 
     Attributes
     ----------
@@ -146,13 +149,15 @@ class TrainConfig(NetworksConfig):
     size: Annotated[int, Field(ge=16, le=1024)] = 224
     output: FilePath = Path("trained")
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_training(self) -> Self:
         self.need_timm("'train'")
+        return self
 
 
 @record
-class Scaled:
-    """Some images of a table, each read and scaled to a square on access."""
+class ScaledImages:
+    """Images of a table, each read and scaled to a square on access."""
 
     images: TableImages
     rows: Integers
@@ -162,14 +167,14 @@ class Scaled:
         return len(self.rows)
 
     def __getitem__(self, place: int) -> Bytes:
-        return scaled(self.images[int(self.rows[place])], self.size)
+        return scale_image(self.images[int(self.rows[place])], self.size)
 
     def content(self, place: int) -> bytes:
         """Return the bytes of an image's file."""
         return self.images.content(int(self.rows[place]))
 
 
-def scaled(image: Bytes, size: int) -> Bytes:
+def scale_image(image: Bytes, size: int) -> Bytes:
     """Return an image scaled to a square of `size` pixels."""
     from PIL import Image
 
@@ -208,11 +213,11 @@ def run_training(
     RunError
         When something lies at `output`.
     """
-    networks, inputs = config.checked(base, config.size), dict[str, FileFacts]()
-    filters = [config.test, *(arm.where for arm in config.trainings.values())]
-    filters += [cell.where for arm in config.trainings.values() for cell in arm.keep]
-    filtered = (name for one in filters for name in one)
-    names = [*dict.fromkeys([config.label, *config.columns, *filtered])]
+    networks, inputs = config.resolve_networks(base, config.size), dict[str, FileFacts]()
+    filters = [config.test, *(training.where for training in config.trainings.values())]
+    for training in config.trainings.values():
+        filters += [cell.where for cell in training.keep]
+    names = [*dict.fromkeys([config.label, *config.columns, *chain.from_iterable(filters)])]
     images, values = read_images(config.images, names, base, "images", inputs)
     columns = dict(zip(names, values, strict=True))
     arms = dict(_arms(config, columns))
@@ -221,49 +226,54 @@ def run_training(
     table = {"image_id": ids, **{name: columns[name][test].tolist() for name in names}}
     counts, states = {}, out.with_name(f"{out.name}.training")
 
-    def taken(rows: Integers) -> Sequence[Bytes]:
-        return cast("Sequence[Bytes]", Scaled(images, rows, config.size))
+    def scaled_images(rows: Integers) -> Sequence[Bytes]:
+        return cast("Sequence[Bytes]", ScaledImages(images, rows, config.size))
 
     with new_run(out, overwrite=overwrite) as folder, locked(states):
         for arm, rows in arms.items():
-            own, labels = taken(rows), columns[config.label][rows]
-            classes, many = np.unique(labels.astype(str), return_counts=True)
-            counts[arm] = dict(zip(classes.tolist(), many.tolist(), strict=True))
+            training_images, labels = scaled_images(rows), columns[config.label][rows]
+            classes, class_counts = np.unique(labels.astype(str), return_counts=True)
+            counts[arm] = dict(zip(classes.tolist(), class_counts.tolist(), strict=True))
             regions = Regions(np.zeros((len(rows), 4), np.int64), np.zeros(len(rows), np.bool_))
-            data = PlainFaces(Faces(own, labels, labels, regions))
-            digest = digest_of_images(own, labels)
+            data = PlainFaces(Faces(training_images, labels, labels, regions))
+            digest = digest_images(training_images, labels)
             for name, network in networks.items():
                 schedule = config.schedules.get(name, config.schedule)
                 job = Job(network, tuple(classes.tolist()), config.seed, schedule, digest)
                 module = train(job, data, states / job.file, progress)
-                codes = np.concatenate([some for some, _ in outputs(module, taken(test))])
+                codes = np.concatenate(
+                    [batch_codes for batch_codes, _ in outputs(module, scaled_images(test))]
+                )
                 table[f"{name}, {arm}"] = classes[codes].tolist()
                 save_network(module, job.classes, config.size, folder, f"{name}, {arm}")
-        pl.DataFrame(table).write_parquet(folder / "predictions.parquet")
+        with writer(folder / "predictions.parquet") as file:
+            pl.DataFrame(table).write_parquet(file)
         facts: dict[str, object] = {
             "config": config.model_dump(mode="json"), "inputs": inputs, "images": counts,
             "equipoise": __version__,
         }  # fmt: skip
-        (folder / "training.json").write_text(json.dumps(facts, indent=1, default=str))
-    shutil.rmtree(states, ignore_errors=True)
+        write(folder / "training.json", json.dumps(facts, indent=1, default=str).encode())
+    remove_folder(states)
     return facts
 
 
 def _arms(config: TrainConfig, columns: Mapping[str, Objects]) -> Iterator[tuple[str, Integers]]:
-    """Yield the rows of the test, under an empty name, and of each training."""
+    """Yield the rows of each training; the test rows come first, named ""."""
 
-    def fitting(where: Filters) -> Booleans:
-        kept = np.ones(len(columns[config.label]), np.bool_)
-        for name, one in where_of(where).items():
-            kept &= one.keeps(pl.Series(name, columns[name].tolist()), "images").to_numpy()
-        return kept
+    def select(where: Filters) -> Booleans:
+        selected = np.ones(len(columns[config.label]), np.bool_)
+        for name, condition in where_of(where).items():
+            selected &= condition.keeps(
+                pl.Series(name, columns[name].tolist()), "images"
+            ).to_numpy()
+        return selected
 
-    test = fitting(config.test)
+    test = select(config.test)
     yield "", np.flatnonzero(test)
     for name, arm in config.trainings.items():
-        chosen = fitting(arm.where)
+        chosen = select(arm.where)
         for place, cell in enumerate(arm.keep):
-            rows = np.flatnonzero(chosen & fitting(cell.where))
+            rows = np.flatnonzero(chosen & select(cell.where))
             chosen[stream(config.seed, "keep", place).permutation(rows)[cell.images :]] = False
         shared, labels = int((chosen & test).sum()), {*columns[config.label][chosen].tolist()}
         if shared or len(labels) < 2 or not test.any():

@@ -31,10 +31,23 @@ from equipoise.core.errors import (
     RunError,
 )
 from equipoise.core.estimate import Chance, Ends, Estimate, Harm, Interval, no_ends
-from equipoise.core.finding import TESTED, Excluded, Family, Finding, GroupValue, Verdict
+from equipoise.core.finding import (
+    TESTED,
+    Aggregate,
+    ComparedTo,
+    Excluded,
+    Family,
+    Finding,
+    GroupValue,
+    IntervalKind,
+    NullHypothesis,
+    Variant,
+    Verdict,
+)
 from equipoise.core.groups import MIN_SIZE, GroupLabels, Groups
 from equipoise.core.labels import Labels, encode
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.core.progress import with_progress
 from equipoise.core.records import record
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.core.types import Facts, Fields, Progress, Span, Strings
@@ -42,11 +55,13 @@ from equipoise.core.types import Facts, Fields, Progress, Span, Strings
 __all__ = [
     "MIN_SIZE",
     "TESTED",
+    "Aggregate",
     "AnyArray",
     "AuditResult",
     "Booleans",
     "Bytes",
     "Chance",
+    "ComparedTo",
     "ConfigError",
     "DataError",
     "Ends",
@@ -67,10 +82,12 @@ __all__ = [
     "Integers",
     "Integers32",
     "Interval",
+    "IntervalKind",
     "Labels",
     "Manifest",
     "MissingExtraError",
     "ModelError",
+    "NullHypothesis",
     "Objects",
     "Part",
     "Positions",
@@ -78,6 +95,7 @@ __all__ = [
     "RunError",
     "Span",
     "Strings",
+    "Variant",
     "Verdict",
     "Words",
     "Words32",
@@ -94,4 +112,5 @@ __all__ = [
     "table_of",
     "tally",
     "unwarned",
+    "with_progress",
 ]

@@ -22,7 +22,21 @@ class InputError(EquipoiseError, ValueError):
 
 
 class ConfigError(EquipoiseError):
-    """The configuration names something unknown or contradicts itself."""
+    """The configuration names something unknown or contradicts itself.
+
+    Parameters
+    ----------
+    *args : object
+        The message.
+    key : str, optional
+        The key that is wrong.
+    expected : str, optional
+        What to write in its place.
+    """
+
+    def __init__(self, *args: object, key: str = "", expected: str = "") -> None:
+        self.key, self.expected = key, expected
+        super().__init__(*args)
 
 
 class DataError(EquipoiseError):

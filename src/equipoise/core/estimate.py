@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
+from equipoise.core.finding import Aggregate, ComparedTo, IntervalKind, NullHypothesis
 from equipoise.core.parts import Part, parts_from_table, parts_to_table
 from equipoise.core.records import record
 from equipoise.core.types import Facts, Span
@@ -86,7 +87,9 @@ class Estimate:
     Attributes
     ----------
     metric : str
-        Public name of the metric.
+        Registered name of the metric.
+    aggregate, compared_to : Aggregate, str
+        Whether `value` is the level of the metric or how groups compare in it, as in `Finding`.
     value : float
         The number; NaN when it cannot be estimated, and `reason` says why.
     n : mapping of str to int
@@ -94,7 +97,9 @@ class Estimate:
     chance : Chance or None
         Chance level, or None with `no_chance` saying why there is none.
     p_value : float or None
-        Against the chance level; `null` names the null hypothesis and how it was drawn.
+        Against the chance level.
+    null, null_drawn : NullHypothesis, str
+        What is exchangeable under the null hypothesis; how it was drawn, and how p was reached.
     harm : "higher", "lower" or "either"
         Which side of the chance level is worse.
     by : pyarrow.Table or None
@@ -106,6 +111,8 @@ class Estimate:
         What was resampled: "row" or the name of the clustering unit.
     method : str
         How the interval was made.
+    interval_kind : IntervalKind
+        What its ends are.
     params : mapping
         The parameters that decide the number.
     reference : str
@@ -136,7 +143,8 @@ class Estimate:
     chance: Chance | None = None
     no_chance: str = ""
     p_value: float | None = None
-    null: str = ""
+    null: NullHypothesis = NullHypothesis.NONE
+    null_drawn: str = ""
     harm: Harm = "higher"
     by: LaterParts = LaterParts()
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -144,6 +152,9 @@ class Estimate:
     reason: str = ""
     ends: Ends = no_ends
     corrected: float = math.nan
+    interval_kind: IntervalKind = IntervalKind.CONFIDENCE
+    aggregate: Aggregate = Aggregate.VALUE
+    compared_to: ComparedTo = ""
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return the interval at a confidence level in (0, 1); NaN ends when there is none."""
@@ -202,29 +213,36 @@ class Estimate:
         title, marks, _ = self._marks()
         return Plot(title, tuple(mark for mark in marks if not math.isnan(mark.value)))
 
+    @property
+    def label(self) -> str:
+        """The metric, and how groups compare in it where the value is no level."""
+        return name_with(self.metric, self.aggregate)
+
     def _marks(self) -> tuple[str, list[Mark], list[int]]:
         """Return what values are of, the values, and their sample sizes."""
         parts, ends = self.parts, self.interval()
         if not parts:
             n = sum(self.n.values())
-            parts = (Part(self.metric, "", self.value, ends.low, ends.high, n=n),)
+            parts = (Part(self.label, "", self.value, ends.low, ends.high, n=n),)
         if len(parts) == 1 and parts[0].by_group:
             groups = parts[0].by_group
             marks = [Mark(group.group, group.value, group.low, group.high) for group in groups]
-            return f"{self.metric} by group", marks, [group.n for group in groups]
-        mixed = len({part.metric for part in parts}) > 1
+            return f"{self.label} by group", marks, [group.n for group in groups]
+        mixed = len({(part.metric, part.aggregate) for part in parts}) > 1
         marks = [
             Mark(
-                f"{part.subject} {part.metric}".strip() if mixed else part.subject or self.metric,
+                f"{part.subject} {name_with(part.metric, part.aggregate)}".strip()
+                if mixed
+                else part.subject or self.label,
                 part.value, part.low, part.high, "", part.chance_low, part.chance_high,
             )
             for part in parts
         ]  # fmt: skip
-        return self.metric, marks, [part.n for part in parts]
+        return self.label, marks, [part.n for part in parts]
 
     def __repr__(self) -> str:
         if not self.estimable:
-            return f"<{self.metric} can't be estimated: {self.reason}>"
+            return f"<{self.label} can't be estimated: {self.reason}>"
         ends, facts = self.interval(), []
         interval = "" if math.isnan(ends.low) else f" {_ends(ends.low, ends.high)}"
         if self.chance is not None:
@@ -233,7 +251,7 @@ class Estimate:
             facts.append(f"p = {self.p_value:.2g}")
         groups = f" in {len(self.n)} groups" if len(self.n) > 1 else ""
         facts.append(f"n = {sum(self.n.values()):,}{groups}")
-        return f"<{self.metric} {number(self.value)}{interval}; {', '.join(facts)}>"
+        return f"<{self.label} {number(self.value)}{interval}; {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
         text = escape(repr(self)[1:-1]).replace(" [", ", 95 % interval [", 1)
@@ -246,6 +264,12 @@ class Estimate:
 
     def __float__(self) -> float:
         return self.value
+
+
+def name_with(metric: str, aggregate: Aggregate) -> str:
+    """Return a metric's name and aggregate, for display; a level has the name alone."""
+    level = aggregate is Aggregate.VALUE
+    return metric if level else f"{metric} {aggregate.value.replace('_', ' ')}"
 
 
 def _ends(low: float, high: float) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.arrays import AnyArray, Integers
+from equipoise.core.writing import writer
 
 
 class IrregularFileError(OSError):
@@ -83,10 +84,10 @@ def write_table(table: pa.Table, path: Path, **options: str | int) -> None:
 
     Raises
     ------
-    OSError
+    RunError
         When the file cannot be written.
     """
-    with path.open("wb+") as file:
+    with writer(path) as file:
         _write(table, file, options)
 
 

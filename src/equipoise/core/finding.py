@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from equipoise.core.parts import Part
+from equipoise.core.types import Facts, Fields
 
 
 class Verdict(StrEnum):
@@ -35,6 +36,71 @@ class Family(StrEnum):
     DESCRIPTIVE = "descriptive"
     FOLD = "fold"
     """States the fact of another finding, shares its test and verdict, and isn't counted."""
+
+
+class Aggregate(StrEnum):
+    """What a number says of the rows: their level, or how groups compare in it."""
+
+    VALUE = "value"
+    """Pooled over rows; a metric of one class has its subject."""
+    DIFFERENCE = "difference"
+    """Between groups, or of the worst group from all rows."""
+    RATIO = "ratio"
+    WORST_GROUP = "worst_group"
+    AGAINST_REST = "against_rest"
+    """A group minus all other groups."""
+
+
+class IntervalKind(StrEnum):
+    """What the ends of an interval are."""
+
+    CONFIDENCE = "confidence"
+    PERCENTILE = "percentile"
+    """Percentiles of bootstrap replicates."""
+    SIMULTANEOUS = "simultaneous"
+    """A confidence interval of a largest or smallest number of several."""
+    SPREAD = "spread"
+    """Percentiles of replicates that are no confidence interval; they decide no verdict."""
+    NONE = "none"
+
+
+class NullHypothesis(StrEnum):
+    """What is exchangeable under the null hypothesis of a test."""
+
+    NONE = ""
+    ROWS = "rows"
+    WITHIN_CLASS = "within_class"
+    WITHIN_PREDICTION = "within_prediction"
+    WITHIN_SETS = "within_sets"
+    POOL_ORDER = "pool_order"
+    UNITS = "units"
+    MEMBERS = "members"
+    REPLICATES = "replicates"
+    MODELS = "models"
+    SIGNS = "signs"
+    HYPOTHESIS = "hypothesis"
+    LARGEST = "largest"
+    SHARES = "shares"
+    REFERENCE = "reference"
+    MAPS = "maps"
+    CAUSE = "cause"
+    NORMAL = "normal"
+
+
+class Variant(StrEnum):
+    """Which variant of a measure stands beside the main one."""
+
+    MAIN = ""
+    POOL_ORDER = "pool_order"
+    """Against a random order of the whole pool, where the main one is within sets."""
+    UNIFORM_TARGET = "uniform_target"
+    POOL_TARGET = "pool_target"
+    OWN_LEAN = "own_lean"
+    """Of the attributes themselves, rather than of targets."""
+
+
+ComparedTo = Literal["", "overall"]
+"""What a difference is from: the group farthest away (""), or all rows."""
 
 
 TESTED = (Family.LEAF, Family.COMPOSITE, Family.QUERY)
@@ -69,9 +135,19 @@ class Finding:
     Attributes
     ----------
     audit, model, metric, subject, groups, version : str
-        What was measured: the audit's kind, the model, the metric's public name, the class
+        What was measured: the audit's kind, the model, the metric's registered name, the class
         or concept ("" for the whole), the attributes (joined by " × "), and the version of
         the design choices ("default" when there is one only).
+    aggregate : Aggregate
+        Whether `value` is the level of the metric, or how groups compare in it.
+    compared_to : "" or "overall"
+        Of a difference: from the group farthest away, or from all rows.
+    within : str
+        Attributes within whose values the groups are compared; "" where all rows are.
+    variant : Variant
+        Which variant of the measure stands beside the main one; `version` names it for people.
+    change_from : str
+        The model or run that `value` is a change from; "" for a level.
     value, ci_low, ci_high, level : float
         The value and its interval.
     chance, chance_low, chance_high, excess : float
@@ -86,9 +162,16 @@ class Finding:
         What each group contributes.
     excluded : tuple of Excluded
         What did not enter, with reasons.
-    unit, method, null, parameters : str
-        Unit of resampling, how the interval was made, what the null is and how it was drawn,
-        and the parameters as JSON.
+    unit, method : str
+        Unit of resampling, and how the interval was made.
+    null : NullHypothesis
+    null_drawn : str
+        How the null hypothesis was drawn, and how the p-value was reached.
+    interval : IntervalKind
+    top_k : int or None
+        How many of the first of a ranking count.
+    parameters : mapping
+        The parameters that decide the number, as `plain_parameters` gives them.
     direction : str
         Who is worse off, in words.
     verdict : Verdict
@@ -115,9 +198,14 @@ class Finding:
     audit: str
     model: str
     metric: str
+    aggregate: Aggregate = Aggregate.VALUE
+    compared_to: ComparedTo = ""
+    change_from: str = ""
     subject: str = ""
     groups: str
+    within: str = ""
     version: str = "default"
+    variant: Variant = Variant.MAIN
     family: Family
     value: float
     ci_low: float
@@ -134,9 +222,12 @@ class Finding:
     by_group: tuple[GroupValue, ...] = ()
     excluded: tuple[Excluded, ...] = ()
     unit: str
+    interval: IntervalKind = IntervalKind.CONFIDENCE
     method: str
-    null: str
-    parameters: str
+    null: NullHypothesis
+    null_drawn: str = ""
+    top_k: int | None = None
+    parameters: Facts = field(hash=False)
     direction: str
     verdict: Verdict = Verdict.NONE
     reason: str = ""
@@ -158,6 +249,7 @@ class Finding:
 _TYPES = {
     "float": pa.float64(),
     "int": pa.int64(),
+    "int | None": pa.int64(),
     "bool": pa.bool_(),
     "tuple[str, ...]": pa.list_(pa.string()),
 }
@@ -178,18 +270,46 @@ def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist([as_row(finding) for finding in findings], schema=SCHEMA)
 
 
-def as_row(one: Finding | Part) -> dict[str, Any]:
+class Numbered(Protocol):
+    """A finding or a part: a number with what each group contributes, and what is left out."""
+
+    @property
+    def by_group(self) -> tuple[GroupValue, ...]:
+        """What each group contributes."""
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        """What did not enter, with counts."""
+
+
+def as_row(one: Numbered) -> dict[str, Any]:
     """Return a finding or part as a row; `asdict` takes ten times as long."""
     row: dict[str, Any] = dict(vars(one))
     row["by_group"] = [vars(group) for group in one.by_group]
     row["excluded"] = [vars(reason) for reason in one.excluded]
+    if "parameters" in row:
+        row["parameters"] = json.dumps(row["parameters"], sort_keys=True)
     return row
+
+
+def plain_parameters(parameters: Facts) -> Fields:
+    """Return parameters as they read back from a file; what JSON lacks becomes text."""
+    text = json.dumps(dict(parameters), sort_keys=True, default=str)
+    plain: Fields = json.loads(text)
+    return plain
+
+
+_DECODERS: Mapping[str, Callable[[str], object]] = MappingProxyType({
+    "family": Family, "interval": IntervalKind, "null": NullHypothesis, "parameters": json.loads,
+    "verdict": Verdict,
+})  # fmt: skip
+"""What makes a field of what a file holds, where that is no text."""
 
 
 def findings_from_table(table: pa.Table) -> tuple[Finding, ...]:
     """Rebuild findings from the table that `findings_to_table` makes."""
     return tuple(
-        Finding(**row | {"family": Family(row["family"]), "verdict": Verdict(row["verdict"])})
+        Finding(**row | {name: decode(row[name]) for name, decode in _DECODERS.items()})
         for row in map(with_records, table.to_pylist())
     )
 
@@ -198,4 +318,10 @@ def with_records(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of findings or parts with its groups and exclusions as records."""
     groups = [GroupValue(**one | {"levels": tuple(one["levels"])}) for one in row["by_group"]]
     excluded = [Excluded(**one) for one in row["excluded"]]
-    return {**row, "by_group": tuple(groups), "excluded": tuple(excluded)}
+    return {
+        **row,
+        "aggregate": Aggregate(row["aggregate"]),
+        "variant": Variant(row["variant"]),
+        "by_group": tuple(groups),
+        "excluded": tuple(excluded),
+    }

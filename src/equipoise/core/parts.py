@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from equipoise.core.finding import Excluded, GroupValue, as_row, schema_of, with_records
+from equipoise.core.finding import (
+    Aggregate,
+    Excluded,
+    GroupValue,
+    Variant,
+    as_row,
+    schema_of,
+    with_records,
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,8 @@ class Part:
         several kinds, such as the gap of every confusion rate.
     subject : str
         The class, concept or query.
+    aggregate, variant : Aggregate, Variant
+        As in `Finding`.
     value, low, high : float
         The number and its interval at the resampling object's level; NaN with `reason`.
     chance, chance_low, chance_high, p_value : float
@@ -54,6 +64,8 @@ class Part:
     reason: str = ""
     shows: str = ""
     corrected: float = math.nan
+    aggregate: Aggregate = Aggregate.VALUE
+    variant: Variant = Variant.MAIN
 
 
 SCHEMA = schema_of(Part)

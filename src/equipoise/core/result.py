@@ -8,7 +8,7 @@ import pyarrow as pa
 from equipoise.core.finding import Finding
 from equipoise.core.types import Facts, FileFacts, Strings
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 WORKSHEET = "worksheet"
 """Table that people fill in: a run has it as CSV, too."""
 

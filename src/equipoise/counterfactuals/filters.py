@@ -25,6 +25,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.files import write_table
+from equipoise.core.writing import write
 from equipoise.counterfactuals.candidates import Candidates
 from equipoise.counterfactuals.parts import png
 from equipoise.data.formats.social_counterfactuals import COLUMNS
@@ -748,9 +749,8 @@ def write_sets(
         for name, column in candidates.columns.items():
             if name not in ("state", "reason", *columns):
                 columns[name] = column[rows]
-        (partial / PICTURES).mkdir()
         for row, file in enumerate(files):
-            (partial / file).write_bytes(image(row))
+            write(partial / file, image(row))
         table = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
         write_table(table, partial / TABLE)
     return len(rows)
@@ -762,7 +762,6 @@ def _write_released(
     image: Callable[[int], bytes],
     folder: Path,
 ) -> None:
-    folder.mkdir()
     parts = [range(start, min(start + _ROWS, len(rows))) for start in range(0, len(rows), _ROWS)]
     for number, part in enumerate(parts):
         cells = {name: [column[rows[row]] for row in part] for name, column in columns.items()}

@@ -19,6 +19,7 @@ from equipoise import __version__
 from equipoise.core import Fields, ModelError, Progress
 from equipoise.core.files import table_bytes
 from equipoise.core.types import Json
+from equipoise.core.writing import remove, write
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.counterfactuals.control import generate_controlled
 from equipoise.counterfactuals.parts import (
@@ -44,7 +45,6 @@ from equipoise.evidence.store import (
     key_of,
     read_manifest,
     read_rows,
-    write,
     write_manifest,
 )
 from equipoise.evidence.working import copies, spread
@@ -329,8 +329,8 @@ def _run(
         if count <= min(allowed, so_far - 1):
             return
         first = failed[min(failed)][0]
-        for failure in failed:
-            failure.unlink()
+        for part in failed:
+            remove(part)
         raise ModelError(
             f"{models[0].info.name} failed on {count} of {images} images, and max_failures allows "
             f"{allowed}; the first is {first['image_id']!r}: {first['reason']}"

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from equipoise.core import DataError, Facts, Fields, InputError, Strings, record
 from equipoise.core.files import read_json_file, read_table, table_bytes
 from equipoise.core.types import FileFacts
+from equipoise.core.writing import write, writer
 from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, rows_of
@@ -464,11 +465,11 @@ def export_images(generated: Generated, folder: Path, *, overwrite: bool = False
     """
     names: dict[str, str] = {}
     with new_run(folder, overwrite=overwrite) as partial:
-        (partial / "images").mkdir()
         for place, image in enumerate(generated.pictures.ids.tolist()):
             names[image] = f"images/{place:08d}.png"
-            (partial / names[image]).write_bytes(generated.pictures.read(place))
+            write(partial / names[image], generated.pictures.read(place))
         files = [names.get(image) for image in generated.table["image_id"].to_pylist()]
         table = generated.table.add_column(0, "file_name", pa.array(files, pa.string()))
-        pyarrow.csv.write_csv(table, partial / "metadata.csv")
+        with writer(partial / "metadata.csv") as file:
+            pyarrow.csv.write_csv(table, file)
     return len(names)

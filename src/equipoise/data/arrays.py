@@ -1,4 +1,4 @@
-"""Files of arrays (npy, npz, safetensors): sizes are checked before any memory is spent."""
+"""Files of arrays (npy, npz, safetensors), checked in size before reading."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ArrayFile:
             return cls(path, tuple(arrays.names), digest)
 
     def array(self, name: str | None) -> tuple[str, AnyArray]:
-        """Return how errors name an array, and its values; None names the two-dimensional one.
+        """Return an array's name in errors, and its values; None: the only matrix.
 
         That of an .npy, which has no name, is mapped into memory.
 
@@ -81,7 +81,7 @@ class ArrayFile:
         return place, values
 
     def _only_table(self, name: str | None, arrays: Arrays) -> str:
-        """Return the name of the one two-dimensional array."""
+        """Return the name of the only two-dimensional array."""
         tables = [] if name else [table for table in self.names if len(arrays.shape(table)) == 2]
         if len(tables) != 1:
             raise DataError(
@@ -111,7 +111,7 @@ class Arrays:
 
 @contextmanager
 def opened_arrays(path: Path, place: str | None = None) -> Iterator[Arrays]:
-    """Open a file of arrays; what fails inside the block fails with one error.
+    """Open a file of arrays; any error inside the block becomes a DataError.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def _one_error(path: Path, place: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Header:
-    """What an array in an .npz says of itself.
+    """The declared shape and type of an array in an .npz.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ class Header:
 
 
 class Members:
-    """The arrays of an open .npz, whose declared sizes are checked and never trusted.
+    """The arrays of an open .npz, with checks of their declared sizes.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class Members:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-        names = (one.filename for one in archive.infolist())
+        names = (member.filename for member in archive.infolist())
         self.names = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
 
     def header(self, name: str) -> Header:
@@ -233,7 +233,7 @@ class Members:
             return header
 
     def read(self, name: str) -> AnyArray:
-        """Return an array; memory is spent only on what the file may unpack to.
+        """Return an array, within a bound on the memory for unpacking.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class Members:
         return values.reshape(header.shape)
 
     def rows(self, name: str, rows: int) -> Iterator[AnyArray]:
-        """Yield an array a few rows at a time, up to its end, where its checksum is compared.
+        """Yield an array a few rows at a time; its checksum is compared at the end.
 
         Parameters
         ----------
@@ -322,6 +322,6 @@ def _fill(stream: IO[bytes], values: AnyArray) -> None:
 
 
 def _at_end(stream: IO[bytes]) -> None:
-    """Read the end, where a zip compares the checksum."""
+    """Read to the end, where a zip compares the checksum."""
     if stream.read(1):
         raise ValueError("more bytes follow the array")

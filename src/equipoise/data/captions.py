@@ -51,9 +51,9 @@ def count_captions(
     named = [pl.col("caption").str.contains(_pattern(words)) for words in groups.values()]
     if not named or not concepts:
         raise DataError("no concepts or no groups", expected="words of at least one of each")
-    one = pl.sum_horizontal(named) == 1
+    single_group = pl.sum_horizontal(named) == 1
     counts = texts.select(
-        (pl.col("caption").str.contains(_pattern(words)) & one & group)
+        (pl.col("caption").str.contains(_pattern(words)) & single_group & group)
         .sum()
         .cast(pl.Int64)
         .alias(f"{place}/{other}")
@@ -62,12 +62,10 @@ def count_captions(
     ).collect()
     rows = []
     for place, concept in enumerate(concepts):
-        found = [int(counts[f"{place}/{other}"].item()) for other in range(len(groups))]
-        n = sum(found)
-        rows += [
-            (concept, group, many, n, many / n if n else float("nan"))
-            for group, many in zip(groups, found, strict=True)
-        ]
+        group_counts = [int(counts[f"{place}/{other}"].item()) for other in range(len(groups))]
+        n = sum(group_counts)
+        for group, count in zip(groups, group_counts, strict=True):
+            rows.append((concept, group, count, n, count / n if n else float("nan")))
     return pl.DataFrame(rows, ["concept", "group", "count", "n", "share"], orient="row")
 
 
@@ -76,7 +74,7 @@ def _captions(source: str | Path | pl.DataFrame, column: str) -> pl.Series:
         text, _ = read_text(source, ".json", _COCO)
         try:
             annotations = parse_json(text)["annotations"]
-            texts = [str(one["caption"]) for one in annotations]
+            texts = [str(annotation["caption"]) for annotation in annotations]
         except (KeyError, TypeError, ValueError):
             raise DataError(
                 "no captions",

@@ -1,4 +1,4 @@
-"""Files: read whole or hashed in pieces, and decoded; JSON in which a key twice is an error."""
+"""Files: read whole or hashed in pieces; JSON that rejects repeated keys."""
 
 import codecs
 import csv
@@ -31,7 +31,7 @@ def hash_parts(parts: Iterable[bytes]) -> FileFacts:
 
 
 def read_whole(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> bytes:
-    """Read the whole file once, so that the hash is of the very bytes that are parsed.
+    """Read the whole file once, so that its hash is of the parsed bytes.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def read_whole(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> bytes
 
 
 def hash_file(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> FileFacts:
-    """Return "sha256" and "bytes" of a file without holding it, after the checks of `read_whole`.
+    """Return "sha256" and "bytes" of a file without holding it in memory.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def hash_file(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> FileFa
 
 @contextmanager
 def translated(path: Path, formats: str) -> Iterator[None]:
-    """Turn what the system says of a file into an error with a fix."""
+    """Turn an error of the operating system into an error with a fix."""
     expected = None
     try:
         yield
@@ -120,12 +120,12 @@ def too_large(unpacked: int, packed: int, file: str, column: str | None, fix: st
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text: other characters that end a line may be part of a name."""
+    """Return the lines of a text, split at line feeds only."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def unknown_extension(path: Path, formats: str) -> DataError:
-    """Return the error of a file whose extension names no format."""
+    """Return the error of a file with an unknown extension."""
     return DataError(
         f"the extension {show(path.suffix.lower())} names no known format",
         file=str(path),
@@ -149,7 +149,7 @@ def _similar(path: Path) -> str | None:
         names = [other.name for other in path.parent.iterdir() if other.is_file()]
     except OSError:
         return None
-    return nearest(path.name, names, least=_MISSPELT)
+    return nearest(path.name, names, cutoff=_MISSPELT)
 
 
 MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

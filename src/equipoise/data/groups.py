@@ -1,4 +1,4 @@
-"""Groups from what a data set has: declared, frozen rules that add a column of groups.
+"""Frozen rules that derive a column of groups from a data set.
 
 Each rule says in words what it does, the same words for the same rule, so that an analysis of
 design choices can compare the columns of several.
@@ -25,10 +25,10 @@ NO_VALUE = "a value of no group"
 EMPTY = "the cell is empty"
 
 
-def assigned(
+def assign_groups(
     names: Sequence[str], member: Booleans, excluded: Mapping[str, Booleans]
 ) -> tuple[list[str | None], dict[str, int]]:
-    """Give each image the one group that it is of, and count the others by reason.
+    """Assign each image to at most one group, and count the others by reason.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ def assigned(
         and of several groups, which come last.
     """
     open_ = np.ones(len(member), dtype=np.bool_)
-    left: dict[str, int] = {}
+    left_out: dict[str, int] = {}
     reasons = {**excluded, SEVERAL: member.sum(axis=1) > 1, NO_GROUP: ~member.any(axis=1)}
     for reason, holds in reasons.items():
-        left[reason] = tally(open_ & holds)
+        left_out[reason] = tally(open_ & holds)
         open_ &= ~holds
     places = np.where(open_, member.argmax(axis=1), -1).tolist()
-    return [None if place < 0 else names[place] for place in places], left
+    return [None if place < 0 else names[place] for place in places], left_out
 
 
 class GroupRule:
@@ -88,18 +88,28 @@ class GroupRule:
         **counts: Any,
     ) -> ImageSet:
         sizes = {name: groups.count(name) for name in sorted({*names})}
-        told = {"groups": sizes, "left_out": left_out, **counts}
+        step_counts = {"groups": sizes, "left_out": left_out, **counts}
         column = pl.Series(self.name, groups, dtype=pl.String)
-        return images.with_column(column, Step(self.name, self.description, told))
+        return images.with_column(column, Step(self.name, self.description, step_counts))
 
-    def _regrouped(
+    def _add_by_value(
         self, images: ImageSet, values: pl.Series, groups: Mapping[str, str | None], **counts: Any
     ) -> ImageSet:
         """Add the groups of the values of a column."""
-        found = [None if value is None else groups[value] for value in values]
-        left = {EMPTY: values.null_count(), NO_VALUE: found.count(None) - values.null_count()}
+        assigned_groups = [None if value is None else groups[value] for value in values]
+        left_out = {
+            EMPTY: values.null_count(),
+            NO_VALUE: assigned_groups.count(None) - values.null_count(),
+        }
         names = filter(None, groups.values())
-        return self._add(images, found, names, left, **counts)
+        return self._add(images, assigned_groups, names, left_out, **counts)
+
+
+def _freeze_terms(groups: Terms | FrozenTerms) -> FrozenTerms:
+    frozen = []
+    for group, terms in dict(groups).items():
+        frozen.append((group, tuple(sorted({term.strip().casefold() for term in terms}))))
+    return tuple(sorted(frozen))
 
 
 class TermRule(GroupRule):
@@ -115,20 +125,15 @@ class TermRule(GroupRule):
 
     def __post_init__(self) -> None:
         """Freeze the terms."""
-        found = tuple(
-            sorted(
-                (group, tuple(sorted({term.strip().casefold() for term in terms})))
-                for group, terms in dict(self.groups).items()
-            )
-        )
-        every = [term for _, terms in found for term in terms]
-        twice = sorted({term for term in every if every.count(term) > 1})
-        if twice or not found or not all(terms and all(terms) for _, terms in found):
+        frozen_terms = _freeze_terms(self.groups)
+        all_terms = [term for _, terms in frozen_terms for term in terms]
+        twice = sorted({term for term in all_terms if all_terms.count(term) > 1})
+        if twice or not frozen_terms or not all(terms and all(terms) for _, terms in frozen_terms):
             raise InputError(
-                f"{self.attribute}: the terms are {dict(found)}; expected groups with terms, and "
-                f"each term in one group{f', but not {twice[0]!r}' if twice else ''}"
+                f"{self.attribute}: the terms are {dict(frozen_terms)}; expected groups with "
+                f"terms, and each term in one group{f', but not {twice[0]!r}' if twice else ''}"
             )
-        object.__setattr__(self, "groups", found)
+        object.__setattr__(self, "groups", frozen_terms)
 
     @property
     def terms(self) -> FrozenTerms:
@@ -202,7 +207,7 @@ LARGE_BOXES = BoxSize("large boxes", ignored=0.02, needed=0.05)
 
 @dataclass(frozen=True)
 class BoxGroups(TermRule):
-    """Groups by what the boxes of an image hold, under a rule of size.
+    """Groups by the contents of an image's boxes, with a rule for box size.
 
     An image with boxes of several groups has no group.
 
@@ -245,15 +250,15 @@ class BoxGroups(TermRule):
         counted = (group >= 0) & (area >= self.size.pixels) & (share >= self.size.ignored)
 
         def member(used: Booleans) -> Booleans:
-            found = np.zeros((len(images), len(names)), dtype=np.bool_)
-            found[image[used], group[used]] = True
-            return found
+            membership = np.zeros((len(images), len(names)), dtype=np.bool_)
+            membership[image[used], group[used]] = True
+            return membership
 
         large = member(counted & (share >= self.size.needed))
         other = (member(counted) & ~large).any(axis=1)
         between = np.asarray(other & (large.sum(axis=1) == 1))
         small = np.asarray(member(group >= 0).any(axis=1) & ~large.any(axis=1))
-        groups, left_out = assigned(names, large, {ONLY_SMALL: small, SMALL_OTHER: between})
+        groups, left_out = assign_groups(names, large, {ONLY_SMALL: small, SMALL_OTHER: between})
         used = tally(group >= 0)
         return self._add(
             images,
@@ -266,7 +271,7 @@ class BoxGroups(TermRule):
 
 
 def _areas(images: ImageSet, size: BoxSize) -> Floats:
-    """Return the area of each image in pixels; infinite where no share is asked for."""
+    """Return the area of each image in pixels; infinite if the rule needs no share."""
     if not size.needed and not size.ignored:
         return np.full(len(images), np.inf)
     width, height = (images.column(name).cast(pl.Float64) for name in ("width", "height"))
@@ -347,12 +352,14 @@ class CaptionGroups(TermRule):
             When a term is empty or in two groups, or `neutral_means` is unknown.
         """
         super().__post_init__()
-        object.__setattr__(self, "neutral", tuple(sorted({one.casefold() for one in self.neutral})))
-        both = self.owners.keys() & {*self.neutral}
-        if both or self.neutral_means not in ("nothing", "no group"):
+        object.__setattr__(
+            self, "neutral", tuple(sorted({term.casefold() for term in self.neutral}))
+        )
+        conflicting = self.owners.keys() & {*self.neutral}
+        if conflicting or self.neutral_means not in ("nothing", "no group"):
             raise InputError(
                 f"neutral_means is {self.neutral_means!r}, and the groups have the neutral terms "
-                f"{sorted(both)}; expected 'nothing' or 'no group', and no term in both"
+                f"{sorted(conflicting)}; expected 'nothing' or 'no group', and no term in both"
             )
 
     def _steps(self) -> str:
@@ -377,33 +384,33 @@ class CaptionGroups(TermRule):
         if captions is None:
             raise InputError(f"{images.name} has no captions; read the file of captions")
         names = [group for group, _ in self.terms]
-        patterns = [pattern_of(terms) for terms in (*dict(self.terms).values(), self.neutral)]
-        found = np.zeros((len(images), len(patterns)), dtype=np.bool_)
+        patterns = [term_pattern(terms) for terms in (*dict(self.terms).values(), self.neutral)]
+        matches = np.zeros((len(images), len(patterns)), dtype=np.bool_)
         places = images.places(captions)
         for image, caption in zip(places.tolist(), captions["caption"], strict=True):
-            text = folded(caption)
-            found[image] |= [pattern.search(text) is not None for pattern in patterns]
-        member, neutral = found[:, :-1], found[:, -1]
+            text = fold_text(caption)
+            matches[image] |= [pattern.search(text) is not None for pattern in patterns]
+        member, neutral = matches[:, :-1], matches[:, -1]
         without = np.ones(len(images), dtype=np.bool_)
         without[places] = False
         excluded = {NO_CAPTION: without}
         if self.neutral_means == "no group":
             excluded[NEUTRAL] = neutral
-        groups, left_out = assigned(names, member, excluded)
+        groups, left_out = assign_groups(names, member, excluded)
         return self._add(images, groups, names, left_out, images_with_neutral_terms=tally(neutral))
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text without case and in composed form."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def pattern_of(terms: Iterable[str]) -> re.Pattern[str]:
-    """Return the pattern that finds any of some terms as whole words of a folded text.
+def term_pattern(terms: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of the terms as whole words of a folded text.
 
     A hyphen joins words; an apostrophe ends one.
     """
-    words = [r"\s+".join(map(re.escape, folded(term).split())) for term in terms]
+    words = [r"\s+".join(map(re.escape, fold_text(term).split())) for term in terms]
     return re.compile(rf"(?<!\w)(?<!\w-)(?:{'|'.join(words)})(?!-?\w)" if words else r"(?!)")
 
 
@@ -464,17 +471,17 @@ class ValueGroups(TermRule):
         owners, names = self.owners, [group for group, _ in self.terms]
         values = images.column(self.column)
         places = {value: owners.get(value.strip().casefold()) for value in {*values.drop_nulls()}}
-        known = {value: None if at is None else names[at] for value, at in places.items()}
-        other = sorted(value for value, group in known.items() if group is None)
-        return self._regrouped(
-            images, values, known,
+        group_by_value = {value: None if at is None else names[at] for value, at in places.items()}
+        other = sorted(value for value, group in group_by_value.items() if group is None)
+        return self._add_by_value(
+            images, values, group_by_value,
             values_without_group=len(other), values_without_group_examples=other[:_EXAMPLES],
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class BandGroups(GroupRule):
-    """Groups by bands of a number, such as income.
+    """Groups by bands of a number, for example of income.
 
     Attributes
     ----------
@@ -510,7 +517,7 @@ class BandGroups(GroupRule):
             )
 
     def _steps(self) -> str:
-        ends = (*(f"below {one:g}" for one in self.bounds), f"{self.bounds[-1]:g} and above")
+        ends = (*(f"below {bound:g}" for bound in self.bounds), f"{self.bounds[-1]:g} and above")
         bands = ", ".join(f"{name} {end}" for name, end in zip(self.names, ends, strict=True))
         return f"{self.attribute} by the column {self.column}: {bands}"
 
@@ -531,7 +538,7 @@ class BandGroups(GroupRule):
             )
         bands = np.searchsorted(self.bounds, numbers, side="right").tolist()
         named = dict(zip(values, (self.names[band] for band in bands), strict=True))
-        return self._regrouped(images, column, named)
+        return self._add_by_value(images, column, named)
 
 
 def continents(

@@ -1,4 +1,4 @@
-"""Images with what a data set says of them, and steps that leave out, cut, rename or join."""
+"""Images with their attributes and labels, and rules that change a set."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ImageSet:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns beside the id."""
+        """Names of the columns except the id."""
         return [name for name in self.table.columns if name != ID]
 
     def column(self, name: str) -> pl.Series:
@@ -121,7 +121,7 @@ class ImageSet:
         return self.table[name]
 
     def with_column(self, values: pl.Series, step: Step) -> ImageSet:
-        """Return the set with one more column, made by a rule.
+        """Return the set with a new column, made by a rule.
 
         Raises
         ------
@@ -139,21 +139,23 @@ class ImageSet:
         """Return the position of the image of each label, caption or box."""
         return match(marks[ID], self.table[ID])
 
-    def take(self, kept: Booleans, step: Step) -> ImageSet:
-        """Return the images that a rule keeps, with what belongs to them."""
-        table = self.table.filter(kept)
-        return self.changed(lambda marks: marks.filter(kept[self.places(marks)]), table, step)
+    def take(self, mask: Booleans, step: Step) -> ImageSet:
+        """Return the selected images with their labels, captions and boxes."""
+        table = self.table.filter(mask)
+        return self.replace_marks(lambda marks: marks.filter(mask[self.places(marks)]), table, step)
 
-    def changed(
+    def replace_marks(
         self, change: Callable[[pl.DataFrame], pl.DataFrame], table: pl.DataFrame, step: Step
     ) -> ImageSet:
-        """Return the set with another table, and its labels, captions and boxes changed alike."""
+        """Return the set with a new table, and labels, captions and boxes changed."""
         marks = {name: getattr(self, name) for name in MARKS}
-        found: Fields = {name: None if one is None else change(one) for name, one in marks.items()}
-        return replace(self, table=table, steps=(*self.steps, step), **found)
+        changed_marks: Fields = {
+            name: None if frame is None else change(frame) for name, frame in marks.items()
+        }
+        return replace(self, table=table, steps=(*self.steps, step), **changed_marks)
 
     def apply(self, *rules: Rule) -> ImageSet:
-        """Return the set after some rules, one after the other."""
+        """Return the set after applying the rules in order."""
         images = self
         for rule in rules:
             images = rule(images)
@@ -174,7 +176,7 @@ class ImageSet:
     def items(self) -> Items:
         """Return the images as items with every column that has a value."""
         named = tuple(name for name in self.columns if self.table[name].count())
-        items = load_items(ItemSource(self.table, ID, named), what="images")
+        items = load_items(ItemSource(self.table, ID, named), subject="images")
         return replace(items, name=self.name, inputs=self.inputs)
 
 
@@ -187,7 +189,7 @@ class Rule(Protocol):
         ...
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
-        """Return the set under the rule, with one more step."""
+        """Return the set under the rule, with a new step."""
         ...
 
 
@@ -208,24 +210,24 @@ class Places:
         When an id is there twice.
     """
 
-    def __init__(self, file: str, what: str, ids: Iterable[str], key: str) -> None:
-        self._file, self._what = file, what
+    def __init__(self, file: str, subject: str, ids: Iterable[str], key: str) -> None:
+        self._file, self._subject = file, subject
         self._places: dict[str, int] = {}
-        for place, one in enumerate(ids):
-            if one in self._places:
+        for place, item_id in enumerate(ids):
+            if item_id in self._places:
                 raise DataError(
-                    f"the {what} id {one!r} is there twice",
+                    f"the {subject} id {item_id!r} is there twice",
                     file=f"{file}, {key}[{place}]",
                     expected="every id once",
                     fix="remove one of the two",
                 )
-            self._places[one] = place
+            self._places[item_id] = place
 
-    def of(self, key: str, place: str) -> int:
-        """Return the position of an id; one that is not there is an error."""
+    def index(self, key: str, place: str) -> int:
+        """Return the position of an id; raise if it is not listed."""
         if key not in self._places:
             raise DataError(
-                f"there is no {self._what} of the id {key!r}",
+                f"there is no {self._subject} of the id {key!r}",
                 file=f"{self._file}, {place}",
                 expected="an id that is listed",
                 fix="use files, and their lists, of one and the same version of the data",
@@ -234,8 +236,8 @@ class Places:
 
 
 @dataclass
-class Gathered:
-    """What a reader collects, in the order of its file.
+class ImageRecords:
+    """Images as a reader collects them, in the order of their file.
 
     Attributes
     ----------
@@ -256,19 +258,19 @@ class Gathered:
     captions: list[tuple[int, str]] | None = None
     boxes: list[tuple[int, str, tuple[float, ...]]] | None = None
 
-    def counted(self) -> dict[str, int]:
-        """Return how many pairs of image and label there are, and images without a label."""
+    def count_labels(self) -> dict[str, int]:
+        """Count the pairs of image and label, and images without a label."""
         labelled = {*(self.labels or ())}
         images = len(self.ids) - len({image for image, _ in labelled})
         return {"pairs": len(labelled), "images_without_labels": images}
 
-    def missing(self) -> dict[str, int]:
-        """Return the images by column where the cell is empty."""
+    def count_missing(self) -> dict[str, int]:
+        """Count the empty cells of each column."""
         return {name: values.count(None) for name, values in self.columns.items()}
 
 
 def image_set(
-    gathered: Gathered,
+    image_records: ImageRecords,
     *,
     name: str,
     format: str,  # noqa: A002 - the field has this name
@@ -276,62 +278,64 @@ def image_set(
     counts: Mapping[str, Json],
     steps: tuple[Step, ...] = (),
 ) -> ImageSet:
-    """Return what was gathered in an order that does not depend on that of the file.
+    """Return records as a set whose order doesn't depend on the file's order.
 
     Raises
     ------
     DataError
         When a column has the name of the ids.
     """
-    if ID in gathered.columns:
+    if ID in image_records.columns:
         raise DataError(
             "a column has the name of the ids of images",
             file=name,
             column=ID,
             fix="rename the column, or name it as `id`",
         )
-    data = {ID: gathered.ids, **gathered.columns}
+    data = {ID: image_records.ids, **image_records.columns}
     table = pl.DataFrame(data, schema=dict.fromkeys(data, pl.String)).sort(ID)
 
     def marks(rows: Iterable[tuple[Any, ...]] | None, schema: Schema) -> pl.DataFrame | None:
         if rows is None:
             return None
-        of_images = [(gathered.ids[image], *row) for image, *row in rows]
+        of_images = [(image_records.ids[image], *row) for image, *row in rows]
         return pl.DataFrame(of_images, schema={ID: pl.String, **schema}, orient="row").sort(
             ID, *schema
         )
 
-    labels = marks(None if gathered.labels is None else {*gathered.labels}, {LABEL: pl.String})
-    captions = marks(gathered.captions, {"caption": pl.String})
-    corners = ((image, label, *box) for image, label, box in gathered.boxes or ())
-    boxes = marks(None if gathered.boxes is None else corners, BOX)
+    labels = marks(
+        None if image_records.labels is None else {*image_records.labels}, {LABEL: pl.String}
+    )
+    captions = marks(image_records.captions, {"caption": pl.String})
+    corners = ((image, label, *box) for image, label, box in image_records.boxes or ())
+    boxes = marks(None if image_records.boxes is None else corners, BOX)
     return ImageSet(name, format, table, labels, captions, boxes, inputs, counts, steps)
 
 
 @dataclass(frozen=True)
 class LeaveOutImages:
-    """Images of some ids are left out.
+    """Leave out images by id.
 
     Attributes
     ----------
     ids : frozenset of str
-    why : str
+    reason : str
         Who they are, in words, as in "they are in Visual Genome".
     """
 
     ids: frozenset[str]
-    why: str
+    reason: str
 
     @property
     def description(self) -> str:
         """The rule in words."""
-        return f"images are left out where {self.why}"
+        return f"images are left out where {self.reason}"
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Leave them out, counted."""
-        out = _among(images, self.ids)
+        out = _is_in(images, self.ids)
         counts = {"images_left_out": int(out.sum()), "ids_not_here": len(self.ids - {*images.ids})}
-        return _kept(images, ~out, Step("left out", self.description, counts))
+        return _take_nonempty(images, ~out, Step("left out", self.description, counts))
 
 
 def leave_out_visual_genome(visual_genome: ImageSet) -> LeaveOutImages:
@@ -352,7 +356,7 @@ def leave_out_visual_genome(visual_genome: ImageSet) -> LeaveOutImages:
 
 @dataclass(frozen=True)
 class LeaveOutUnlabelled:
-    """Images without a label are left out, as [Hall] does."""
+    """Leave out images without a label, as [Hall] does."""
 
     @property
     def description(self) -> str:
@@ -367,43 +371,43 @@ class LeaveOutUnlabelled:
         InputError
             When the set has no labels at all.
         """
-        kept = np.zeros(len(images), dtype=np.bool_)
-        kept[images.places(images.label_table())] = True
-        counts = {"images_left_out": tally(~kept)}
-        return _kept(images, kept, Step("unlabelled", self.description, counts))
+        labelled = np.zeros(len(images), dtype=np.bool_)
+        labelled[images.places(images.label_table())] = True
+        counts = {"images_left_out": tally(~labelled)}
+        return _take_nonempty(images, labelled, Step("unlabelled", self.description, counts))
 
 
 @dataclass(frozen=True)
 class LeaveOutLabels:
-    """Some labels are left out, such as those that define the groups.
+    """Leave out some labels, for example labels that define the groups.
 
     Attributes
     ----------
     labels : frozenset of str
-    why : str
+    reason : str
     """
 
     labels: frozenset[str]
-    why: str
+    reason: str
 
     @property
     def description(self) -> str:
         """The rule in words."""
-        return f"labels are left out where {self.why}: {', '.join(sorted(self.labels))}"
+        return f"labels are left out where {self.reason}: {', '.join(sorted(self.labels))}"
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Leave them out, counted; images that lose every label stay."""
         pairs = images.label_table()
         out = pairs[LABEL].is_in([*self.labels])
-        left = pairs.filter(out)[LABEL].n_unique()
-        counts = {"labels_left_out": left, "pairs_left_out": int(out.sum())}
+        n_labels = pairs.filter(out)[LABEL].n_unique()
+        counts = {"labels_left_out": n_labels, "pairs_left_out": int(out.sum())}
         step = Step("labels left out", self.description, counts)
         return replace(images, labels=pairs.filter(~out), steps=(*images.steps, step))
 
 
 @dataclass(frozen=True)
 class IdsFrom:
-    """Images are named by a column, such as `file_name` where scores name files.
+    """Name images by a column, for example `file_name` if scores name files.
 
     Attributes
     ----------
@@ -438,7 +442,7 @@ class IdsFrom:
         table = images.table.with_columns(names.alias(ID), images.table[ID].alias("original_id"))
         dropped = table if self.column == "original_id" else table.drop(self.column)
         step = Step("ids", self.description, {"images": len(images)})
-        return images.changed(renamed, dropped.sort(ID), step)
+        return images.replace_marks(renamed, dropped.sort(ID), step)
 
 
 @dataclass(frozen=True)
@@ -472,8 +476,8 @@ class RandomSplit:
         return images.with_column(part, Step("split", self.description, counts))
 
 
-def united(parts: Sequence[ImageSet]) -> ImageSet:
-    """Return the images of several parts of one data set, such as train and val.
+def concatenate(parts: Sequence[ImageSet]) -> ImageSet:
+    """Join the images of several parts of a data set, for example train and val.
 
     Raises
     ------
@@ -489,10 +493,10 @@ def united(parts: Sequence[ImageSet]) -> ImageSet:
         )
 
     def marks(name: str) -> pl.DataFrame | None:
-        some = [one for part in parts if (one := getattr(part, name)) is not None]
-        return pl.concat(some).sort(some[0].columns) if some else None
+        frames = [frame for part in parts if (frame := getattr(part, name)) is not None]
+        return pl.concat(frames).sort(frames[0].columns) if frames else None
 
-    found: Fields = {name: marks(name) for name in MARKS}
+    joined_marks: Fields = {name: marks(name) for name in MARKS}
     return replace(
         parts[0],
         name=names,
@@ -500,12 +504,12 @@ def united(parts: Sequence[ImageSet]) -> ImageSet:
         inputs={file: facts for part in parts for file, facts in part.inputs.items()},
         counts={part.name: dict(part.counts) for part in parts},
         steps=tuple(step for part in parts for step in part.steps),
-        **found,
+        **joined_marks,
     )
 
 
 def combine(first: ImageSet, second: ImageSet) -> ImageSet:
-    """Return the images that two sets share, with what either knows of them.
+    """Return the images that two sets share, with the facts of both.
 
     Parameters
     ----------
@@ -534,29 +538,30 @@ def combine(first: ImageSet, second: ImageSet) -> ImageSet:
     description = f"images of {first.format} that are images of {second.format} too"
     counts = {"images": len(shared), "only_first": len(first) - len(shared)}
     step = Step("combined", description, counts | {"only_second": len(second) - len(shared)})
-    a, b = (one.take(_among(one, shared), step) for one in (first, second))
-    of_b = {name: getattr(b, name) for name in MARKS if getattr(a, name) is None}
+    base = first.take(_is_in(first, shared), step)
+    other = second.take(_is_in(second, shared), step)
+    missing_marks = {name: getattr(other, name) for name in MARKS if getattr(base, name) is None}
     return replace(
-        a,
+        base,
         name=f"{first.name}, {second.name}",
         format=f"{first.format}, {second.format}",
-        table=b.table.with_columns(a.table.get_columns()),
+        table=other.table.with_columns(base.table.get_columns()),
         inputs={**first.inputs, **second.inputs},
         counts={first.format: first.counts, second.format: second.counts},
         steps=(*first.steps, *second.steps, step),
-        **of_b,
+        **missing_marks,
     )
 
 
-def _among(images: ImageSet, ids: Set[str]) -> Booleans:
+def _is_in(images: ImageSet, ids: Set[str]) -> Booleans:
     return images.table[ID].is_in([*ids]).to_numpy()
 
 
-def _kept(images: ImageSet, kept: Booleans, step: Step) -> ImageSet:
-    """Return the images kept; a step that leaves none is an error."""
-    if not kept.any():
+def _take_nonempty(images: ImageSet, mask: Booleans, step: Step) -> ImageSet:
+    """Return the selected images; raise if there are none."""
+    if not mask.any():
         raise InputError(f"{images.name}: no image is left where {step.description}")
-    return images.take(kept, step)
+    return images.take(mask, step)
 
 
 @dataclass(frozen=True)
@@ -615,15 +620,17 @@ class CropBoxes:
         boxes = images.boxes
         if boxes is None or not {"width", "height"} <= {*images.columns}:
             raise InputError(f"{images.name} has no boxes, or no widths and heights of its images")
-        wanted = boxes.filter(pl.col(LABEL).is_in([*self.labels]))
-        large = wanted.filter(pl.col("width") * pl.col("height") >= self.pixels)
+        labelled_boxes = boxes.filter(pl.col(LABEL).is_in([*self.labels]))
+        large = labelled_boxes.filter(pl.col("width") * pl.col("height") >= self.pixels)
         image, corners = images.places(large), large.select(CORNERS).to_numpy()
         # A missing size would cut everything away; 0 does so openly, and is counted.
         sizes = images.table.select(pl.col("width", "height").cast(pl.Float64).fill_null(0))
-        whole = sizes.to_numpy()[image]
+        image_sizes = sizes.to_numpy()[image]
         low = np.floor(corners[:, :2] - self.margin * corners[:, 2:])
         high = np.ceil(corners[:, :2] + (1 + self.margin) * corners[:, 2:])
-        cut = integers(np.column_stack([np.clip(low, 0, whole), np.clip(high, 0, whole)]))
+        cut = integers(
+            np.column_stack([np.clip(low, 0, image_sizes), np.clip(high, 0, image_sizes)])
+        )
         inside = (cut[:, 2:] > cut[:, :2]).all(axis=1)
         unique = np.unique(np.column_stack([image, cut])[inside], axis=0)
         if not len(unique):
@@ -633,8 +640,8 @@ class CropBoxes:
             )
         owner = unique[:, 0]
         counts: Mapping[str, int] = {
-            "boxes": len(wanted),
-            "boxes_too_small": len(wanted) - len(large),
+            "boxes": len(labelled_boxes),
+            "boxes_too_small": len(labelled_boxes) - len(large),
             "boxes_outside": tally(~inside),
             "boxes_of_the_same_corners": int(inside.sum() - len(unique)),
             "images_without_crop": int(len(images) - len(np.unique(owner))),
@@ -680,23 +687,32 @@ class ClassMapping:
     def of(cls, name: str, classes: Mapping[str, str | Sequence[str]]) -> ClassMapping:
         """Return the mapping of a dictionary of label to class or classes."""
         listed = {k: (v,) if isinstance(v, str) else v for k, v in classes.items()}
-        return cls(name, frozenset((label, one) for label, ones in listed.items() for one in ones))
+        return cls(
+            name,
+            frozenset(
+                (label, class_name)
+                for label, class_names in listed.items()
+                for class_name in class_names
+            ),
+        )
 
     @property
     def by_label(self) -> dict[str, Strings]:
         """Label to its classes, sorted: the `map:` of a model in an audit of concepts."""
-        return _grouped(self.pairs)
+        return _group_pairs(self.pairs)
 
     @property
     def by_class(self) -> dict[str, Strings]:
         """Class to its labels, sorted: the `map:` of the labels in an audit of concepts."""
-        return _grouped({(one, label) for label, one in self.pairs})
+        return _group_pairs({(class_name, label) for label, class_name in self.pairs})
 
     @property
     def description(self) -> str:
         """The mapping in words."""
-        said = "; ".join(f"{label}: {', '.join(ones)}" for label, ones in self.by_label.items())
-        return f"labels are the classes of the mapping {self.name!r} ({said})"
+        mapping_text = "; ".join(
+            f"{label}: {', '.join(class_names)}" for label, class_names in self.by_label.items()
+        )
+        return f"labels are the classes of the mapping {self.name!r} ({mapping_text})"
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Return the set with the classes of each image as its labels.
@@ -732,8 +748,8 @@ class ClassMapping:
         return replace(images, labels=new, steps=(*images.steps, step))
 
 
-def _grouped(found: Set[tuple[str, str]]) -> dict[str, Strings]:
+def _group_pairs(pairs: Set[tuple[str, str]]) -> dict[str, Strings]:
     grouped: dict[str, Strings] = {}
-    for key, value in sorted(found):
+    for key, value in sorted(pairs):
         grouped[key] = (*grouped.get(key, ()), value)
     return grouped

@@ -1,4 +1,4 @@
-"""Labels of items: coded, read from tables, or what models produced."""
+"""Labels of items: coded, read from tables, or produced by models."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from equipoise.data.tables import NamedFrame, Table, read_table
 
 @record
 class Coded(Encoded):
-    """Labels as integer codes into a vocabulary, with what tables do with them."""
+    """Labels as integer codes into a vocabulary, with operations for tables."""
 
     @classmethod
     def of(cls, texts: pl.Series) -> Coded:
-        """Encode a text column; missing and empty cells become -1, the vocabulary is sorted."""
+        """Encode a text column: missing and empty cells are -1, the vocabulary sorted."""
         return cls(*encode(texts))
 
     def take(self, rows: AnyArray) -> Coded:
@@ -50,17 +50,18 @@ class Coded(Encoded):
         return dict(zip(self.vocabulary, self.counts.tolist(), strict=True))
 
     def column(self) -> Coded:
-        """Return the labels, shape (n,), as labels of one rank, shape (n, 1)."""
+        """Return the labels, shape (n,), as labels of a single rank, shape (n, 1)."""
         return Coded(self.codes[:, None], self.vocabulary)
 
     def equals(self, label: str) -> Booleans:
-        """Return where a label stands, of the shape of `codes`."""
-        known = label in self.vocabulary
-        return np.asarray(self.codes == (self.vocabulary.index(label) if known else -2))
+        """Return a mask of the cells with a label, of the shape of `codes`."""
+        if label not in self.vocabulary:
+            return np.zeros(self.codes.shape, dtype=np.bool_)
+        return np.asarray(self.codes == self.vocabulary.index(label))
 
     @cached_property
     def values(self) -> AnyArray:
-        """The labels themselves as objects, of the shape of `codes`; None where there is none."""
+        """The labels as objects, of the shape of `codes`; None if missing."""
         names = np.empty(len(self.vocabulary) + 1, dtype=object)
         names[:-1] = self.vocabulary
         return names[self.codes]
@@ -71,7 +72,7 @@ class Coded(Encoded):
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.vocabulary))
 
     def relabel(self, names: Sequence[str | None], *, first: Iterable[str] = ()) -> Coded:
-        """Replace each label of the vocabulary by another, or by none.
+        """Replace each label of the vocabulary by another label or None.
 
         Parameters
         ----------
@@ -80,8 +81,8 @@ class Coded(Encoded):
             Labels that lead the new vocabulary in this order, used or not; the rest is sorted.
         """
         lead = tuple(dict.fromkeys(first))
-        rest = {name for name in names if name is not None} - set(lead)
-        vocabulary = (*lead, *sorted(rest))
+        remaining = {name for name in names if name is not None} - set(lead)
+        vocabulary = (*lead, *sorted(remaining))
         index = {name: code for code, name in enumerate(vocabulary)} | {None: -1}
         table = np.array([*(index[name] for name in names), -1], dtype=np.int32)
         return Coded(table[self.codes], vocabulary)
@@ -112,7 +113,7 @@ class Choices:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outputs:
-    """A model's outputs, one entry per item.
+    """A model's outputs, an entry per item.
 
     Attributes
     ----------
@@ -173,13 +174,13 @@ class Outputs:
 
     def without(self, ids: Iterable[str]) -> Outputs:
         """Return the outputs of other items."""
-        kept = ~self.ids.is_in([*ids])
-        if kept.all():
+        is_other = ~self.ids.is_in([*ids])
+        if is_other.all():
             return self
-        mask = kept.to_numpy()
+        mask = is_other.to_numpy()
         labels = None if self.labels is None else self.labels.take(mask)
         values = None if self.values is None else self.values[mask]
-        return replace(self, ids=self.ids.filter(kept), labels=labels, values=values)
+        return replace(self, ids=self.ids.filter(is_other), labels=labels, values=values)
 
     @property
     def live(self) -> bool:
@@ -218,7 +219,7 @@ class CsvOptions:
 
 @dataclass(frozen=True)
 class Where:
-    """Rows that take part, by one column; a missing cell takes no part.
+    """A filter of rows by a column; rows with a missing cell are excluded.
 
     Attributes
     ----------
@@ -240,9 +241,9 @@ class Where:
         DataError
             When a cell is no number and there are bounds.
         """
-        kept = cells.is_in([*self.values]) if self.values else cells.is_not_null()
+        allowed = cells.is_in([*self.values]) if self.values else cells.is_not_null()
         if self.min is None and self.max is None:
-            return kept.fill_null(value=False)
+            return allowed.fill_null(value=False)
         numbers = cells.cast(pl.Float64, strict=False)
         if numbers.null_count() > cells.null_count():
             row = int((numbers.is_null() & cells.is_not_null()).arg_max() or 0)
@@ -250,14 +251,14 @@ class Where:
                 f"{cells[row]!r} is no number", file=file, column=cells.name, row=row + 1,
                 expected="numbers, since `where` has bounds", fix="name texts under `values:`",
             )  # fmt: skip
-        low, high = (math.inf * side if end is None else end
-                     for side, end in ((-1, self.min), (1, self.max)))  # fmt: skip
-        return (kept & numbers.is_between(low, high)).fill_null(value=False)
+        low = -math.inf if self.min is None else self.min
+        high = math.inf if self.max is None else self.max
+        return (allowed & numbers.is_between(low, high)).fill_null(value=False)
 
 
 @dataclass(frozen=True)
 class ItemSource(CsvOptions):
-    """A table with one row per item; see `CsvOptions` for its cells.
+    """A table with a row per item; see `CsvOptions` for its cells.
 
     Attributes
     ----------
@@ -279,7 +280,7 @@ class ItemSource(CsvOptions):
 
 @dataclass(frozen=True)
 class LabelSource(CsvOptions):
-    """A table of images with their true classes and group attributes; see also `CsvOptions`.
+    """A table of images with true classes and attributes; see also `CsvOptions`.
 
     Attributes
     ----------
@@ -309,7 +310,7 @@ class LabelSource(CsvOptions):
 
     @property
     def columns(self) -> Strings:
-        """The columns needed, each once."""
+        """The needed columns, without repeats."""
         named = (self.target, *self.attributes, self.unit)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
@@ -353,7 +354,7 @@ def read_labels(source: LabelSource) -> LabelRows:
         As `load_items`; also when the target has fewer than two classes, or no attribute has two
         values.
     """
-    items = load_items(source, what="labels")
+    items = load_items(source, subject="labels")
     ids = pl.Series(source.id, items.ids, dtype=pl.String)
     order = ids.arg_sort().to_numpy()
     columns = {name: column.take(order) for name, column in items.coded.items()}
@@ -361,7 +362,7 @@ def read_labels(source: LabelSource) -> LabelRows:
     raw = unknown if source.target is None else columns[source.target]
     target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
     attributes = {name: columns[name] for name in source.attributes}
-    single = [(name, one) for name, one in attributes.items() if len(one.vocabulary) == 1]
+    single = [(name, column) for name, column in attributes.items() if len(column.vocabulary) == 1]
     # One constant attribute beside another that varies does no harm: the audit says so.
     constant = [(source.target, target)] if len(target.vocabulary) == 1 else []
     constant += single if len(single) == len(attributes) else []
@@ -412,7 +413,7 @@ class Items:
         "rows", and "missing": rows by column where it is missing.
     left_out : tuple of str
         Ids of rows of the table that take no part; see `Where`.
-    kept : ndarray of bool, or None
+    row_mask : ndarray of bool, or None
         Rows of the table that take part; None: all.
     """
 
@@ -423,17 +424,17 @@ class Items:
     inputs: Mapping[str, FileFacts]
     counts: Facts
     left_out: Strings = ()
-    kept: Booleans | None = None
+    row_mask: Booleans | None = None
 
     @property
-    def of(self) -> int:
-        """Rows of the table."""
-        return len(self) if self.kept is None else len(self.kept)
+    def table_rows(self) -> int:
+        """Number of rows in the table, used or not."""
+        return len(self) if self.row_mask is None else len(self.row_mask)
 
     @property
     def places(self) -> Integers:
         """Row of each item in the table, from 0."""
-        return np.arange(len(self)) if self.kept is None else np.flatnonzero(self.kept)
+        return np.arange(len(self)) if self.row_mask is None else np.flatnonzero(self.row_mask)
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -441,11 +442,11 @@ class Items:
 
     @cached_property
     def columns(self) -> Mapping[str, Objects]:
-        """Columns as arrays of text, each of shape (n,); None where missing."""
+        """Columns as arrays of text, each of shape (n,); None if missing."""
         return {name: column.values for name, column in self.coded.items()}
 
 
-def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Items:
+def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> Items:
     """Read and check a table of items.
 
     Parameters
@@ -463,16 +464,16 @@ def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Item
     table = read_table(
         source.table,
         texts=(source.id, *source.columns, *source.where),
-        role=what,
+        role=subject,
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
     check_ids(table.texts[source.id], table.name)
-    texts, kept = table.texts, _kept(table, source.where)
+    texts, row_mask = table.texts, _row_mask(table, source.where)
     left_out = source.table.left_out if isinstance(source.table, NamedFrame) else ()
-    if kept is not None:
-        left_out = (*left_out, *texts[source.id].filter(~kept))
-        texts = {name: one.filter(kept) for name, one in texts.items()}
+    if row_mask is not None:
+        left_out = (*left_out, *texts[source.id].filter(~row_mask))
+        texts = {name: column.filter(row_mask) for name, column in texts.items()}
     coded = {n: without(Coded.of(texts[n]), source.missing) for n in source.columns}
     for name, column in coded.items():
         if not column.vocabulary:
@@ -489,12 +490,12 @@ def load_items(source: ItemSource | LabelSource, *, what: str = "items") -> Item
     counts |= {"left_out_by_where": table.rows - len(ids)} if source.where else {}
     return Items(
         table.name, source.id, ids, coded, {table.name: table.digest}, counts, left_out,
-        None if kept is None else kept.to_numpy(),
+        None if row_mask is None else row_mask.to_numpy(),
     )  # fmt: skip
 
 
-def _kept(table: Table, where: Mapping[str, Where]) -> pl.Series | None:
-    """Return whether each row takes part; None where all do.
+def _row_mask(table: Table, where: Mapping[str, Where]) -> pl.Series | None:
+    """Return a mask of the rows that take part; None if all do.
 
     Raises
     ------
@@ -503,15 +504,17 @@ def _kept(table: Table, where: Mapping[str, Where]) -> pl.Series | None:
     """
     if not where:
         return None
-    kept = reduce(and_, (one.keeps(table.texts[name], table.name) for name, one in where.items()))
-    if not kept.any():
+    allowed = reduce(
+        and_, (condition.keeps(table.texts[name], table.name) for name, condition in where.items())
+    )
+    if not allowed.any():
         raise DataError(
             f"no row fits `where`: {listed([*where])}",
             file=table.name,
             expected="at least one row that takes part",
             fix="look at the values under `where:`",
         )
-    return kept
+    return allowed
 
 
 def unused_entries(mapping: Mapping[str, str], labels: Iterable[str]) -> dict[str, list[str]]:

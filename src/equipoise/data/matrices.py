@@ -1,4 +1,4 @@
-"""Numbers by item: arrays and tables of embeddings, scores and labels, and live outputs."""
+"""Numbers by item: embeddings, scores and labels from files and live models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -48,13 +48,14 @@ from equipoise.data.problems import (
     match,
 )
 from equipoise.data.tables import (
+    Columns,
     OpenTable,
+    as_float_array,
     as_text,
     cell_text,
     is_frame,
     is_numbers,
     no_rows,
-    numbers_of,
     open_table,
     read_table,
     spells_numbers,
@@ -69,7 +70,7 @@ HASHED_AT_ONCE = 1 << 24
 
 @record
 class ArraySource(CsvOptions):
-    """A matrix with one row per item: embeddings, scores, or labels 0 and 1.
+    """A matrix with a row per item: embeddings, scores, or labels 0 and 1.
 
     The options of a CSV hold for a file of ids, too.
 
@@ -115,26 +116,41 @@ class ArraySource(CsvOptions):
         if self.column is not None and self.columns is not None:
             raise InputError("column names one column of vectors, columns many; give one of them")
         for option in ("names", "columns"):
-            given = [*(getattr(self, option) or ())]
-            twice = sorted({name for name in given if given.count(name) > 1})
+            names = [*(getattr(self, option) or ())]
+            twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise InputError(f"{option} has {listed(twice)} more than once")
 
     @property
     def chosen(self) -> Mapping[str, str] | None:
-        """Name to column, or None where every column is used."""
+        """Name to column, or None to use every column."""
         if self.columns is None or isinstance(self.columns, Mapping):
             return self.columns
         return {name: name for name in self.columns}
 
 
-@record
-class Opened:
-    """An opened source: a two-dimensional array, or a table whose columns are read on demand.
+class RowMatch(NamedTuple):
+    """Rows of a source matched with items.
 
     Attributes
     ----------
-    given : ArraySource
+    rows : ndarray of int64
+        Row of each item, -1 for an item without a row.
+    counts, inputs : mapping
+    """
+
+    rows: Integers
+    counts: Fields
+    inputs: Mapping[str, FileFacts]
+
+
+@record
+class Opened:
+    """An opened source: a matrix, or a table that reads its columns on demand.
+
+    Attributes
+    ----------
+    source : ArraySource
         What the user gave, with options; of live outputs only the names of the columns.
     name : str
         The path as given, or what the array or data frame is for.
@@ -149,7 +165,7 @@ class Opened:
         Of a model that equipoise ran.
     """
 
-    given: ArraySource
+    source: ArraySource
     name: str
     place: str
     digest: FileFacts
@@ -163,7 +179,7 @@ class Opened:
         absent: Booleans,
         columns: Iterable[tuple[str, AnyArray]],
         max_unmatched: float,
-    ) -> tuple[Integers, Fields, Mapping[str, FileFacts]]:
+    ) -> RowMatch:
         """Match the rows with items.
 
         Parameters
@@ -174,31 +190,25 @@ class Opened:
         columns : iterable of (name, ndarray)
             What was read; hashed for a data frame.
         max_unmatched : float in [0, 1]
-
-        Returns
-        -------
-        rows : ndarray of int64
-            Row of each item, -1 where it has none.
-        counts, inputs : mapping
         """
         if len(absent) == 0:
             raise no_rows(self.place)
         ids, file, inputs = self._ids(items)
-        known, alone = pl.Series(items.id, items.ids, dtype=pl.String), 0
+        item_ids, rows_without_item = pl.Series(items.id, items.ids, dtype=pl.String), 0
         if ids is not None and len(ids) == len(absent):
             check_ids(ids, file)
             present = np.flatnonzero(~absent & ~ids.is_in([*items.left_out]).to_numpy())
             texts = ids.gather(present)
-            positions = match(texts, known)
+            positions = match(texts, item_ids)
             # Images that a live model failed on aren't unmatched.
             failed = self.outputs.failed if self.outputs else ()
-            check_matches((known, items.name), (texts, file), positions, max_unmatched, failed)
+            check_matches((item_ids, items.name), (texts, file), positions, max_unmatched, failed)
             rows = np.full(len(items), -1, dtype=np.int64)
             rows[positions[positions >= 0]] = present[positions >= 0]
-            alone = tally(positions < 0)
-        elif ids is None and len(absent) == items.of:
+            rows_without_item = tally(positions < 0)
+        elif ids is None and len(absent) == items.table_rows:
             absent = absent[items.places]
-            check_share(known, absent, items.name, self.place, max_unmatched)
+            check_share(item_ids, absent, items.name, self.place, max_unmatched)
             rows = np.where(absent, -1, items.places)
         else:
             other = f"{len(items)} items in {items.name}" if ids is None else f"{len(ids)} ids"
@@ -213,22 +223,23 @@ class Opened:
             "empty": tally(absent),
             "matched": tally(rows >= 0),
             "items_without_row": tally(rows < 0),
-            "rows_without_item": alone,
+            "rows_without_item": rows_without_item,
         }
         if self.outputs:
-            return rows, counts, inputs
+            return RowMatch(rows, counts, inputs)
         digest = self.digest or _digest_of(ids, columns)
-        return rows, counts, {self.name: {**digest, "rows": len(absent)}, **inputs}
+        inputs = {self.name: {**digest, "rows": len(absent)}, **inputs}
+        return RowMatch(rows, counts, inputs)
 
     def _ids(self, items: Items) -> tuple[pl.Series | None, str, Mapping[str, FileFacts]]:
-        """Return the ids of the rows, the file they are in, and its digest if it is another.
+        """Return the ids of the rows, their file, and its digest if it is separate.
 
         There are none where rows follow the items. A table that has a column named as the items'
         ids is matched by it.
         """
         if self.outputs:
             return self.outputs.ids, self.place, self.outputs.inputs
-        source, arrays = self.given, self.arrays
+        source, arrays = self.source, self.arrays
         ids = source.ids
         if ids is None:
             table = self.stored if isinstance(self.stored, OpenTable) else None
@@ -247,9 +258,9 @@ class Opened:
 
 
 def open_source(
-    source: ArraySource | Outputs, what: str, items: Items, *, vectors: bool = False
+    source: ArraySource | Outputs, subject: str, items: Items, *, vectors: bool = False
 ) -> Opened:
-    """Open a file, array, data frame or the numbers of a live model, which are about items.
+    """Open a file, array, data frame or live model's outputs with a row per item.
 
     Raises
     ------
@@ -257,8 +268,8 @@ def open_source(
         When it cannot be read, or holds no two-dimensional array of numbers.
     """
     if isinstance(source, Outputs):
-        given, place = ArraySource(None, names=source.names), source.source
-        return Opened(given, place, place, {}, source.numbers, outputs=source)
+        options, place = ArraySource(None, names=source.names), source.source
+        return Opened(options, place, place, {}, source.numbers, outputs=source)
     file, arrays = source.file, None
     is_path = isinstance(file, str | os.PathLike)
     if is_path and Path(file).suffix.lower() in EXTENSIONS:
@@ -269,10 +280,10 @@ def open_source(
         words, values, digest = read_word_vectors(Path(file), {*items.ids.tolist()})
         opened = Opened(replace(source, ids=words), str(file), str(file), digest, values)
     elif is_path or is_frame(file):
-        table = open_table(file, role=what, encoding=source.encoding, delimiter=source.delimiter)
+        table = open_table(file, role=subject, encoding=source.encoding, delimiter=source.delimiter)
         opened = Opened(source, table.name, table.name, table.digest, table)
     else:
-        place, values = f"{what} (array)", _in_memory(file, what)
+        place, values = f"{subject} (array)", _in_memory(file, subject)
         opened = Opened(source, place, place, hash_array(values), values)
     # An option that cannot apply would otherwise be passed over.
     unused = {"array": source.array is not None and not (arrays and arrays.names)}
@@ -299,17 +310,17 @@ def open_source(
     return opened
 
 
-def _in_memory(given: Any, what: str) -> AnyArray:
-    problem, values = f"{type(given).__name__} is no array of numbers", None
-    if hasattr(given, "__array__") and not isinstance(given, np.ma.MaskedArray):
+def _in_memory(array: Any, subject: str) -> AnyArray:
+    problem, values = f"{type(array).__name__} is no array of numbers", None
+    if hasattr(array, "__array__") and not isinstance(array, np.ma.MaskedArray):
         try:
-            values = np.asarray(given)
+            values = np.asarray(array)
         except (TypeError, ValueError, RuntimeError) as error:
             problem += f" ({error})"
     if values is None or values.dtype.hasobject:
         raise DataError(
             problem,
-            file=f"{what} (array)",
+            file=f"{subject} (array)",
             expected="a path, an array without a mask or a data frame",
             fix="pass np.asarray(..., np.float32)",
         )
@@ -317,7 +328,7 @@ def _in_memory(given: Any, what: str) -> AnyArray:
 
 
 def hash_array(values: AnyArray) -> FileFacts:
-    """Hash an array in blocks of rows; equal arrays hash equally whatever their strides."""
+    """Hash an array in blocks of rows, independent of its strides."""
     hashed = hashlib.sha256(f"{values.dtype.str}\0{values.shape}\0".encode())
     step = max(1, HASHED_AT_ONCE // max(1, values[:1].nbytes))
     for start in range(0, len(values), step):
@@ -326,7 +337,7 @@ def hash_array(values: AnyArray) -> FileFacts:
 
 
 def _digest_of(ids: pl.Series | None, columns: Iterable[tuple[str, AnyArray]]) -> FileFacts:
-    """Hash what was read of a data frame."""
+    """Hash the ids and columns read from a data frame."""
     hashed, size = hashlib.sha256(), 0
     for name, values in columns:
         part = hash_array(values)
@@ -386,43 +397,42 @@ def _has_no_letter(values: AnyArray) -> bool:
     return bool((codes > sys.maxunicode).any())
 
 
-def number_columns(
-    table: OpenTable, source: ArraySource, items: Items
-) -> tuple[Strings, Callable[[str], AnyArray], Strings]:
-    """Choose columns of a table: those that the source names, or all of numbers beside the ids.
+class NumberColumns(NamedTuple):
+    """Columns of numbers in a table.
 
-    Returns
-    -------
+    Attributes
+    ----------
     names : tuple of str
     read : callable
         Takes a name; returns the column in its stored float type, shape (rows,).
     left_out : tuple of str
         Columns of text or lists that nobody named.
+    """
+
+    names: Strings
+    read: Callable[[str], AnyArray]
+    left_out: Strings
+
+
+def number_columns(table: OpenTable, source: ArraySource, items: Items) -> NumberColumns:
+    """Choose the named columns of a table, or all columns of numbers except ids.
 
     Raises
     ------
     DataError
         When a column is missing, or a cell of a named one is not a number.
     """
-    chosen, left = source.chosen, set()
+    chosen, left_out = source.chosen, set()
     if chosen is None:
         chosen = {n: n for n in table.names if n != (source.id or items.id)}
-        left = {*table.lists} & {*chosen}
+        left_out = {*table.lists} & {*chosen}
     check_columns(table.names, chosen.values(), table.name)
-    wanted = tuple(c for c in dict.fromkeys(chosen.values()) if c not in left)
-    cells = {} if table.kinds else table.read(wanted)
+    columns = tuple(c for c in dict.fromkeys(chosen.values()) if c not in left_out)
+    cells = {} if table.kinds else table.read(columns)
     if source.chosen is None:
-        left |= {
-            name
-            for name in wanted
-            if not (
-                spells_numbers(cells[name], source.missing)
-                if name in cells
-                else is_numbers(table.kinds[name])
-            )
-        }
-    kept = {name: column for name, column in chosen.items() if column not in left}
-    if not kept:
+        left_out |= {name for name in columns if not _holds_numbers(table, cells, name, source)}
+    columns_by_name = {name: column for name, column in chosen.items() if column not in left_out}
+    if not columns_by_name:
         raise DataError(
             "there is no column of numbers",
             file=table.name,
@@ -430,19 +440,25 @@ def number_columns(
             fix="name the columns as `columns:`; or one of lists as `column:`, with `names:`",
         )
     # Of a table that is parsed whole the numbers are kept; others are read on demand.
-    held = {
-        name: numbers_of(cells[column], table.name, column, source.missing)
-        for name, column in kept.items()
+    cached_numbers = {
+        name: as_float_array(cells[column], table.name, column, source.missing)
+        for name, column in columns_by_name.items()
         if column in cells
     }
 
     def read(name: str) -> AnyArray:
-        if name in held:
-            return held[name]
-        column = kept[name]
-        return numbers_of(table.read((column,))[column], table.name, column, source.missing)
+        if name in cached_numbers:
+            return cached_numbers[name]
+        column = columns_by_name[name]
+        return as_float_array(table.read((column,))[column], table.name, column, source.missing)
 
-    return tuple(kept), read, tuple(sorted(left))
+    return NumberColumns(tuple(columns_by_name), read, tuple(sorted(left_out)))
+
+
+def _holds_numbers(table: OpenTable, cells: Columns, name: str, source: ArraySource) -> bool:
+    if name in cells:
+        return spells_numbers(cells[name], source.missing)
+    return is_numbers(table.kinds[name])
 
 
 NORM_TOLERANCE = 1e-3
@@ -465,7 +481,7 @@ class ByItem:
         Per file as given: "sha256", "bytes", "rows".
     counts : mapping
         Everything read, matched and left over; see docs/data.md.
-    made : bool
+    live : bool
         Whether equipoise ran the model that gave them, over every item.
     """
 
@@ -474,12 +490,12 @@ class ByItem:
     rows: Integers
     inputs: Mapping[str, FileFacts]
     counts: Facts
-    made: bool = field(default=False, kw_only=True)
+    live: bool = field(default=False, kw_only=True)
 
 
 @record
 class Vectors(ByItem):
-    """Embeddings, one row per item that has one; see also `ByItem`.
+    """Embeddings, a row per item with a vector; see also `ByItem`.
 
     Attributes
     ----------
@@ -513,13 +529,13 @@ class Vectors(ByItem):
 
     @property
     def unmatched(self) -> int:
-        """Items that a user's file has no vector for; failures of a live model are none of them."""
-        return 0 if self.made else tally(self.rows < 0)
+        """Items without a vector in a user's file; a live model's failures don't count."""
+        return 0 if self.live else tally(self.rows < 0)
 
     @property
     def rescaled(self) -> bool:
-        """Whether vectors that a user brought are not all of length 1, which a note tells."""
-        return not (self.normalised or self.made)
+        """Whether a user's vectors are not all of length 1."""
+        return not (self.normalised or self.live)
 
     def take(self, items: ArrayLike) -> AnyArray:
         """Return the vectors of some items, shape (m, dimension), in the stored type.
@@ -549,7 +565,7 @@ def load_vectors(
     source: ArraySource | Outputs,
     items: Items,
     *,
-    what: str = "embeddings",
+    subject: str = "embeddings",
     max_unmatched: float = 0.01,
     zeros: bool = False,
 ) -> Vectors:
@@ -572,10 +588,10 @@ def load_vectors(
     DataError
         When the source cannot be used as given; the message says where and what to do.
     """
-    opened = open_source(source, what, items, vectors=True)
+    opened = open_source(source, subject, items, vectors=True)
     stored, absent, left_out = _stored(opened, items)
     rows, counts, inputs = opened.join(items, absent, [("", stored)], max_unmatched)
-    not_finite, zero, normalised = _look_over(stored, rows)
+    not_finite, zero, normalised = _check_norms(stored, rows)
     if not ((rows >= 0) & ~not_finite & (zeros | ~zero)).any():
         raise DataError(
             f"no vector can be used: {tally(not_finite)} hold NaN or an infinity, "
@@ -590,13 +606,13 @@ def load_vectors(
     }
     return Vectors(
         opened.name, items.ids, rows, inputs, counts, stored, normalised, not_finite, zero,
-        made=opened.outputs is not None,
+        live=opened.outputs is not None,
     )  # fmt: skip
 
 
 def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, Fields]:
     """Return the vectors in the order of the source, and which rows are empty."""
-    given, stored = opened.given, opened.stored
+    source, stored = opened.source, opened.stored
     if not isinstance(stored, OpenTable):
         if stored.dtype.newbyteorder("=") not in (np.float16, np.float32, np.float64):
             raise DataError(
@@ -606,7 +622,7 @@ def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, Fields]:
                 fix="save the vectors as float32; quantised ones need their scale",
             )
         return stored, np.zeros(len(stored), dtype=bool), {}
-    lists = (given.column,) if given.column else stored.lists if given.columns is None else ()
+    lists = (source.column,) if source.column else stored.lists if source.columns is None else ()
     if len(lists) > 1:
         raise DataError(
             f"{len(lists)} columns hold vectors: {listed(lists)}",
@@ -616,39 +632,46 @@ def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, Fields]:
         )
     if lists:
         return *stored.vectors(lists[0]), {}
-    names, read, left_out = number_columns(stored, given, items)
+    names, read, left_out = number_columns(stored, source, items)
     values = np.column_stack([read(name) for name in names])
     absent: Booleans = np.logical_and.reduce(np.isnan(values), axis=1)
     return values, absent, {"columns_left_out": [*left_out]}
 
 
-def _look_over(stored: AnyArray, rows: Integers) -> tuple[Booleans, Booleans, bool]:
-    """Return which items' vectors are not finite, which are zero, and if all norms are 1."""
+class _NormCheck(NamedTuple):
+    not_finite: Booleans
+    zero: Booleans
+    normalised: bool
+
+
+def _check_norms(stored: AnyArray, rows: Integers) -> _NormCheck:
+    """Find the items with non-finite or zero vectors, and check that all norms are 1."""
     not_finite, zero = (np.zeros(len(stored), dtype=bool) for _ in range(2))
-    off = np.zeros(len(stored), dtype=bool)
+    off_unit = np.zeros(len(stored), dtype=bool)
     step, mapped = max(1, NUMBERS_AT_ONCE // stored.shape[1]), Mapped(stored)
 
     def look(start: int) -> None:
-        here = slice(start, start + step)
+        block = slice(start, start + step)
         mapped.run(step)
         # Squares of 16 bits neither overflow nor underflow in 32.
         half = stored.dtype == np.float16
-        values = widened(stored[here]) if half else floats(stored[here])
+        values = widened(stored[block]) if half else floats(stored[block])
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", values, values)
         # Squares overflow and underflow before the numbers themselves do.
-        odd, small = ~np.isfinite(squares), squares == 0
-        not_finite[here][odd] = ~np.isfinite(values[odd]).all(axis=1)
-        zero[here][small] = (values[small] == 0).all(axis=1)
-        off[here] = ~(np.abs(np.sqrt(squares) - 1) <= NORM_TOLERANCE)
+        overflowed, small = ~np.isfinite(squares), squares == 0
+        not_finite[block][overflowed] = ~np.isfinite(values[overflowed]).all(axis=1)
+        zero[block][small] = (values[small] == 0).all(axis=1)
+        off_unit[block] = ~(np.abs(np.sqrt(squares) - 1) <= NORM_TOLERANCE)
 
     each(look, range(0, len(stored), step))
     mapped.give_back()
-    found = rows >= 0
-    at = np.where(found, rows, 0)
-    bad, none = not_finite[at] & found, zero[at] & found
-    usable = found & ~bad & ~none
-    return bad, none, bool(usable.any() and not off[rows[usable]].any())
+    has_row = rows >= 0
+    at = np.where(has_row, rows, 0)
+    item_not_finite, item_zero = not_finite[at] & has_row, zero[at] & has_row
+    usable = has_row & ~item_not_finite & ~item_zero
+    normalised = bool(usable.any() and not off_unit[rows[usable]].any())
+    return _NormCheck(item_not_finite, item_zero, normalised)
 
 
 BLOCK_BYTES = 1 << 28
@@ -673,7 +696,7 @@ class Matrix(ByItem):
     read: Callable[[str], AnyArray]
 
     def column(self, name: str) -> Floats:
-        """Return one column as float64, shape (n,); NaN where an item has no number.
+        """Return a column as float64, shape (n,); NaN if an item has no number.
 
         Raises
         ------
@@ -684,7 +707,7 @@ class Matrix(ByItem):
         return self._by_item(name, np.float64)
 
     def labels(self, name: str) -> Floats:
-        """Return one column of labels: 1 present, 0 absent, NaN unknown.
+        """Return a column of labels: 1 present, 0 absent, NaN unknown.
 
         Raises
         ------
@@ -734,14 +757,14 @@ class Matrix(ByItem):
         check_columns(self.names, names, self.name)
 
     def _by_item(self, name: str, dtype: DTypeLike) -> AnyArray:
-        """Return a column of rows as one of items, NaN where an item has no row."""
+        """Return a column in the order of the items; NaN if an item has no row."""
         out: AnyArray = self.read(name)[np.maximum(self.rows, 0)].astype(dtype)
         out[self.rows < 0] = np.nan
         return out
 
 
 def columns_of(values: AnyArray, places: Mapping[str, int]) -> Callable[[str], AnyArray]:
-    """Return what reads one column of an array by its name, shape (rows,).
+    """Return a function that reads a column of an array by name, shape (rows,).
 
     Where rows are contiguous, reading one column touches every page of the file. So a block of
     neighbouring columns is turned at a time, in the stored type, and kept until another is asked
@@ -753,11 +776,11 @@ def columns_of(values: AnyArray, places: Mapping[str, int]) -> Callable[[str], A
 
     @lru_cache(maxsize=1)
     def turned(start: int) -> AnyArray:
-        some = values[:, start : start + width]
-        block = np.empty(some.shape[::-1], some.dtype.newbyteorder("="))
-        mapped = Mapped(some)
-        for row in range(0, len(some), 1024):
-            block[:, row : row + 1024] = some[row : row + 1024].T
+        chunk = values[:, start : start + width]
+        block = np.empty(chunk.shape[::-1], chunk.dtype.newbyteorder("="))
+        mapped = Mapped(chunk)
+        for row in range(0, len(chunk), 1024):
+            block[:, row : row + 1024] = chunk[row : row + 1024].T
             mapped.run(1024)
         mapped.give_back()
         return block
@@ -777,7 +800,7 @@ def load_matrix(
     source: ArraySource | Outputs,
     items: Items,
     *,
-    what: str = "scores",
+    subject: str = "scores",
     max_unmatched: float = 0.01,
 ) -> Matrix:
     """Read named columns of numbers and join them to items.
@@ -797,31 +820,37 @@ def load_matrix(
     DataError
         When the source cannot be used as given; the message says where and what to do.
     """
-    opened = open_source(source, what, items)
+    opened = open_source(source, subject, items)
     names, read, absent, left_out = _columns(opened, items)
     rows, counts, inputs = opened.join(
         items, absent, ((name, read(name)) for name in names), max_unmatched
     )
-    dtype, held = _type_and_gaps(names, read, rows)
-    counts |= held | {"columns": len(names), "columns_left_out": [*left_out]}
-    made = opened.outputs is not None
-    return Matrix(opened.name, items.ids, rows, inputs, counts, names, dtype, read, made=made)
+    dtype, number_counts = _type_and_gaps(names, read, rows)
+    counts |= number_counts | {"columns": len(names), "columns_left_out": [*left_out]}
+    live = opened.outputs is not None
+    return Matrix(opened.name, items.ids, rows, inputs, counts, names, dtype, read, live=live)
 
 
-def _columns(
-    opened: Opened, items: Items
-) -> tuple[Strings, Callable[[str], AnyArray], Booleans, Strings]:
-    """Return names of columns, what reads one, which rows are empty, and columns left out."""
-    given, values = opened.given, opened.stored
-    if isinstance(values, OpenTable) and given.column is None:
-        names, read, left_out = number_columns(values, given, items)
-        return names, read, np.zeros(len(read(names[0])), dtype=bool), left_out
+class _ReadableColumns(NamedTuple):
+    names: Strings
+    read: Callable[[str], AnyArray]
+    empty_rows: Booleans
+    left_out: Strings
+
+
+def _columns(opened: Opened, items: Items) -> _ReadableColumns:
+    """Return the columns of a source by name, with a function that reads them."""
+    source, values = opened.source, opened.stored
+    if isinstance(values, OpenTable) and source.column is None:
+        names, read, left_out = number_columns(values, source, items)
+        full = np.zeros(len(read(names[0])), dtype=bool)
+        return _ReadableColumns(names, read, full, left_out)
     if isinstance(values, OpenTable):
-        values, absent = values.vectors(str(given.column))
+        values, absent = values.vectors(str(source.column))
     else:
         absent = np.zeros(len(values), dtype=bool)
     places = _places(values, opened)
-    return tuple(places), columns_of(values, places), absent, ()
+    return _ReadableColumns(tuple(places), columns_of(values, places), absent, ())
 
 
 def _places(values: AnyArray, opened: Opened) -> dict[str, int]:
@@ -833,7 +862,7 @@ def _places(values: AnyArray, opened: Opened) -> dict[str, int]:
             expected="floats, integers or booleans",
             fix="save the numbers as float32",
         )
-    names, chosen, width = opened.given.names, opened.given.chosen, values.shape[1]
+    names, chosen, width = opened.source.names, opened.source.chosen, values.shape[1]
     if len(names) not in (0, width) or not (names or chosen is not None):
         raise DataError(
             f"the array has {width} columns, and `names:` has {len(names)}",
@@ -841,32 +870,32 @@ def _places(values: AnyArray, opened: Opened) -> dict[str, int]:
             expected="`names:` with a name per column, or `columns:` with name: number",
             fix="list the names of all columns in their order",
         )
-    known = {name: place for place, name in enumerate(names)}
+    position_by_name = {name: place for place, name in enumerate(names)}
     if chosen is None:
-        return known
-    known = {str(place): place for place in range(width)} | known
-    check_columns([*known], chosen.values(), opened.place)
-    return {name: known[column] for name, column in chosen.items()}
+        return position_by_name
+    position_by_name = {str(place): place for place in range(width)} | position_by_name
+    check_columns([*position_by_name], chosen.values(), opened.place)
+    return {name: position_by_name[column] for name, column in chosen.items()}
 
 
 def _type_and_gaps(
     names: Strings, read: Callable[[str], AnyArray], rows: Integers
 ) -> tuple[np.dtype[Any], Fields]:
-    """Return the type that holds all columns, and how many numbers are missing or infinite."""
-    found = rows[rows >= 0]
-    in_order = bool((found == np.arange(len(found))).all())
+    """Return a common type of all columns, and counts of missing and infinite."""
+    item_rows = rows[rows >= 0]
+    in_order = bool((item_rows == np.arange(len(item_rows))).all())
 
     def counted(name: str) -> tuple[np.dtype[Any], int, int]:
         values = read(name)
-        some = values if in_order and len(found) == len(values) else values[found]
+        item_values = values if in_order and len(item_rows) == len(values) else values[item_rows]
         with np.errstate(invalid="ignore", over="ignore"):
-            if some.dtype.kind != "f" or np.isfinite(some.sum(dtype=np.float64)):
+            if item_values.dtype.kind != "f" or np.isfinite(item_values.sum(dtype=np.float64)):
                 return values.dtype, 0, 0
-        return values.dtype, int(np.isnan(some).sum()), int(np.isinf(some).sum())
+        return values.dtype, int(np.isnan(item_values).sum()), int(np.isinf(item_values).sum())
 
     kinds, missing, infinite = zip(*each(counted, names), strict=True)
-    held = {
-        what: {name: count for name, count in zip(names, counts, strict=True) if count}
-        for what, counts in (("missing", missing), ("infinite", infinite))
+    counts_by_problem = {
+        problem: {name: count for name, count in zip(names, counts, strict=True) if count}
+        for problem, counts in (("missing", missing), ("infinite", infinite))
     }
-    return np.result_type(np.float32, *kinds), held
+    return np.result_type(np.float32, *kinds), counts_by_problem

@@ -1,4 +1,4 @@
-"""Predictions of one or more models: read from files, and joined to labels by id."""
+"""Predictions of models: read from files and joined to labels by id."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ from equipoise.data.resolver import (
     UNMATCHED,
     Reading,
     Recipe,
-    recipes,
+    build_recipes,
     text_states,
 )
 from equipoise.data.tables import Table, read_table
@@ -55,7 +55,7 @@ from equipoise.stats.threads import each
 
 @dataclass(frozen=True)
 class PredictionSource(Reading, CsvOptions):
-    """A table of one model's predictions, and how to read it; see also `CsvOptions`.
+    """A table of a model's predictions, and its options; see also `CsvOptions`.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class PredictionSource(Reading, CsvOptions):
 
 @record
 class Predictions:
-    """One version of a model's predictions, row by row as the labels.
+    """A version of a model's predictions, in the rows of the labels.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Predictions:
 
     @property
     def codes(self) -> Integers32:
-        """Codes of the first-ranked labels, shape (n,); -1 where there is no answer."""
+        """Codes of the first-ranked labels, shape (n,); -1 without an answer."""
         return self.coded.codes
 
     @property
@@ -143,18 +143,18 @@ class Predictions:
 
     @property
     def label(self) -> Objects:
-        """First-ranked labels, shape (n,); None where there is no answer."""
+        """First-ranked labels, shape (n,); None without an answer."""
         return self.coded.values
 
     @property
     def top(self) -> Objects | None:
-        """Labels of rank 1 to k, shape (n, k), or None; None also where a rank is empty."""
+        """Labels of rank 1 to k, shape (n, k), or None; None also for an empty rank."""
         return None if self.coded_top is None else self.coded_top.values
 
 
 @record
 class ModelPredictions:
-    """What one model predicted.
+    """The predictions of a model, in each version, with the state of each row.
 
     Attributes
     ----------
@@ -180,10 +180,14 @@ class ModelPredictions:
         return self.coded_state.values
 
     @property
-    def judged(self) -> Mapping[str, Predictions]:
-        """The versions that have verdicts: no wording whose content is another version."""
-        resolved = any(one.classes for one in self.versions.values())
-        return {name: one for name, one in self.versions.items() if one.classes or not resolved}
+    def versions_with_verdicts(self) -> Mapping[str, Predictions]:
+        """Versions with verdicts: resolved ones if there are any, else all."""
+        resolved = any(version.classes for version in self.versions.values())
+        return {
+            name: version
+            for name, version in self.versions.items()
+            if version.classes or not resolved
+        }
 
     def rows(self, state: str) -> int:
         """Return the number of rows in a state; failed images don't count as "unmatched"."""
@@ -193,7 +197,7 @@ class ModelPredictions:
 
 @record
 class PredictionData:
-    """Labels and the predictions of every model, one row per labelled id, sorted by id.
+    """Labels and every model's predictions by labelled id, sorted by id.
 
     Attributes
     ----------
@@ -219,7 +223,7 @@ class PredictionData:
 
     @property
     def target(self) -> Objects:
-        """True classes, shape (n,); None where missing."""
+        """True classes, shape (n,); None if missing."""
         return self.coded_target.values
 
     @property
@@ -229,7 +233,7 @@ class PredictionData:
 
     @property
     def attributes(self) -> Mapping[str, Objects]:
-        """Group attributes, each of shape (n,); None where missing."""
+        """Group attributes, each of shape (n,); None if missing."""
         return {name: column.values for name, column in self.coded_attributes.items()}
 
     @property
@@ -297,8 +301,8 @@ def check_probabilities(
 def _probabilities(table: Table, columns: Sequence[str]) -> Floats:
     """Return probability columns side by side; a row of empty cells is NaN throughout."""
     cells = [table.numbers[name] for name in columns]
-    values: Floats = np.column_stack([one.fill_null(np.nan).to_numpy() for one in cells])
-    none = np.logical_and.reduce([one.is_null().to_numpy() for one in cells])
+    values: Floats = np.column_stack([column.fill_null(np.nan).to_numpy() for column in cells])
+    none = np.logical_and.reduce([column.is_null().to_numpy() for column in cells])
     values[none] = 1 / len(columns)
     check_probabilities(values, columns, table.name)
     values[none] = np.nan
@@ -357,16 +361,17 @@ def join_predictions(
     inputs: dict[str, FileFacts] = {rows.file: rows.digest}
 
     def join(model: tuple[Outputs, Reading]) -> tuple[ModelPredictions, Fields]:
-        given, reading = model
-        outputs = given.without(rows.left_out)
+        model_outputs, reading = model
+        outputs = model_outputs.without(rows.left_out)
         positions = match(outputs.ids, rows.ids)
-        both = (rows.ids, rows.file), (outputs.ids, outputs.source)
-        check_matches(*both, positions, max_unmatched, outputs.failed)
+        sides = (rows.ids, rows.file), (outputs.ids, outputs.source)
+        check_matches(*sides, positions, max_unmatched, outputs.failed)
         return _Join(rows, reading, outputs, positions).predictions()
 
     joined, counts = {}, {}
-    for name, found in zip(models, each(join, models.values()), strict=True):
-        joined[name], counts[name] = found
+    results = each(join, models.values())
+    for name, (predictions, model_counts) in zip(models, results, strict=True):
+        joined[name], counts[name] = predictions, model_counts
         inputs |= models[name][0].inputs
     return PredictionData(
         rows.ids.to_numpy(),
@@ -380,7 +385,7 @@ def join_predictions(
 
 
 def read_predictions(source: PredictionSource, *, model: str, id_column: str) -> Outputs:
-    """Read and check one model's predictions.
+    """Read and check the predictions of a model.
 
     Raises
     ------
@@ -404,7 +409,7 @@ def read_predictions(source: PredictionSource, *, model: str, id_column: str) ->
         content="labels",
         source=table.name,
         ids=ids,
-        labels=_side_by_side([table.texts[name] for name in source.texts]),
+        labels=_encode_ranks([table.texts[name] for name in source.texts]),
         values=_probabilities(table, shares) if shares else None,
         names=tuple(source.probabilities or ()),
         column=source.texts[0] if source.texts else None,
@@ -413,18 +418,18 @@ def read_predictions(source: PredictionSource, *, model: str, id_column: str) ->
     )
 
 
-def _side_by_side(columns: list[pl.Series]) -> Coded | None:
+def _encode_ranks(columns: list[pl.Series]) -> Coded | None:
     """Encode the columns of ranks with one vocabulary, shape (m, k)."""
     if not columns:
         return None
-    every = Coded.of(pl.concat([column.alias("label") for column in columns]))
-    codes = every.codes.reshape(len(columns), -1).T
-    return Coded(np.ascontiguousarray(codes), every.vocabulary)
+    encoded = Coded.of(pl.concat([column.alias("label") for column in columns]))
+    codes = encoded.codes.reshape(len(columns), -1).T
+    return Coded(np.ascontiguousarray(codes), encoded.vocabulary)
 
 
 @record
 class _Join:
-    """One model's outputs, on the way into the rows of the labels.
+    """Outputs of a model, to be arranged in the rows of the labels.
 
     Attributes
     ----------
@@ -441,7 +446,7 @@ class _Join:
     positions: Integers
 
     def predictions(self) -> tuple[ModelPredictions, Fields]:
-        """Return the predictions of one model in the order of the labels, and their counts.
+        """Return the predictions in the order of the labels, and their counts.
 
         Raises
         ------
@@ -462,7 +467,7 @@ class _Join:
             )
         versions, version_counts = {}, {}
         target = self.rows.target.vocabulary
-        for recipe in recipes(self.reading, target, outputs.source, self._levels):
+        for recipe in build_recipes(self.reading, target, outputs.source, self._levels):
             versions[recipe.name], version_counts[recipe.name] = self._version(recipe)
         alone = tally(self.positions < 0)
         counts = {
@@ -480,14 +485,16 @@ class _Join:
 
     def _scatter(self, values: AnyArray, fill: float) -> AnyArray:
         out = np.full((len(self.rows.ids), *values.shape[1:]), fill, dtype=values.dtype)
-        found = self.positions >= 0
-        out[self.positions[found]] = values[found]
+        matched = self.positions >= 0
+        out[self.positions[matched]] = values[matched]
         return out
 
     @cached_property
     def _levels(self) -> Strings:
         """Values of all attributes."""
-        return tuple(name for one in self.rows.attributes.values() for name in one.vocabulary)
+        return tuple(
+            name for attribute in self.rows.attributes.values() for name in attribute.vocabulary
+        )
 
     @cached_property
     def _text_states(self) -> NDArray[np.int8]:
@@ -508,28 +515,28 @@ class _Join:
     def _version(self, recipe: Recipe) -> tuple[Predictions, Fields]:
         values, classes = self._probabilities(recipe)
         if self.outputs.labels is None:
-            labels = Coded(_best(values), classes)
+            labels = Coded(_most_probable(values), classes)
             scale = f"most probable class; {recipe.scale}"
             return Predictions(labels, None, values, classes, scale), {}
         codes = self._scatter(self.outputs.labels.codes, -1)
         codes[self._states != ANSWERED] = -1
         raw = Coded(codes, self.outputs.labels.vocabulary)
-        labels, counts = self._relabelled(raw, recipe, classes or self.rows.target.vocabulary)
-        first = Coded(np.ascontiguousarray(labels.codes[:, 0]), labels.vocabulary)
+        labels, counts = self._relabel(raw, recipe, classes or self.rows.target.vocabulary)
+        first_rank = Coded(np.ascontiguousarray(labels.codes[:, 0]), labels.vocabulary)
         top = labels if labels.codes.shape[1] > 1 else None
         probabilities = values if classes else None
         resolve = str if recipe.normalize is None else recipe
         return Predictions(
-            first, top, probabilities, classes, recipe.scale, recipe.classes, resolve
+            first_rank, top, probabilities, classes, recipe.scale, recipe.classes, resolve
         ), counts
 
     def _probabilities(self, recipe: Recipe) -> tuple[Floats, Strings]:
-        """Probabilities in the rows of the labels and what each column is of; or no columns."""
+        """Return probabilities in the rows of the labels, and the class of each column."""
         if self.outputs.values is None:
             return np.empty((len(self.rows.ids), 0)), ()
-        if recipe.several:
+        if recipe.alternatives:
             raise DataError(
-                f"columns with several classes: {listed([*recipe.several])}",
+                f"columns with several classes: {listed([*recipe.alternatives])}",
                 file=self.outputs.source,
                 expected="one class for each column",
                 fix=f"map each column to one class under `{self.reading.key('map')}:`",
@@ -553,11 +560,11 @@ class _Join:
         values[self._states != ANSWERED] = np.nan
         return values, classes
 
-    def _relabelled(self, raw: Coded, recipe: Recipe, allowed: Strings) -> tuple[Coded, Fields]:
+    def _relabel(self, raw: Coded, recipe: Recipe, allowed: Strings) -> tuple[Coded, Fields]:
         used = ((raw.counts > 0) & (self._text_states == ANSWERED)).tolist()
         pairs = zip(raw.vocabulary, used, strict=True)
         labels = raw.relabel([recipe(text) if use else None for text, use in pairs], first=allowed)
-        labels = self._true_of_several(raw, labels, recipe)
+        labels = self._resolve_ambiguous(raw, labels, recipe)
         mapping = recipe.mapping if recipe.normalize is None else {}
         counts: Fields = {**unused_entries(mapping, raw.vocabulary)}
         # Free text that names no class is unresolved, and its wording stands beside it.
@@ -590,22 +597,26 @@ class _Join:
             )
         return labels, counts
 
-    def _true_of_several(self, raw: Coded, labels: Coded, recipe: Recipe) -> Coded:
-        """Let a text that may stand for several classes stand for the true one among them."""
+    def _resolve_ambiguous(self, raw: Coded, labels: Coded, recipe: Recipe) -> Coded:
+        """Count a text that stands for several classes as the true class among them."""
         codes, target = labels.codes.copy(), self.rows.target
-        for text, classes in recipe.several.items():
-            said = raw.codes == (raw.vocabulary.index(text) if text in raw.vocabulary else -2)
+        for text, classes in recipe.alternatives.items():
+            has_text = raw.codes == (raw.vocabulary.index(text) if text in raw.vocabulary else -2)
             for name in {*classes} & {*target.vocabulary}:
                 true = target.codes == target.vocabulary.index(name)
-                codes[said & true[:, None]] = labels.vocabulary.index(name)
+                codes[has_text & true[:, None]] = labels.vocabulary.index(name)
         return Coded(codes, labels.vocabulary)
 
     def _remedies(self, outside: Sequence[str], allowed: Sequence[str]) -> str:
-        """Return what a user can do about labels that are no classes of the target."""
+        """Return the ways to fix labels that are no classes of the target."""
         key = self.reading.key
-        near = {label: nearest(label, allowed, least=MISSPELT) for label in outside}
+        suggestions = {label: nearest(label, allowed, cutoff=MISSPELT) for label in outside}
         fixes = [
-            *(f"{show(label)} may be {show(to)}" for label, to in near.items() if to),
+            *(
+                f"{show(label)} may be {show(suggestion)}"
+                for label, suggestion in suggestions.items()
+                if suggestion
+            ),
             f"map them to a class under `{key('map')}:`",
             f"list texts of missing predictions under `{key('missing')}:`",
             f"set `{key('open_vocabulary')}: true`",
@@ -613,8 +624,8 @@ class _Join:
         return "; or ".join(fixes)
 
 
-def _best(values: Floats) -> Integers32:
-    """Most probable class per row, the first of equals; -1 where there are no probabilities."""
+def _most_probable(values: Floats) -> Integers32:
+    """Return the most probable class per row, the first of ties; -1 without one."""
     empty = np.isnan(values[:, 0])
     best = np.where(empty[:, None], 0.0, values).argmax(axis=1)
     return np.where(empty, -1, best).astype(np.int32)

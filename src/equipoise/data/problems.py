@@ -1,4 +1,4 @@
-"""Words that the errors of this room share: what there is, what is nearest, a few examples."""
+"""Parts of this room's errors: available names, the nearest name, examples."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,31 +20,31 @@ _WRITTEN_FOR_MISSING = frozenset(
 
 def show(text: object) -> str:
     """Return a cell as quoted text that is short and safe to print."""
-    whole = str(text)
-    return repr(whole if len(whole) <= MAX_SHOWN else whole[: MAX_SHOWN - 1] + "…")
+    full_text = str(text)
+    return repr(full_text if len(full_text) <= MAX_SHOWN else full_text[: MAX_SHOWN - 1] + "…")
 
 
 def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
     """Return the first few of some texts, quoted, and how many more there are."""
-    every = [*texts]
-    shown = ", ".join(show(text) for text in every[:limit])
-    return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
+    all_texts = [*texts]
+    examples = ", ".join(show(text) for text in all_texts[:limit])
+    return examples if len(all_texts) <= limit else f"{examples} and {len(all_texts) - limit} more"
 
 
-def counted(number: int, thing: str) -> str:
+def counted(number: int, noun: str) -> str:
     """Return a number with its noun in the right form."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def looks_missing(text: str) -> bool:
-    """Whether a text is what programs write for a missing value: "nan", "None", "N/A", ..."""
+    """Whether a text is a program's mark for a missing value: "nan", "None", "N/A"."""
     return text.strip().casefold() in _WRITTEN_FOR_MISSING
 
 
-def nearest(text: str, among: Iterable[str], *, least: float = 0.6) -> str | None:
-    """Return the most similar of some texts, or None when nothing is as similar as `least`."""
-    folded = {other.casefold(): other for other in reversed([*among])}
-    close = get_close_matches(text.casefold(), folded, n=1, cutoff=least)
+def nearest(text: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the most similar candidate, or None below `cutoff`."""
+    folded = {other.casefold(): other for other in reversed([*candidates])}
+    close = get_close_matches(text.casefold(), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
 
 
@@ -53,23 +53,23 @@ def is_whole(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def check_columns(available: Sequence[str], wanted: Iterable[str], file: str) -> None:
-    """Raise where a wanted column does not exist, or exists twice.
+def check_columns(available: Sequence[str], columns: Iterable[str], file: str) -> None:
+    """Raise if a column does not exist, or exists twice.
 
     Two columns of one name that nobody asked for do no harm and pass.
     """
     times = Counter(available)
-    for column in wanted:
+    for column in columns:
         if times[column] == 1:
             continue
         similar = nearest(column, available)
-        meant = f"write {show(similar)} if that was meant" if similar else "name one of these"
+        suggestion = f"write {show(similar)} if that was meant" if similar else "name one of these"
         raise DataError(
             f"{times[column]} columns have this name" if times[column] else NO_COLUMN,
             file=file or None,
             column=column,
             expected=f"one of {listed(available)}, each once",
-            fix="rename all but one of them" if times[column] else meant,
+            fix="rename all but one of them" if times[column] else suggestion,
         )
 
 
@@ -77,7 +77,7 @@ EXAMPLES = 3
 
 
 def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
-    """Raise on the first empty id, and on the first two rows of one id unless told otherwise."""
+    """Raise on the first empty id and, if `unique`, on the first repeated id."""
     empty = (ids.is_null() | (ids.str.strip_chars() == "")).arg_true()
     if len(empty):
         raise DataError(
@@ -102,12 +102,12 @@ def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
         )
 
 
-def match(ids: pl.Series, among: pl.Series) -> Integers:
-    """Return the position of each id among others, all different; -1 where it is not there."""
-    if ids.len() == among.len() and ids.equals(among, check_names=False):
+def match(ids: pl.Series, reference_ids: pl.Series) -> Integers:
+    """Return the position of each id among distinct reference ids; -1 if absent."""
+    if ids.len() == reference_ids.len() and ids.equals(reference_ids, check_names=False):
         return np.arange(len(ids), dtype=np.int64)
-    found = pc.index_in(ids.to_arrow(), among.to_arrow(), skip_nulls=True)
-    positions: Integers = found.cast("int64").fill_null(-1).to_numpy()
+    index = pc.index_in(ids.to_arrow(), reference_ids.to_arrow(), skip_nulls=True)
+    positions: Integers = index.cast("int64").fill_null(-1).to_numpy()
     return positions
 
 
@@ -130,10 +130,10 @@ def check_matches(
     failed : iterable of str
         Ids of items that need no output.
     """
-    found = positions >= 0
+    matched = positions >= 0
     item_ids, item_file = items
     ids, file = outputs
-    if not found.any():
+    if not matched.any():
         raise DataError(
             f"no id matches an id in {item_file}: here {_examples(ids)}, "
             f"there {_examples(item_ids)}",
@@ -143,21 +143,21 @@ def check_matches(
             fix="name the columns that hold the same ids, written the same way in both: 1, not 1.0",
         )
     answered = item_ids.is_in([*failed]).to_numpy(writable=True)
-    answered[positions[found]] = True
-    check_share(ids, ~found, file, item_file, max_unmatched)
+    answered[positions[matched]] = True
+    check_share(ids, ~matched, file, item_file, max_unmatched)
     check_share(item_ids, ~answered, item_file, file, max_unmatched)
 
 
-def check_share(ids: pl.Series, alone: AnyArray, file: str, other: str, limit: float) -> None:
-    """Raise when too large a share of ids has no match in another file; check the limit."""
+def check_share(ids: pl.Series, unmatched: AnyArray, file: str, other: str, limit: float) -> None:
+    """Raise if too large a share of ids has no match in another file."""
     if not 0 <= limit <= 1:
         raise InputError(f"max_unmatched is {limit}; expected a share from 0 to 1")
-    count = tally(alone)
+    count = tally(unmatched)
     if count <= limit * len(ids):
         return
     raise DataError(
         f"{count} of {len(ids)} ids ({count / len(ids):.1%}) have no match in {other}, for example "
-        f"{_examples(ids.filter(pl.Series(alone)))}",
+        f"{_examples(ids.filter(pl.Series(unmatched)))}",
         file=file,
         column=ids.name or None,
         expected=f"at most {limit:.1%} without a partner",

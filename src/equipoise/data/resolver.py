@@ -1,4 +1,4 @@
-"""From free text to labels: normal forms, the class that a text names, refusals and states."""
+"""From free text to labels: normal forms, resolved classes, refusals, states."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ Phrases = tuple[Mapping[Words, set[str]], Mapping[str, set[int]]]
 
 
 def neutral_words(levels: Iterable[str], masked: Iterable[str] = ()) -> dict[str, str]:
-    """Return the words that name a subject's group, with what stands in their place.
+    """Return words that name a group, each with its neutral substitute.
 
     Parameters
     ----------
@@ -71,23 +72,23 @@ def neutral_words(levels: Iterable[str], masked: Iterable[str] = ()) -> dict[str
     masked : iterable of str
         Further words of the user.
     """
-    named = [word for text in levels for word in words_of(text) if len(word) >= _SHORTEST]
-    more = [word for text in masked for word in words_of(text)]
-    return {**dict.fromkeys((*named, *more), ""), **NEUTRAL}
+    named = [word for text in levels for word in split_words(text) if len(word) >= _SHORTEST]
+    extra = [word for text in masked for word in split_words(text)]
+    return {**dict.fromkeys((*named, *extra), ""), **NEUTRAL}
 
 
-def words_of(text: str) -> Words:
+def split_words(text: str) -> Words:
     """Return the words of a text without case; a possessive "'s" is dropped."""
-    return tuple(word.removesuffix("'s") for word in _WORD.findall(_plain(text)))
+    return tuple(word.removesuffix("'s") for word in _WORD.findall(_fold_text(text)))
 
 
-def without_group(text: str, neutral: Mapping[str, str]) -> str:
-    """Return a text with neutral words for those that name a group.
+def mask_group_words(text: str, neutral: Mapping[str, str]) -> str:
+    """Replace words that name a group by neutral words.
 
     A text of nothing else stays as it is: the group is all that it says.
     """
-    plain = _plain(text)
-    if all(word in neutral or word in _BARE for word in words_of(plain)):
+    plain = _fold_text(text)
+    if all(word in neutral or word in _BARE for word in split_words(plain)):
         return text
 
     def masked(match: re.Match[str]) -> str:
@@ -95,8 +96,16 @@ def without_group(text: str, neutral: Mapping[str, str]) -> str:
         bare = word.removesuffix("'s")
         return neutral[bare] + word[len(bare) :] if bare in neutral else word
 
-    found = _WORD.sub(masked, plain)
-    return text if found == plain else " ".join(found.split())
+    neutralised = _WORD.sub(masked, plain)
+    return text if neutralised == plain else " ".join(neutralised.split())
+
+
+class _Match(NamedTuple):
+    """A phrase that a text holds, from its first word to the word after it."""
+
+    start: int
+    end: int
+    classes: set[str]
 
 
 @dataclass(frozen=True)
@@ -126,73 +135,75 @@ class Resolver:
 
     def __call__(self, text: str) -> str:
         """Return the class that a text names, `AMBIGUOUS` or `UNRESOLVED`."""
-        found = self._named(text)
-        return UNRESOLVED if self._refusal.search(_plain(text)) else found
+        label = self._named(text)
+        return UNRESOLVED if self._refusal.search(_fold_text(text)) else label
 
     def refuses(self, text: str) -> bool:
         """Whether a text is a refusal and names no class."""
-        return bool(self._refusal.search(_plain(text))) and self._named(text) in NO_CLASS
+        return bool(self._refusal.search(_fold_text(text))) and self._named(text) in NO_CLASS
 
     def _named(self, text: str) -> str:
-        words = words_of(text)
+        words = split_words(text)
         masked = self._masked(words)
-        matches = sorted(self._matches(words, masked), key=lambda one: (one[0] - one[1], one[0]))
-        taken: set[int] = set()
-        found: set[str] = set()
-        for start, end, names in matches:
-            place = {*range(start, end)}
-            if taken & place:
+        matches = sorted(
+            self._matches(words, masked), key=lambda match: (match.start - match.end, match.start)
+        )
+        covered: set[int] = set()
+        classes: set[str] = set()
+        for match in matches:
+            positions = {*range(match.start, match.end)}
+            if covered & positions:
                 continue
-            taken |= place
-            before = words[max(start - _REACH, 0) : start]
+            covered |= positions
+            before = words[max(match.start - _REACH, 0) : match.start]
             if any(word in NEGATORS or word.endswith("n't") for word in before):
                 return UNRESOLVED
-            found |= names
-        if len(found) > 1:
+            classes |= match.classes
+        if len(classes) > 1:
             return AMBIGUOUS
-        return found.pop() if found else UNRESOLVED
+        return classes.pop() if classes else UNRESOLVED
 
-    def _matches(self, words: Words, masked: Words) -> Iterator[tuple[int, int, set[str]]]:
-        both = [*zip(self._known, (words, masked), strict=True)]
+    def _matches(self, words: Words, masked: Words) -> Iterator[_Match]:
+        vocabularies = [*zip(self._known, (words, masked), strict=True)]
         for start in range(len(words)):
-            for (classes, lengths), text in both:
+            for (classes, lengths), text in vocabularies:
                 for length in lengths.get(text[start], ()):
                     if names := classes.get(text[start : start + length]):
-                        yield start, start + length, names
+                        yield _Match(start, start + length, names)
 
     def _masked(self, words: Words) -> Words:
         return tuple("person" if word in self.neutral else word for word in words)
 
     @cached_property
     def _refusal(self) -> re.Pattern[str]:
-        patterns = (f"(?:{one})" for one in (*REFUSALS, *self.refusals))
+        patterns = (f"(?:{pattern})" for pattern in (*REFUSALS, *self.refusals))
         return re.compile("|".join(patterns), re.IGNORECASE)
 
     @cached_property
     def _known(self) -> tuple[Phrases, Phrases]:
         """Class names with synonyms that say nothing but a group; other synonyms, masked."""
-        names = [(words_of(name), name) for name in self.classes]
+        names = [(split_words(name), name) for name in self.classes]
         masked: list[tuple[Words, str]] = []
         for text, name in self.synonyms.items():
-            words = words_of(text)
+            words = split_words(text)
             if all(word in self.neutral or word in _ARTICLES for word in words):
                 names.append((words, name))
             else:
                 masked.append((self._masked(words), name))
-        said = ((words, name) for words, name in names if {*words} - _ARTICLES)
-        return _phrases(said), _phrases(masked)
+        exact_phrases = ((words, name) for words, name in names if {*words} - _ARTICLES)
+        return _phrases(exact_phrases), _phrases(masked)
 
 
-def _phrases(known: Iterable[tuple[Words, str]]) -> Phrases:
+def _phrases(phrases: Iterable[tuple[Words, str]]) -> Phrases:
     classes: dict[Words, set[str]] = defaultdict(set)
     lengths: dict[str, set[int]] = defaultdict(set)
-    for words, name in known:
+    for words, name in phrases:
         classes[words].add(name)
         lengths[words[0]].add(len(words))
     return classes, lengths
 
 
-def _plain(text: str) -> str:
+def _fold_text(text: str) -> str:
     if text.isascii() and "'s" not in text.lower():
         return text.lower().replace("`", "'")
     return _CONTRACTION.sub(r"\1 is", text.casefold().translate(_APOSTROPHES))
@@ -263,10 +274,10 @@ class Normalization:
 
     def form(self, text: str) -> str:
         """Return the normal form of a text, before synonyms."""
-        before, now = None, text
-        while before != now:
-            before, now = now, self._pass(now)
-        return now
+        previous, current = None, text
+        while previous != current:
+            previous, current = current, self._pass(current)
+        return current
 
     @cached_property
     def version(self) -> str:
@@ -289,7 +300,7 @@ class Normalization:
             f"{counted(len(self.masked), 'word')} masked": self.masked,
             f"{counted(len(self.refusals), 'pattern')} of refusals added": self.refusals,
         }
-        return f"{self.version}: " + "; ".join(step for step, taken in steps.items() if taken)
+        return f"{self.version}: " + "; ".join(step for step, enabled in steps.items() if enabled)
 
     def _pass(self, text: str) -> str:
         text = self._clean(text)
@@ -309,7 +320,7 @@ class Normalization:
 
     @cached_property
     def _starts(self) -> Strings:
-        """What may be dropped from a start, the longest first, each with the space after it."""
+        """Prefixes to drop, longest first, each with the space after it."""
         phrases = {self._composed(phrase) for phrase in (*self.leading_phrases, *self.articles)}
         return tuple(f"{phrase} " for phrase in sorted(phrases, key=lambda p: (-len(p), p)))
 
@@ -366,27 +377,31 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Refuse a text that is listed under two states."""
-        seen: dict[str, str] = {}
+        states: dict[str, str] = {}
         for state in ("missing", "unknown", "refused"):
             for text in getattr(self, state):
-                if seen.setdefault(text, state) != state:
+                if states.setdefault(text, state) != state:
                     raise InputError(
-                        f"{text!r} is listed as {seen[text]} and as {state}; list it once"
+                        f"{text!r} is listed as {states[text]} and as {state}; list it once"
                     )
 
     @property
-    def every_map(self) -> Mapping[str, Mapping[str, Strings]]:
-        """The mappings by name, an empty one where there is none; each text to its classes."""
-        return {
-            name: {
-                text: (ones,) if isinstance(ones, str) else (*ones,) for text, ones in one.items()
-            }
-            for name, one in (self.maps or {"default": {}}).items()
+    def class_maps(self) -> Mapping[str, Mapping[str, Strings]]:
+        """Text to classes, by name of the mapping; an empty mapping if there is none."""
+        return {name: _class_tuples(mapping) for name, mapping in self.maps.items()} or {
+            "default": {}
         }
 
     def key(self, name: str) -> str:
         """Return a key as errors name it: within its section of the config."""
         return f"{self.place}.{name}" if self.place else name
+
+
+def _class_tuples(mapping: Mapping[str, str | Sequence[str]]) -> dict[str, Strings]:
+    return {
+        text: (classes,) if isinstance(classes, str) else (*classes,)
+        for text, classes in mapping.items()
+    }
 
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
@@ -396,7 +411,7 @@ MAX_PAIRS = 5
 
 @dataclass(frozen=True)
 class Recipe:
-    """How raw texts become labels in one version.
+    """Rules that turn raw texts into the labels of a version.
 
     Attributes
     ----------
@@ -407,7 +422,7 @@ class Recipe:
         Classes of the target.
     levels : tuple of str
         Values of the attributes that are compared, whose words are masked.
-    several : mapping of str to tuple of str
+    alternatives : mapping of str to tuple of str
         Every class of a text that may stand for several; `mapping` has the first.
     """
 
@@ -416,32 +431,32 @@ class Recipe:
     normalize: Normalization | None
     target: Strings
     levels: Strings = ()
-    several: Mapping[str, Strings] = field(default_factory=dict)
+    alternatives: Mapping[str, Strings] = field(default_factory=dict)
 
     def __call__(self, text: str) -> str:
         """Return the label of a text."""
         if self.normalize is None:
             return self.mapping.get(text, text)
-        known = self._known.get(self.normalize.form(text))
-        if known is None and (self._synonyms or not self.classes):
+        label = self._known.get(self.normalize.form(text))
+        if label is None and (self._synonyms or not self.classes):
             form = self.form(text)
-            known = self._known.get(form, None if self.classes else form)
-        return self.resolver(text) if known is None else known
+            label = self._known.get(form, None if self.classes else form)
+        return self.resolver(text) if label is None else label
 
     def form(self, text: str) -> str:
         """Return the normal form of a text without words that name a group."""
-        return self._steps.form(without_group(text, self.resolver.neutral))
+        return self._steps.form(mask_group_words(text, self.resolver.neutral))
 
     @cached_property
     def classes(self) -> Strings:
-        """Classes that texts are resolved to; none where no class is known."""
+        """Classes that texts resolve to; () if no class is declared."""
         if self.normalize is None or not (self.target or self.normalize.classes):
             return ()
         return tuple(dict.fromkeys((*self._names.values(), *self._synonyms.values())))
 
     @cached_property
     def resolver(self) -> Resolver:
-        """What finds the class that a text names, and refusals."""
+        """Resolver that finds the class of a text, and refusals."""
         neutral = neutral_words(self.levels, self._steps.masked)
         synonyms = self._synonyms if self.classes else {}
         return Resolver(self.classes, synonyms, neutral, self._steps.refusals)
@@ -453,12 +468,12 @@ class Recipe:
     @cached_property
     def _synonyms(self) -> dict[str, str]:
         """Phrases of the user, each to a class as the target spells it."""
-        every = {**self._steps.synonyms, **self.mapping}
-        return {text: self._names.get(self._steps.form(to), to) for text, to in every.items()}
+        phrases = {**self._steps.synonyms, **self.mapping}
+        return {text: self._names.get(self._steps.form(to), to) for text, to in phrases.items()}
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Normal form to class, of those declared."""
+        """Normal form to class, for declared classes."""
         steps = self._steps
         return {steps.form(name): name for name in (*steps.classes, *self.target)}
 
@@ -471,12 +486,12 @@ class Recipe:
 
     @property
     def scale(self) -> str:
-        """What this version does, in words."""
+        """Description of this version's steps."""
         steps = [self.normalize.describe()] if self.normalize else []
         if self.mapping:
-            content = json.dumps({**self.mapping, **self.several}, sort_keys=True).encode()
+            content = json.dumps({**self.mapping, **self.alternatives}, sort_keys=True).encode()
             pairs = [
-                f"{text} → {' or '.join(self.several.get(text, (label,)))}"
+                f"{text} → {' or '.join(self.alternatives.get(text, (label,)))}"
                 for text, label in sorted(self.mapping.items())
             ]
             version = hashlib.sha256(content).hexdigest()[:8]
@@ -487,17 +502,24 @@ class Recipe:
 Classes = Mapping[str, Strings]
 
 
-def _first(classes: Classes) -> dict[str, str]:
+def _first_classes(classes: Classes) -> dict[str, str]:
     """Return the first class of each text."""
-    return {text: ones[0] for text, ones in classes.items()}
+    return {text: names[0] for text, names in classes.items()}
 
 
-def _several(classes: Classes) -> dict[str, Strings]:
+def _ambiguous_classes(classes: Classes) -> dict[str, Strings]:
     """Return the classes of texts that may stand for several."""
-    return {text: ones for text, ones in classes.items() if len(ones) > 1}
+    return {text: names for text, names in classes.items() if len(names) > 1}
 
 
-def recipes(reading: Reading, classes: Strings, file: str, levels: Strings = ()) -> list[Recipe]:
+def _mapping_recipe(name: str, mapping: Classes, target: Strings) -> Recipe:
+    alternatives = _ambiguous_classes(mapping)
+    return Recipe(name, _first_classes(mapping), None, target, alternatives=alternatives)
+
+
+def build_recipes(
+    reading: Reading, classes: Strings, file: str, levels: Strings = ()
+) -> list[Recipe]:
     """Return the versions that a reading makes; see `Reading` and `Recipe`.
 
     Raises
@@ -505,13 +527,12 @@ def recipes(reading: Reading, classes: Strings, file: str, levels: Strings = ())
     DataError
         When normalisation makes two classes of the target one.
     """
-    maps = reading.every_map
+    maps = reading.class_maps
     if reading.normalize is None:
-        return [Recipe(name, _first(one), None, classes, several=_several(one))
-                for name, one in maps.items()]  # fmt: skip
-    seen: dict[str, str] = {}
+        return [_mapping_recipe(name, mapping, classes) for name, mapping in maps.items()]
+    class_by_form: dict[str, str] = {}
     for name in classes:
-        other = seen.setdefault(reading.normalize.form(name), name)
+        other = class_by_form.setdefault(reading.normalize.form(name), name)
         if other != name:
             raise DataError(
                 f"normalisation makes the classes {show(other)} and {show(name)} one",
@@ -522,9 +543,13 @@ def recipes(reading: Reading, classes: Strings, file: str, levels: Strings = ())
             )
     return [
         Recipe(
-            f"{name}, {kind}" if len(maps) > 1 else kind, _first(one), normalize, classes, levels
+            f"{name}, {kind}" if len(maps) > 1 else kind,
+            _first_classes(mapping),
+            normalize,
+            classes,
+            levels,
         )
-        for name, one in maps.items()
+        for name, mapping in maps.items()
         for kind, normalize in (("raw", None), ("normalised", reading.normalize))
     ]
 
@@ -563,7 +588,7 @@ def text_states(
     if reading.normalize is None:
         codes = [states.get(text, ANSWERED) for text in vocabulary]
     else:
-        mapping = _first(next(iter(reading.every_map.values())))
+        mapping = _first_classes(next(iter(reading.class_maps.values())))
         refuses = Recipe("", mapping, reading.normalize, classes, levels).resolver.refuses
         codes = [
             states.get(form(text), REFUSED if refuses(text) else ANSWERED) for text in vocabulary

@@ -1,4 +1,4 @@
-"""One way in for every table: CSV, Parquet, JSON lines and data frames."""
+"""Readers of every kind of table: CSV, Parquet, JSON lines and data frames."""
 
 import csv
 import datetime as dt
@@ -111,8 +111,8 @@ def as_numbers(
     spelled = texts.cast(pl.Float64, strict=False)
     if spelled.null_count() > texts.null_count():
         folded = texts.str.to_lowercase()
-        known = texts.set(folded == "true", "1").set(folded == "false", "0")
-        spelled = known.cast(pl.Float64, strict=False)
+        digits = texts.set(folded == "true", "1").set(folded == "false", "0")
+        spelled = digits.cast(pl.Float64, strict=False)
     wrong = (texts.is_not_null() & spelled.is_null()).arg_true()
     if len(wrong):
         row = int(wrong[0])
@@ -128,10 +128,10 @@ def as_numbers(
     return spelled
 
 
-def numbers_of(
+def as_float_array(
     column: pa.ChunkedArray, file: str, name: str, missing: Sequence[str] = ()
 ) -> AnyArray:
-    """Return the floats of `as_numbers` as an array, NaN where missing.
+    """Return the floats of `as_numbers` as an array; missing cells are NaN.
 
     Float types are kept. Booleans are 1 and 0.
     """
@@ -144,16 +144,16 @@ def numbers_of(
 
 
 def spells_numbers(column: pa.ChunkedArray, missing: Sequence[str] = ()) -> bool:
-    """Whether a column that nobody named is one of numbers, and not of text.
+    """Whether an unnamed column holds numbers and not text.
 
     Answers in words count as numbers, so that reading them says what to do.
     """
     if not is_text(column.type):
         return is_numbers(column.type)
     cells = pl.Series("", column).str.strip_chars().unique().drop_nulls()
-    known = cells.filter(~cells.is_in(["", *missing])).str.to_lowercase()
-    numbers = known.cast(pl.Float64, strict=False).is_not_null()
-    return bool(numbers.any() or known.is_in([*WORDS, "true", "false"]).all())
+    spellings = cells.filter(~cells.is_in(["", *missing])).str.to_lowercase()
+    numbers = spellings.cast(pl.Float64, strict=False).is_not_null()
+    return bool(numbers.any() or spellings.is_in([*WORDS, "true", "false"]).all())
 
 
 def _readable(column: pa.ChunkedArray, name: str) -> pl.Series:
@@ -197,12 +197,12 @@ def no_plain_value(
 
 
 def float_texts(values: pl.Series) -> pl.Series:
-    """Return floats as text, by the one rule of all formats; NaN is missing."""
+    """Return floats as text, by the same rule for all formats; NaN is missing."""
     number = pl.col("value")
-    whole = (number == number.floor()) & (number.abs() < EXACT_INTEGERS)
-    text = pl.when(whole).then(number.cast(pl.Int64, strict=False).cast(pl.String))
-    known = values.fill_nan(None).to_frame("value")
-    return known.select(text.otherwise(number.cast(pl.String)).alias(values.name)).to_series()
+    integral = (number == number.floor()) & (number.abs() < EXACT_INTEGERS)
+    text = pl.when(integral).then(number.cast(pl.Int64, strict=False).cast(pl.String))
+    frame = values.fill_nan(None).to_frame("value")
+    return frame.select(text.otherwise(number.cast(pl.String)).alias(values.name)).to_series()
 
 
 def number_texts(values: Iterable[float | None]) -> list[str | None]:
@@ -211,7 +211,7 @@ def number_texts(values: Iterable[float | None]) -> list[str | None]:
 
 
 class Stack:
-    """Vectors of a column of lists, whose parts may come in threads once one has set their length.
+    """Vectors of a list column; threads may add parts after the first vector.
 
     Parameters
     ----------
@@ -246,27 +246,30 @@ class Stack:
         """
         lists = getattr(part, "storage", part)
         if not is_list(lists.type) or not pa.types.is_floating(lists.type.value_type):
-            raise self._wrong(f"the column holds {lists.type}")
+            raise self._error(f"the column holds {lists.type}")
         present = start + np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))
         if not len(present):
             return
         lists = lists.drop_null()
         lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
         width = self.values.shape[1] or int(lengths[0])
-        if len(odd := np.flatnonzero((lengths != width) | (lengths == 0))):
-            raise self._wrong(f"the vector has the length {lengths[odd[0]]}", int(present[odd[0]]))
+        if len(wrong_lengths := np.flatnonzero((lengths != width) | (lengths == 0))):
+            raise self._error(
+                f"the vector has the length {lengths[wrong_lengths[0]]}",
+                int(present[wrong_lengths[0]]),
+            )
         flat = lists.flatten()
         if flat.null_count:
             hole = int(flat.is_null().to_numpy(zero_copy_only=False).argmax())
-            raise self._wrong("the vector holds null", int(present[hole // width]))
+            raise self._error("the vector holds null", int(present[hole // width]))
         numbers = flat.to_numpy(zero_copy_only=False)
         if not self.values.shape[1]:
             self._check(len(self.values) * width * numbers.dtype.itemsize)
             self.values = np.zeros((len(self.values), width), numbers.dtype)
-        whole = len(present) == len(part)
-        here = slice(start, start + len(part)) if whole else present
-        self.values[here] = numbers.reshape(-1, width)
-        self.absent[here] = False
+        no_gaps = len(present) == len(part)
+        destination = slice(start, start + len(part)) if no_gaps else present
+        self.values[destination] = numbers.reshape(-1, width)
+        self.absent[destination] = False
 
     def _check(self, size: int) -> None:
         if self._packed is not None and size > most_unpacked(self._packed):
@@ -274,8 +277,8 @@ class Stack:
             file, column = self._place.values()
             raise too_large(size, self._packed, file, column, fix)
 
-    def whole(self) -> tuple[AnyArray, Booleans]:
-        """Return the vectors, shape (rows, d), and which rows have none.
+    def finish(self) -> tuple[AnyArray, Booleans]:
+        """Return the vectors, shape (rows, d), and a mask of rows without a vector.
 
         Raises
         ------
@@ -283,10 +286,10 @@ class Stack:
             When no row has a vector.
         """
         if not self.values.shape[1]:
-            raise self._wrong("every cell is empty")
+            raise self._error("every cell is empty")
         return self.values, self.absent
 
-    def _wrong(self, problem: str, row: int | None = None) -> DataError:
+    def _error(self, problem: str, row: int | None = None) -> DataError:
         return DataError(
             problem,
             **self._place,
@@ -316,7 +319,7 @@ SCALARS = (str, bool, int, float, decimal.Decimal, dt.date, dt.time, np.generic)
 
 @record
 class NamedFrame:
-    """A data frame that was made of what somebody named.
+    """A data frame with the name of its source.
 
     Attributes
     ----------
@@ -334,7 +337,7 @@ class NamedFrame:
 
 @record
 class OpenTable:
-    """A table whose columns are read on demand.
+    """A table that reads its columns on demand.
 
     Attributes
     ----------
@@ -360,7 +363,7 @@ class OpenTable:
     kinds: Mapping[str, pa.DataType]
     lists: Strings = ()
 
-    def read(self, wanted: Strings) -> Columns:
+    def read(self, names: Strings) -> Columns:
         """Return some columns; `ROW_NUMBER` counts the rows from 1.
 
         Raises
@@ -368,72 +371,72 @@ class OpenTable:
         DataError
             When a column is missing or doubled, or the table cannot be read.
         """
-        stored = tuple(name for name in wanted if name != ROW_NUMBER or name in self.names)
+        stored = tuple(name for name in names if name != ROW_NUMBER or name in self.names)
         check_columns(self.names, stored, self.name)
         columns = self.columns(stored or self.names[:1])
-        if len(stored) < len(wanted):
+        if len(stored) < len(names):
             rows = len(next(iter(columns.values())))
             columns[ROW_NUMBER] = pa.chunked_array([np.arange(1, rows + 1)])
         return columns
 
     def vectors(self, column: str) -> tuple[AnyArray, Booleans]:
-        """Return a column of lists, shape (rows, d), and which rows have none."""
+        """Return a list column, shape (rows, d), and a mask of rows without a vector."""
         check_columns(self.names, (column,), self.name)
         if not self.kinds:
             cells = self.columns((column,))[column]
-            found, start = Stack(len(cells), self.name, column), 0
+            stack, start = Stack(len(cells), self.name, column), 0
             for part in cells.chunks:
-                found.add(part, start)
+                stack.add(part, start)
                 start += len(part)
-            return found.whole()
-        if many := self._rows_for_polars(column):
+            return stack.finish()
+        if n_rows := self._rows_for_polars(column):
             try:
-                return self._by_polars(column, many)
+                return self._by_polars(column, n_rows)
             except (*_POLARS_ERRORS, pa.ArrowException):
                 pass  # pyarrow reads what polars can't, or says what is wrong.
         with self._parquet() as parquet:
             groups, rows = range(parquet.num_row_groups), _rows_of_groups(parquet)
-            found, starts = (
+            stack, starts = (
                 Stack(sum(rows), self.name, column, self._bytes),
                 np.cumsum([0, *rows]).tolist(),
             )
             parts, start = parquet.iter_batches(ROWS_AT_ONCE, columns=[column]), 0
             # The first vectors set the length that errors hold others against.
-            while not found.values.shape[1] and (part := next(parts, None)) is not None:
-                found.add(_valid(part), start)
+            while not stack.values.shape[1] and (part := next(parts, None)) is not None:
+                stack.add(_valid(part), start)
                 start += part.num_rows
 
-        def read(some: range) -> None:
-            start = starts[some.start]
+        def read(group_range: range) -> None:
+            start = starts[group_range.start]
             with self._parquet() as parquet:
                 for part in parquet.iter_batches(
-                    ROWS_AT_ONCE, row_groups=[*some], columns=[column], use_threads=False
+                    ROWS_AT_ONCE, row_groups=[*group_range], columns=[column], use_threads=False
                 ):
-                    found.add(_valid(part), start)
+                    stack.add(_valid(part), start)
                     start += part.num_rows
 
         step = max(1, -(-len(groups) // _PARTS))
         each(read, [groups[place : place + step] for place in range(0, len(groups), step)])
         # What decoding took would be kept for the next table.
         pa.default_memory_pool().release_unused()
-        return found.whole()
+        return stack.finish()
 
     def _by_polars(self, column: str, rows: int) -> tuple[AnyArray, Booleans]:
-        """Return what `vectors` does; polars has threads of its own."""
-        found, start = Stack(rows, self.name, column, self._bytes), 0
+        """Return the result of `vectors`, read by polars in its own threads."""
+        stack, start = Stack(rows, self.name, column, self._bytes), 0
         scan = pl.scan_parquet(Path(self.name).absolute(), glob=False).select(by_name(column))
-        for first in range(0, rows, _ROWS_OF_POLARS):
-            some = min(_ROWS_OF_POLARS, rows - first)
-            cells = scan.slice(first, some).collect().to_series()
+        for offset in range(0, rows, _ROWS_OF_POLARS):
+            batch_rows = min(_ROWS_OF_POLARS, rows - offset)
+            cells = scan.slice(offset, batch_rows).collect().to_series()
             for part in cells.get_chunks():
-                found.add(_valid(pa.record_batch([part.to_arrow()], names=[column])), start)
+                stack.add(_valid(pa.record_batch([part.to_arrow()], names=[column])), start)
                 start += len(part)
         if start != rows:
             raise pl.exceptions.ComputeError(f"{start} rows instead of {rows}")
-        return found.whole()
+        return stack.finish()
 
     def _rows_for_polars(self, column: str) -> int:
-        """Return how many rows polars is to read, 0 where pyarrow is to.
+        """Return the number of rows for polars to read; 0 leaves them to pyarrow.
 
         Of dictionaries of float16 pyarrow takes three times as long. It alone verifies checksums,
         and reads a row group piece by piece.
@@ -447,12 +450,13 @@ class OpenTable:
             # Reading a row checks what the footer says of the column, which ends the process if
             # it is damaged and looked at before. Writers encode all row groups alike.
             next(parquet.iter_batches(1, row_groups=[0], columns=[column]), None)
-            about = parquet.metadata
-            chunk = about.row_group(0).column(columns.index(column))
+            metadata = parquet.metadata
+            chunk = metadata.row_group(0).column(columns.index(column))
             if chunk.physical_type != "FIXED_LEN_BYTE_ARRAY" or not chunk.has_dictionary_page:
                 return 0
             sizes = (
-                about.row_group(group).total_byte_size for group in range(about.num_row_groups)
+                metadata.row_group(group).total_byte_size
+                for group in range(metadata.num_row_groups)
             )
             if max(sizes) > _MOST_OF_POLARS:
                 return 0
@@ -470,15 +474,15 @@ class OpenTable:
 
 def _rows_of_groups(parquet: pq.ParquetFile) -> list[int]:
     """Return the rows of each row group; a damaged footer can give other rows in all."""
-    about = parquet.metadata
-    rows = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
-    if sum(rows) != about.num_rows:
-        raise pa.ArrowInvalid(f"{sum(rows)} rows in row groups, {about.num_rows} in all")
+    metadata = parquet.metadata
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    if sum(rows) != metadata.num_rows:
+        raise pa.ArrowInvalid(f"{sum(rows)} rows in row groups, {metadata.num_rows} in all")
     return rows
 
 
 def _valid(part: pa.RecordBatch) -> pa.Array:
-    """Return the one column of a batch; damaged pages can hold lists that overlap."""
+    """Return the only column of a batch, after checking it for overlapping lists."""
     part.validate(full=True)
     return part.column(0)
 
@@ -539,7 +543,9 @@ def _open_frame(source: Any, role: str, name: str) -> OpenTable:
         name,
         {},
         names,
-        lambda wanted: {one: _column(series[names.index(one)], name, one) for one in wanted},
+        lambda columns: {
+            column: _column(series[names.index(column)], name, column) for column in columns
+        },
         {},
         tuple(column for column, cells in zip(names, series, strict=True) if _holds_lists(cells)),
     )
@@ -567,7 +573,7 @@ def _column(series: nw.Series[Any], file: str, name: str) -> pa.ChunkedArray:
 
 
 def _of_objects(values: Sequence[Any], file: str, name: str) -> pa.ChunkedArray:
-    """Return Python objects as Arrow: in their own type, or as text where they have several."""
+    """Return Python objects as Arrow: in their type, or mixed types as text."""
     try:
         column = pa.array(values, from_pandas=True)
         plain = is_plain(column.type) and not pa.types.is_temporal(column.type)
@@ -580,7 +586,7 @@ def _of_objects(values: Sequence[Any], file: str, name: str) -> pa.ChunkedArray:
 
 
 def cell_text(value: object, file: str, name: str | None, row: int) -> str | None:
-    """Return the text of one cell of a column of mixed Python objects."""
+    """Return the text of a cell in a column of mixed Python objects."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if not isinstance(value, SCALARS):
@@ -618,18 +624,18 @@ def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenT
             fix="check that this is a CSV, and `delimiter:`; give `encoding:` if it is UTF-16",
         )
 
-    def columns(wanted: Strings) -> Columns:
+    def columns(names: Strings) -> Columns:
         _check_quotes(utf8, name, delimiter)
-        places = [f"f{header.index(column)}" for column in wanted]
+        places = [f"f{header.index(column)}" for column in names]
         table = _parse(utf8, places, name, delimiter)
         # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
-        return {column: table[place][1:] for column, place in zip(wanted, places, strict=True)}
+        return {column: table[place][1:] for column, place in zip(names, places, strict=True)}
 
     return OpenTable(name, hash_parts([content]), tuple(header), columns, {})
 
 
 def _header(start: str, delimiter: str) -> list[str]:
-    """Return the cells of the first line that has any; none where it can't be parsed."""
+    """Return the cells of the first line with any; [] if it can't be parsed."""
     try:
         rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
         return next((row for row in rows if row), [])
@@ -638,7 +644,7 @@ def _header(start: str, delimiter: str) -> list[str]:
 
 
 def _check_quotes(utf8: bytes, file: str, delimiter: str) -> None:
-    """Refuse a quote that is never closed: it would swallow the rest of the file as one cell."""
+    """Refuse an unclosed quote, which would swallow the rest of the file."""
     if utf8.count(b'"') % 2 == 0:
         return
     record = 0
@@ -670,9 +676,9 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
         include_columns=places,
         strings_can_be_null=False,
     )
-    whole, problem = min(len(utf8) + 1, MAX_BLOCK_BYTES), ""
+    file_block, problem = min(len(utf8) + 1, MAX_BLOCK_BYTES), ""
     # A cell larger than a block needs the file as one; one thread alone knows the rows' numbers.
-    for threads, block in ((True, BLOCK_BYTES), (True, whole), (False, whole)):
+    for threads, block in ((True, BLOCK_BYTES), (True, file_block), (False, file_block)):
         read = arrow_csv.ReadOptions(
             autogenerate_column_names=True, use_threads=threads, block_size=block
         )
@@ -731,7 +737,7 @@ def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
 
 
 def _json_list(content: bytes, name: str, encoding: str) -> list[Fields]:
-    """Return the objects of a JSON list, such as the results that COCO's tools exchange."""
+    """Return the objects of a JSON list, for example COCO results."""
     text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
     try:
         records = parse_json(text)
@@ -739,7 +745,7 @@ def _json_list(content: bytes, name: str, encoding: str) -> list[Fields]:
         raise error.located(name, None) from None
     except ValueError:
         records = None
-    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise DataError(
             "the file is no list of JSON objects",
             file=name,
@@ -750,18 +756,18 @@ def _json_list(content: bytes, name: str, encoding: str) -> list[Fields]:
 
 
 def _of_records(records: Sequence[Facts], content: bytes, name: str) -> OpenTable:
-    """Open a table of objects; a key that one lacks is missing there."""
+    """Open a table of objects; a missing key is a missing cell."""
     names = tuple(dict.fromkeys(key for record in records for key in record))
     return OpenTable(
         name,
         hash_parts([content]),
         names,
-        lambda wanted: {
+        lambda columns: {
             column: _of_objects([record.get(column) for record in records], name, column)
-            for column in wanted
+            for column in columns
         },
         {},
-        tuple(key for key in names if any(isinstance(one.get(key), list) for one in records)),
+        tuple(key for key in names if any(isinstance(record.get(key), list) for record in records)),
     )
 
 
@@ -776,10 +782,10 @@ def _open_parquet(path: Path) -> OpenTable:
         schema = parquet.schema_arrow
     kinds = dict(zip(schema.names, schema.types, strict=True))
 
-    def columns(wanted: Strings) -> Columns:
+    def columns(names: Strings) -> Columns:
         with open_parquet(path) as parquet:
-            table = read_columns(parquet, wanted, path)
-        return {column: table[column] for column in wanted}
+            table = read_columns(parquet, names, path)
+        return {column: table[column] for column in names}
 
     lists = tuple(column for column, kind in kinds.items() if is_list(kind))
     return OpenTable(str(path), digest, tuple(schema.names), columns, kinds, lists)
@@ -787,7 +793,7 @@ def _open_parquet(path: Path) -> OpenTable:
 
 @contextmanager
 def open_parquet(path: Path, *, stored_types: bool = False) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; what it is read with inside the block fails with one error.
+    """Open a Parquet file; any error inside the block becomes a DataError.
 
     Parameters
     ----------
@@ -822,7 +828,7 @@ def open_parquet(path: Path, *, stored_types: bool = False) -> Iterator[pq.Parqu
 
 
 def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], path: Path) -> pa.Table:
-    """Return columns of an open file, batch by batch: few bytes can stand for many equal rows.
+    """Read columns of an open file in batches, up to a bound on memory.
 
     Raises
     ------
@@ -847,14 +853,14 @@ def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], path: Path) ->
 def _without_types(source: pa.NativeFile) -> pq.FileMetaData:
     """Return the footer of a file without the types that the writer had."""
     source.seek(footer_start(source))
-    before, found, after = source.read().rpartition(_TYPES)
-    renamed = before + (_NO_TYPES if found else b"") + after
+    before, marker, after = source.read().rpartition(_TYPES)
+    renamed = before + (_NO_TYPES if marker else b"") + after
     return pq.read_metadata(pa.BufferReader(b"PAR1" + renamed))
 
 
 @record
 class Table:
-    """The columns of a table that were asked for.
+    """The requested columns of a table.
 
     Attributes
     ----------
@@ -915,7 +921,7 @@ def read_table(
     as_floats = {column: as_numbers(columns[column], name, column) for column in number_names}
     # Of a data frame the columns used, in one form, so that equal data hash equally in any library.
     digest = opened.digest or hash_parts(
-        part for one in (*as_texts.values(), *as_floats.values()) for part in _canonical(one)
+        part for column in (*as_texts.values(), *as_floats.values()) for part in _canonical(column)
     )
     return Table(name, as_texts, as_floats, rows, {**digest, "rows": rows})
 
@@ -931,7 +937,7 @@ def no_rows(name: str) -> DataError:
 
 
 def _canonical(column: pl.Series) -> Iterator[bytes]:
-    """Name, which cells are missing, and the cells: floats, or lengths of texts and their bytes.
+    """Yield a column's name, mask of missing cells, and values as bytes.
 
     A serialised Arrow table would not do: what lies beneath its missing cells differs.
     """

@@ -23,8 +23,8 @@ _NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _NUMBERS = re.compile(rb"%b(?: %b)*" % (_NUMBER, _NUMBER))
 
 
-def read_word_vectors(path: Path, wanted: Set[str]) -> tuple[list[str], AnyArray, FileFacts]:
-    """Read vectors of some words: a word and its numbers in a line, with spaces or tabs between.
+def read_word_vectors(path: Path, vocabulary: Set[str]) -> tuple[list[str], AnyArray, FileFacts]:
+    """Read the vectors of some words: a word and its numbers in a line.
 
     The first line may say how many words and numbers there are, as word2vec writes it. Words may
     hold spaces, as some of GloVe do. The file is read line by line.
@@ -43,12 +43,12 @@ def read_word_vectors(path: Path, wanted: Set[str]) -> tuple[list[str], AnyArray
         has two vectors; or its line has other than a word and as many finite numbers as the first.
     """
     lines = _Lines(path)
-    vectors = _read(lines, wanted)
+    vectors = _read(lines, vocabulary)
     if not vectors:
         raise DataError(
             "none of the words is there",
             file=str(path),
-            expected=f"words such as {listed(sorted(wanted), 3)}",
+            expected=f"words such as {listed(sorted(vocabulary), 3)}",
             fix="write them as the file does (case counts), or name another file",
         )
     return [*vectors], np.stack([*vectors.values()]), lines.digest
@@ -76,7 +76,7 @@ class _Lines:
             if number == 1 and (promised := _HEADER.fullmatch(line)):
                 header, (self.count, self.width) = 1, map(int, promised.groups())
                 if not self.count or not self.width:
-                    raise self.wrong(None, line, "how many words and numbers there are")
+                    raise self.line_error(None, line, "how many words and numbers there are")
                 continue
             if line:
                 words += 1
@@ -106,9 +106,9 @@ class _Lines:
     def _check(self, number: int, line: bytes) -> None:
         row = max(number - bool(self.count), 1)
         if b"\0" in line or (number == 1 and line.startswith(tuple(mark for mark, _ in MARKS))):
-            raise self.no_text(row)
+            raise self.encoding_error(row)
         if len(line) == LONGEST_LINE:
-            raise self.wrong(row, line, f"at most {LONGEST_LINE:,} bytes in a line")
+            raise self.line_error(row, line, f"at most {LONGEST_LINE:,} bytes in a line")
         if not line.endswith(b"\n"):
             raise DataError(
                 f"the last line has no end: {show(line.decode(errors='replace'))}",
@@ -118,7 +118,7 @@ class _Lines:
                 fix="copy the file again; add a line break if it is whole",
             )
 
-    def wrong(self, row: int | None, line: bytes, expected: str) -> DataError:
+    def line_error(self, row: int | None, line: bytes, expected: str) -> DataError:
         """Return the error of a line."""
         return DataError(
             f"the line is {show(line[:60].decode(errors='replace'))}",
@@ -128,7 +128,7 @@ class _Lines:
             fix="write the vectors again, or name another file",
         )
 
-    def no_text(self, row: int) -> DataError:
+    def encoding_error(self, row: int) -> DataError:
         """Return the error of a line that is binary or in another encoding."""
         return DataError(
             "the line holds bytes that are no text in UTF-8",
@@ -140,36 +140,40 @@ class _Lines:
         )
 
 
-def _read(lines: _Lines, wanted: Set[str]) -> dict[str, Floats32]:
+def _read(lines: _Lines, vocabulary: Set[str]) -> dict[str, Floats32]:
     """Return the vectors of the wanted words that a file holds."""
     vectors: dict[str, Floats32] = {}
     rows: dict[str, int] = {}
     malformed: dict[str, tuple[int, bytes]] = {}
-    begin, width = _beginnings(wanted), 0
+    begin, width = _line_prefixes(vocabulary), 0
     for row, line in lines:
         width = width or lines.width or _width(lines, row, line)
         if line.split(None, 1)[0] not in begin:  # most lines are of other words
             continue
         head, *numbers = line.rsplit(None, width)
-        word = _text(lines, row, head, wanted)
-        if len(numbers) < width or word not in wanted:
+        word = _text(lines, row, head, vocabulary)
+        if len(numbers) < width or word not in vocabulary:
             malformed.setdefault(_without_numbers(line), (row, line))
             continue
         vector = _vector(numbers)
         if vector is None:
-            raise lines.wrong(row, line, f"a word and {width} finite numbers")
+            raise lines.line_error(row, line, f"a word and {width} finite numbers")
         if word in vectors and not np.array_equal(vectors[word], vector):
-            raise lines.wrong(row, line, f"one vector of {show(word)}, which row {rows[word]} has")
+            raise lines.line_error(
+                row, line, f"one vector of {show(word)}, which row {rows[word]} has"
+            )
         vectors[word], rows[word] = vector, row
     for word, (row, line) in malformed.items():
-        if word in wanted and word not in vectors:
-            raise lines.wrong(row, line, f"a word and {width} finite numbers")
+        if word in vocabulary and word not in vectors:
+            raise lines.line_error(row, line, f"a word and {width} finite numbers")
     return vectors
 
 
-def _beginnings(wanted: Set[str]) -> set[bytes]:
-    """Return what the lines of words begin with, in UTF-8 and in the encoding of Windows."""
-    encoded = [word.encode(*how) for word in wanted for how in (("utf-8",), ("cp1252", "ignore"))]
+def _line_prefixes(vocabulary: Set[str]) -> set[bytes]:
+    """Return the first bytes of the words' lines, in UTF-8 and cp1252."""
+    encoded = [
+        word.encode(*codec) for word in vocabulary for codec in (("utf-8",), ("cp1252", "ignore"))
+    ]
     return {part for word in encoded for part in word.split(None, 1)[:1]}
 
 
@@ -178,11 +182,11 @@ def _width(lines: _Lines, row: int, line: bytes) -> int:
     try:
         line.decode()
     except UnicodeDecodeError:
-        raise lines.no_text(row) from None
+        raise lines.encoding_error(row) from None
     tokens = line.split()
     width = min(len(tokens) - 1, len(tokens) - len(_leading(tokens)))
     if width == 0:
-        raise lines.wrong(row, line, "a word and its numbers")
+        raise lines.line_error(row, line, "a word and its numbers")
     return width
 
 
@@ -206,19 +210,19 @@ def _is_number(token: bytes) -> bool:
     return True
 
 
-def _text(lines: _Lines, row: int, word: bytes, wanted: Set[str]) -> str:
-    """Return a word; refuse a wanted one in another encoding, which would be missing."""
+def _text(lines: _Lines, row: int, word: bytes, vocabulary: Set[str]) -> str:
+    """Return a word; raise if it is a needed word in another encoding."""
     word = word.strip()
     try:
         return word.decode()
     except UnicodeDecodeError:
-        if word.decode("cp1252", "replace") in wanted:
-            raise lines.no_text(row) from None
+        if word.decode("cp1252", "replace") in vocabulary:
+            raise lines.encoding_error(row) from None
         return word.decode(errors="replace")
 
 
 def _vector(numbers: list[bytes]) -> Floats32 | None:
-    """Return the vector that texts of numbers spell, None where one is no finite number."""
+    """Return the vector that the texts spell, or None if a number isn't finite."""
     if not _NUMBERS.fullmatch(b" ".join(numbers)):
         return None
     with np.errstate(over="ignore"):

@@ -87,7 +87,6 @@ def write_examples(
         Folder that relative paths of the config start from.
     """
     folder = run / FOLDER
-    folder.mkdir(exist_ok=True)
     table = pl.DataFrame({"image_id": pl.Series(ids.tolist(), dtype=pl.String)})
     located = pl.concat(_located(one, run) for one in pictures)
     order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
@@ -106,8 +105,6 @@ def write_examples(
     listed = table.to_arrow().replace_schema_metadata(facts)
     write_table(listed, folder / IMAGES, row_group_size=_ROWS)
     for model, own in rows.items():
-        # A folder without a file would not be of the run.
-        file_of(run, model).parent.mkdir(exist_ok=True)
         write_table(own.with_columns(_SMALL).to_arrow(), file_of(run, model))
     if boxes is not None:
         places = table.select("image_id", place=pl.int_range(pl.len(), dtype=pl.UInt32))

@@ -27,6 +27,7 @@ from equipoise.core import (
 )
 from equipoise.core.files import table_bytes
 from equipoise.core.types import FileFacts, Json
+from equipoise.core.writing import write
 from equipoise.evidence.pictures import Decoding, Files, Pictures, quiet, same_pictures
 from equipoise.evidence.store import (
     Failure,
@@ -41,7 +42,6 @@ from equipoise.evidence.store import (
     parts_in,
     read_manifest,
     read_rows,
-    write,
     write_manifest,
 )
 from equipoise.evidence.working import (

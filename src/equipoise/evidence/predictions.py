@@ -49,7 +49,6 @@ def write_predictions(run: Path, data: PredictionData) -> None:
         "counts": dict(data.counts),
     }
     _write(run / "images.parquet", pa.table(columns), about)
-    (run / "predictions").mkdir(exist_ok=True)
     for name, model in data.models.items():
         states = _labels(model.coded_state)
         parts = [_version(one, made, ids, states) for one, made in model.versions.items()]

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from equipoise.core import Fields, RunError
 from equipoise.core.files import read_json_file
+from equipoise.core.writing import flush_tree, make_folder, replace, temporary, write
 from equipoise.data.problems import listed
-from equipoise.evidence.store import write
 from equipoise.models.info import sha256_of
 
 LIST = "files.json"
@@ -242,14 +242,16 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     new = [folder for folder in target.parents if not folder.exists()]
     try:
         with _translated(out, partial, target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             sweep(target)
             with made(partial):
                 yield partial
                 write_list(partial)
-                _flush(partial)
+                flush_tree(partial)
                 check_place(target, overwrite=overwrite)
                 _take_labels(target, partial)
+                if (partial / LABELS).exists():
+                    flush_tree(partial)
                 _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -293,23 +295,19 @@ def _occupied(target: Path, overwrite: bool) -> str:
     return ""
 
 
-def _flush(directory: Path) -> None:
-    """Bring the files to the disk, so that a crash right after cannot leave empty ones."""
-    for path in sorted(directory.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-
-
 def _replace(partial: Path, target: Path) -> None:
     if not is_run(target):
-        partial.rename(target)
+        replace(partial, target)
         return
     old = partial.with_suffix(".old")
-    target.rename(old)
+    replace(target, old)
     try:
-        partial.rename(target)
+        replace(partial, target)
     except BaseException:
-        old.rename(target)
+        if not target.exists():
+            replace(old, target)
         raise
+    # Under this name the next run removes it, if this one is killed meanwhile.
+    with suppress(OSError):
+        old = old.rename(temporary(target))
     shutil.rmtree(old, ignore_errors=True)

@@ -6,12 +6,10 @@ import errno
 import hashlib
 import json
 import logging
-import os
 import re
-import secrets
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -21,13 +19,11 @@ import pyarrow.parquet as pq
 from equipoise.core import Facts, MissingExtraError, RunError, record
 from equipoise.core.files import decode_json, read_json_file, read_table
 from equipoise.core.types import FileFacts, Json
+from equipoise.core.writing import PARTIAL, make_folder, remove, translated, write
 from equipoise.evidence.pictures import Pictures
 from equipoise.models.info import one_digest, sha256_of
 
-# What calls raise that a file system does not have.
-_LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
-_TEMPORARY = ".partial"
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ def locked(folder: Path) -> Iterator[None]:
         # Without locks filelock warns and makes a file instead, which a killed run leaves.
         warnings.simplefilter("error")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             lock = FileLock(path).acquire(blocking=False)
         except Timeout:
             raise RunError(
@@ -96,8 +92,9 @@ def locked(folder: Path) -> Iterator[None]:
         except (NotImplementedError, UserWarning) as error:
             raise OSError(errno.ENOLCK, str(error)) from error
     with lock:
-        for left in folder.glob(f"*{_TEMPORARY}"):
-            left.unlink(missing_ok=True)
+        with translated(folder):
+            for left in folder.glob(f"*{PARTIAL}"):
+                remove(left)
         yield
 
 
@@ -121,56 +118,6 @@ def held(folder: Path) -> Iterator[bool]:
             if writable or read_manifest(folder).get("whole") is not True:
                 raise
         yield writable
-
-
-@contextmanager
-def translated(folder: Path) -> Iterator[None]:
-    """Say what to do where a file cannot be written.
-
-    Raises
-    ------
-    RunError
-        In place of an OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        told = (
-            "this file system cannot lock or cannot rename files; a store needs both. "
-            "To do: choose a store on a local disk"
-            if error.errno in _LACKING
-            else f"cannot be written: {error.strerror or error}. To do: free space or choose "
-            "another store, and run again; finished parts stay"
-        )
-        raise RunError(f"{folder}: {told}") from error
-
-
-def write(path: Path, data: bytes) -> None:
-    """Write a file that appears when it is whole and on the disk.
-
-    Raises
-    ------
-    RunError
-        When it cannot be written.
-    """
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_TEMPORARY}")
-    with translated(path.parent):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-    with suppress(OSError):  # the name of the new file; some file systems cannot
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def write_manifest(folder: Path, facts: Mapping[str, Json]) -> None:
@@ -367,11 +314,11 @@ class Ledger:
         """
         for outcome in done:
             if outcome.computed and any(f.stage == "model" for f in outcome.failures):
-                self.path(outcome).unlink(missing_ok=True)
+                remove(self.path(outcome))
 
     def drop_others(self, done: Sequence[Outcome]) -> None:
         """Remove parts that were made from pictures as they were before."""
         paths = {self.path(outcome) for outcome in done}
         for *_, path in parts_in(self.folder):
             if path not in paths:
-                path.unlink(missing_ok=True)
+                remove(path)

@@ -25,9 +25,10 @@ from equipoise.core import (
 )
 from equipoise.core.files import table_bytes
 from equipoise.core.types import FileFacts
+from equipoise.core.writing import write
 from equipoise.data import filled
 from equipoise.data import templates as named
-from equipoise.evidence.store import is_sound, key_of, read_rows, write
+from equipoise.evidence.store import is_sound, key_of, read_rows
 from equipoise.evidence.working import RunOptions
 from equipoise.models import DualEncoder
 

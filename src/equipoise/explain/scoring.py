@@ -189,7 +189,7 @@ def _unit(vectors: Any) -> Any:
 
 def _match(model: MatchingModel) -> Score:
     def score(inputs: Tensors, texts: Sequence[str]) -> Any:
-        image_states = model.family.seen(model.model, inputs)
+        image_states = model.family.encode_images(model.model, inputs)
         return model.family.match(model.model, image_states, model.tokens(texts))
 
     return score

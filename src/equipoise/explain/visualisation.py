@@ -91,7 +91,7 @@ def visualise(
         levels = torch.einsum("rc,nchw->nrhw", colours, waves).sigmoid()
         pixels = black + (white - black) * levels.roll([*shift], (2, 3))
         scored.score({**inputs, "pixel_values": pixels}, [target] * seeds)
-        return levels, site.pooled(captured.pop())[:, 0]
+        return levels, site.pool(captured.pop())[:, 0]
 
     handle = site.hook(inside.layer(site.layer), captured.append)
     try:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     Booleans,
     Chance,
@@ -20,6 +21,7 @@ from equipoise.core import (
     GroupValue,
     Harm,
     Integers,
+    IntervalKind,
     Part,
     Span,
     floats,
@@ -32,7 +34,7 @@ from equipoise.core.parts import SCHEMA
 from equipoise.core.types import Json
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
-from equipoise.metrics.spec import SPECS, Tested, make_estimate
+from equipoise.metrics.spec import SPECS, MetricSpec, Tested, make_estimate, own_aggregate
 from equipoise.stats import Resampling
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import ClosedForm, divide, percentile, wilson
@@ -95,10 +97,12 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     return dict(zip(names, found, strict=True))
 
 
-def filled(metric: str, **columns: Any) -> pa.Table:
-    """Return parts from some of their columns."""
+def filled(metric: str, aggregate: Aggregate | None = None, **columns: Any) -> pa.Table:
+    """Return parts from some of their columns; the aggregate is the metric's own, unless set."""
     many = len(columns["value"])
-    empty = {"metric": [metric] * many, "excluded": [[]] * many, "by_group": [[]] * many}
+    names = {"metric": metric, "aggregate": (aggregate or own_aggregate(metric)).value}
+    empty: dict[str, Any] = {name: [text] * many for name, text in names.items()}
+    empty |= {"excluded": [[]] * many, "by_group": [[]] * many}
     for one in SCHEMA:
         empty.setdefault(one.name, [math.nan if one.type == pa.float64() else ""] * many)
     return pa.table({**empty, **columns}, schema=SCHEMA)
@@ -111,6 +115,7 @@ def parts_table(
     start: int,
     ends: tuple[Floats, Floats],
     *,
+    aggregate: Aggregate | None = None,
     n: Floats,
     excluded: Mapping[str, AnyArray],
     **columns: Any,
@@ -125,7 +130,7 @@ def parts_table(
         for place in range(many)
     ]
     return filled(
-        metric, subject=subject, value=draws.observed[start : start + many], low=ends[0],
+        metric, aggregate, subject=subject, value=draws.observed[start : start + many], low=ends[0],
         high=ends[1], n=integers(np.rint(n)), excluded=dropped,
         **against_each(draws, range(start, start + many), "higher"), **columns,
     )  # fmt: skip
@@ -139,13 +144,13 @@ class Against:
     ----------
     chance : Chance or None
     p_value : float or None
-    null : str
+    drawn : str
         The null hypothesis, how it was drawn, and how p was reached.
     """
 
     chance: Chance | None
     p_value: float | None
-    null: str
+    drawn: str
 
     def fields(self, no_chance: str) -> Tested:
         """Return the fields of an estimate; `no_chance` is the reason where there is none."""
@@ -153,7 +158,7 @@ class Against:
             "chance": self.chance,
             "no_chance": "" if self.chance else no_chance,
             "p_value": self.p_value,
-            "null": self.null,
+            "null_drawn": self.drawn,
         }
 
 
@@ -237,9 +242,14 @@ def number(
     ends: Ends = no_ends,
     level: float = 0.95,
     held: Against = NOTHING,
+    aggregate: Aggregate | None = None,
     **columns: Any,
 ) -> Part:
-    """Return a number as a part, with its interval, chance level and further columns."""
+    """Return a number as a part, with its interval, chance level and further columns.
+
+    The aggregate is the metric's own, unless set.
+    """
+    columns["aggregate"] = aggregate or own_aggregate(metric)
     chance = held.chance or Chance(math.nan, math.nan, math.nan, "")
     p = math.nan if held.p_value is None else held.p_value
     drawn = chance.mean, chance.low, chance.high, p
@@ -352,14 +362,22 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
     by: pa.Table | Callable[[], pa.Table] | None = None,
     excluded: Mapping[str, int] | None = None,
     reason: str = "",
+    spec: MetricSpec | None = None,
+    interval_kind: IntervalKind = IntervalKind.CONFIDENCE,
 ) -> Estimate:
-    """Return the first number of the draws as an estimate, held against chance by default."""
-    harm = SPECS[metric].value_harm
+    """Return the first number of the draws as an estimate, held against chance by default.
+
+    `spec` is the record of what it is, by default the first record of its metric.
+    """
+    spec = spec or SPECS[metric]
+    harm = spec.value_harm
     return make_estimate(
         metric,
         float(draws.observed[0]),
         sizes(counts.groups),
         method,
+        aggregate=spec.aggregate,
+        compared_to=spec.compared_to,
         harm=harm,
         params=params,
         **(held or against_chance(draws, 0, harm)).fields(no_chance),
@@ -368,6 +386,7 @@ def count_estimate(  # noqa: PLR0913 - one keyword for each field
         unit=counts.unit,
         reason=reason,
         ends=ends,
+        interval_kind=interval_kind,
     )
 
 

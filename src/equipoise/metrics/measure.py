@@ -9,7 +9,17 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.core import Booleans, Estimate, Floats, GroupLabels, Labels, no_ends, record, tally
+from equipoise.core import (
+    Booleans,
+    Estimate,
+    Floats,
+    GroupLabels,
+    Labels,
+    NullHypothesis,
+    no_ends,
+    record,
+    tally,
+)
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.stats.draws import Blocks
 from equipoise.stats.resampling import (
@@ -47,6 +57,11 @@ _CELLS_AT_ONCE, _FEWEST_AT_ONCE = 1 << 16, 16
 
 NO_INTERVAL = "none: resampling=None gives the value alone"
 
+_KINDS: dict[Null, NullHypothesis] = {
+    "rows": NullHypothesis.ROWS,
+    "class": NullHypothesis.WITHIN_CLASS,
+    "prediction": NullHypothesis.WITHIN_PREDICTION,
+}
 NULLS: dict[Null, str] = {
     "rows": "groups are exchangeable over all rows",
     "class": "groups are exchangeable within each true class",
@@ -159,7 +174,7 @@ def measure(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> from equipoise.metrics.counts.accuracy import Accuracy
-    >>> both = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "rows")]
+    >>> both = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "rows")]
     >>> [round(one.value, 3) for one in m.measure(m.count(true, pred, gender), both)]
     [0.167, 0.667]
     """
@@ -194,7 +209,14 @@ def measure(
     if resampling is None:
         for one in found:
             vars(one).update(ends=no_ends, method=NO_INTERVAL)
-    return found
+    return [_with_null(*both) for both in zip(measures, found, strict=True)]
+
+
+def _with_null(measure: Measure, estimate: Estimate) -> Estimate:
+    """Return an estimate that says what its test exchanges."""
+    if measure.null is not None and estimate.null_drawn:
+        vars(estimate).update(null=_KINDS[measure.null])
+    return estimate
 
 
 def measured(

@@ -1,14 +1,29 @@
 """One record per metric: what its numbers mean, when they count, how they are shown."""
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Literal, TypedDict, Unpack
 
-from equipoise.core import Chance, Ends, Estimate, Facts, Finding, Harm, InputError, Span, Strings
+from equipoise.core import (
+    Aggregate,
+    Chance,
+    ComparedTo,
+    Ends,
+    Estimate,
+    Facts,
+    Finding,
+    Harm,
+    InputError,
+    IntervalKind,
+    NullHypothesis,
+    Part,
+    Span,
+    Strings,
+    Variant,
+)
 from equipoise.core.estimate import Parts
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
@@ -35,10 +50,8 @@ SHARES = "55 : 45 against 50 : 50"
 OVER_QUERIES = "Student's t by the jackknife over queries; none for one query"
 RANDOM_ORDER = "the order is random within each counterfactual set, else within the pool"
 LEANING = "{direction} in the embeddings{model} ({title} {value})."
-CHANGE, AGAINST_REST = "_change", "_against_rest"
 SENTENCE = "{title}{model}{subject} is {value}{groups}."
-_NUMBER = r"([-−]?\d+(?:\.\d+)?)"
-_BOUNDS = re.compile(rf"[\[(]{_NUMBER}, {_NUMBER}[\])]")
+ANY_NUMBER: Span = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +70,18 @@ class MetricSpec:
         Kinds of audit that report it, the main one first.
     definition : str
         What is computed.
-    range : str
-        Interval of possible values, with its condition if it has one.
+    aggregate, compared_to : Aggregate, str
+        What the record is of: the level of the metric, or how groups compare in it. A name may
+        have a record for each; those that it lacks are derived from its first, see `spec_for`.
+    range : tuple of float
+        Smallest and largest possible value.
+    range_note : str
+        Condition of the range, or what else limits it; "" where the numbers say all.
     unit : str
         How values are shown: "share" in per cent, "points" in percentage points, "log ratio" as
         "1.3 times", "degrees" from radians, "number" as it is.
     rate : bool
-        Whether it is a number of each group. Findings of it are differences between groups, but
-        with the unit "share" only those that have a chance level.
+        Whether it is a number of each group, so that groups have a difference in it.
     of_class : bool
         Whether groups have a value per class, so that a finding without a class is a summary.
     of_models : bool
@@ -90,9 +107,9 @@ class MetricSpec:
         Population value without disparity, which the interval's end is compared with; None: the
         mean of the chance level.
     fold : str
-        Metric that states the same fact of the same class, with the same p-value.
+        Metric whose difference states the same fact of the same class, with the same p-value.
     mirror : str
-        With two classes, metric that states the same fact of the other class.
+        With two classes, metric whose difference states the same fact of the other class.
     within_class : "", "always" or "two classes"
         Whether it compares groups within each true class alone, at least where there are two.
     rest : str
@@ -109,6 +126,8 @@ class MetricSpec:
     chance, interval, null : str
         The value when groups are exchangeable, how the interval is made, and what is exchangeable
         under the null hypothesis; "none" where there is none.
+    null_kind : NullHypothesis
+        What tests exchange, where an estimate doesn't say so itself.
     sentence : str
         Template that states a value, with the fields {title}, {model} (" of …"), {subject} (" for
         “…”"), {value}, {size} (without its sign), {k} (how many are at the top), {groups} (in
@@ -121,8 +140,8 @@ class MetricSpec:
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> m.SPECS["accuracy_gap"].title
-    'Accuracy gap'
+    >>> m.SPECS["accuracy"].title
+    'Accuracy'
     """
 
     name: str
@@ -137,7 +156,10 @@ class MetricSpec:
     within_class: Literal["", "always", "two classes"] = ""
     rest: str = ""
     symbol: str = ""
-    range: str = "[0, 1]"
+    aggregate: Aggregate = Aggregate.VALUE
+    compared_to: ComparedTo = ""
+    range: Span = (0.0, 1.0)
+    range_note: str = ""
     unit: Unit = "number"
     rate: bool = False
     of_class: bool = False
@@ -156,6 +178,7 @@ class MetricSpec:
     chance: str = "none"
     interval: str = "none"
     null: str = "none"
+    null_kind: NullHypothesis = NullHypothesis.NONE
     sentence: str = SENTENCE
     errata: str = ""
 
@@ -166,34 +189,53 @@ class MetricSpec:
     @property
     def bounds(self) -> Span | None:
         """Smallest and largest value; None where a condition or no number limits them."""
-        ends = _BOUNDS.fullmatch(self.range)
-        if ends is None:
-            return None
-        low, high = (float(end.replace("−", "-")) for end in ends.groups())
-        return low, high
+        limited = not self.range_note and all(map(math.isfinite, self.range))
+        return self.range if limited else None
+
+    @property
+    def range_text(self) -> str:
+        """The range for display, with its condition."""
+        low, high = self.range
+        if self.range == ANY_NUMBER:
+            return self.range_note or "any number"
+        start = "(−∞" if math.isinf(low) else f"[{low:.3g}".replace("-", "−")
+        end = "∞)" if math.isinf(high) else f"{high:.3g}]".replace("-", "−")
+        return f"{start}, {end}{f', {self.range_note}' if self.range_note else ''}"
 
     @property
     def value_harm(self) -> Harm:
-        """Which side of a finding's value is worse; of a difference between groups, higher."""
-        return "higher" if self.rate and self.unit != "share" else self.harm or "either"
+        """Which side of a finding's value is worse."""
+        return self.harm or "either"
 
     @cached_property
     def change(self) -> "MetricSpec":
         """The record of changes of the metric."""
         return replace(
-            self, name=f"{self.name}{CHANGE}", title=f"Change of {self.label}", unit="number",
-            rate=False, harm="higher", bands={}, sentence=SENTENCE, clause="",
+            self, title=f"Change of {self.label}", unit="number", rate=False, harm="higher",
+            bands={}, sentence=SENTENCE, clause="",
         )  # fmt: skip
 
-    @cached_property
-    def against_rest(self) -> "MetricSpec":
-        """The record of differences of a group to all others."""
-        return replace(
-            self, name=f"{self.name}{AGAINST_REST}", title=f"{self.title} against all others",
-            rate=False, unit="points" if self.unit == "share" else self.unit, harm="either",
+    def derived(self, aggregate: Aggregate) -> "MetricSpec":
+        """Return the record of how groups compare in the metric."""
+        if aggregate is self.aggregate:
+            return self
+        compared = replace(
+            self, aggregate=aggregate, compared_to="", rate=False,
             groups_harm="higher" if self.harm == "higher" else "lower",
-            fold="", mirror="", rest="", neutral=0.0,
         )  # fmt: skip
+        unit: Unit = "points" if self.unit == "share" else self.unit
+        if aggregate is Aggregate.DIFFERENCE:
+            title = f"{self.title} difference"
+            return replace(compared, title=title, unit=unit, harm="higher", neutral=0.0)
+        if aggregate is Aggregate.AGAINST_REST:
+            return replace(
+                compared, title=f"{self.title} against all others", unit=unit, harm="either",
+                fold="", mirror="", rest="", neutral=0.0,
+            )  # fmt: skip
+        if aggregate is Aggregate.RATIO:
+            title = f"{self.title} ratio"
+            return replace(compared, title=title, unit="number", harm="lower", neutral=1.0)
+        return replace(compared, title=f"{self.title} of the worst group")
 
     @property
     def label(self) -> str:
@@ -203,31 +245,44 @@ class MetricSpec:
 
 
 _REGISTERED: dict[str, MetricSpec] = {}
+_RECORDS: dict[tuple[str, Aggregate, ComparedTo], MetricSpec] = {}
 SPECS: Mapping[str, MetricSpec] = MappingProxyType(_REGISTERED)
-"""Every registered metric by name."""
+"""Every registered metric by name: of several records of a name, the first."""
 
 
 def register(*specs: MetricSpec) -> None:
     """Add metrics to `SPECS`.
 
+    A name may have one record for each aggregate: `accuracy` has its level, its difference and its
+    worst group.
+
     Raises
     ------
     InputError
-        When a name is taken.
+        When a name has a record of the same aggregate.
     """
     for spec in specs:
-        if spec.name in _REGISTERED:
+        key = (spec.name, spec.aggregate, spec.compared_to)
+        if key in _RECORDS:
             raise InputError(
                 f"metric {spec.name!r} is registered already. To do: choose another name"
             )
-        _REGISTERED[spec.name] = spec
-    spec_of.cache_clear()
+        _RECORDS[key] = spec
+        _REGISTERED.setdefault(spec.name, spec)
+    _record_of.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Remove a metric from `SPECS`, to define it again; nothing happens for an unknown name."""
     _REGISTERED.pop(name, None)
-    spec_of.cache_clear()
+    for key in [key for key in _RECORDS if key[0] == name]:
+        del _RECORDS[key]
+    _record_of.cache_clear()
+
+
+def records_of(name: str) -> list[MetricSpec]:
+    """Return every record that is registered under a name, the first of them first."""
+    return [spec for key, spec in _RECORDS.items() if key[0] == name]
 
 
 class Tested(TypedDict, total=False):
@@ -236,7 +291,7 @@ class Tested(TypedDict, total=False):
     chance: Chance | None
     no_chance: str
     p_value: float | None
-    null: str
+    null_drawn: str
 
 
 class EstimateFields(Tested, total=False):
@@ -249,6 +304,8 @@ class EstimateFields(Tested, total=False):
     reason: str
     ends: Ends
     corrected: float
+    interval_kind: IntervalKind
+    null: NullHypothesis
 
 
 def make_estimate(
@@ -257,35 +314,73 @@ def make_estimate(
     n: Mapping[str, int],
     method: str,
     *,
+    aggregate: Aggregate | None = None,
+    compared_to: ComparedTo = "",
     harm: Harm | None = None,
     **fields: Unpack[EstimateFields],
 ) -> Estimate:
     """Return an estimate with the reference of its metric, and its harm unless `harm` is set.
 
-    Counts of 0 are left out of `excluded`.
+    The aggregate is that of the metric's first record, unless set. Counts of 0 are left out of
+    `excluded`.
     """
-    spec, value = SPECS[metric], float(value)
+    spec, value = spec_for(metric, aggregate, compared_to), float(value)
+    if fields.get("null_drawn"):
+        fields.setdefault("null", spec.null_kind)
     excluded = fields.get("excluded", {})
     fields["excluded"] = {why: int(n) for why, n in excluded.items() if n}
     return Estimate(
-        metric, value, n, method, spec.reference, harm=harm or spec.harm or "either", **fields
+        metric, value, n, method, spec.reference, harm=harm or spec.harm or "either",
+        aggregate=spec.aggregate, compared_to=compared_to, **fields,
+    )  # fmt: skip
+
+
+def spec_of(metric: str) -> MetricSpec:
+    """Return the first record of a metric by its exact name; an empty one where there is none."""
+    registered = SPECS.get(metric)
+    return registered or MetricSpec(
+        name=metric, kinds=(), definition="", direction="", reference=""
     )
 
 
-_DERIVED: Mapping[str, Callable[[MetricSpec], MetricSpec]] = {
-    CHANGE: lambda base: base.change,
-    AGAINST_REST: lambda base: base.against_rest,
-}
-
-
 @lru_cache(maxsize=1024)
-def spec_of(metric: str) -> MetricSpec:
-    """Return the record of a finding's metric, or of what it is the gap or change of."""
-    for ending, derive in _DERIVED.items():
-        if metric.endswith(ending):
-            return derive(spec_of(metric.removesuffix(ending)))
-    known = SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap"))
-    return known or MetricSpec(name=metric, kinds=(), definition="", direction="", reference="")
+def _record_of(
+    metric: str, aggregate: Aggregate | None, compared_to: ComparedTo, *, changes: bool
+) -> MetricSpec:
+    first = spec_of(metric)
+    wanted = aggregate or first.aggregate
+    record = _RECORDS.get((metric, wanted, compared_to)) or first.derived(wanted)
+    return record.change if changes else record
+
+
+def spec_for(
+    metric: str,
+    aggregate: Aggregate | None = None,
+    compared_to: ComparedTo = "",
+    change_from: str = "",
+) -> MetricSpec:
+    """Return the record of how groups compare in a metric, or of its change.
+
+    A record that isn't registered is derived from the metric's first. Without an aggregate it is
+    that of the first record.
+    """
+    return _record_of(metric, aggregate, compared_to, changes=bool(change_from))
+
+
+def spec_of_finding(finding: Finding) -> MetricSpec:
+    """Return the record of what a finding's value is."""
+    return spec_for(finding.metric, finding.aggregate, finding.compared_to, finding.change_from)
+
+
+def is_main(number: Part | Finding, estimate: Estimate) -> bool:
+    """Whether a part or finding is of what its estimate is of, and no variant beside it."""
+    of_whole = (number.metric, number.aggregate) == (estimate.metric, estimate.aggregate)
+    return of_whole and number.variant is Variant.MAIN
+
+
+def own_aggregate(metric: str) -> Aggregate:
+    """Return the aggregate of a metric's first record."""
+    return spec_of(metric).aggregate
 
 
 # Audits that compare models, or one model before and after.

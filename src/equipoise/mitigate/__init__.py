@@ -15,7 +15,7 @@ from equipoise.mitigate.augmentation.faces import (
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.generated import GeneratedTest
 from equipoise.mitigate.neurons.choosing import (
-    Found,
+    Components,
     association_parts,
     choose_units,
     find_heads,
@@ -45,10 +45,10 @@ from equipoise.models.edits import UnitEdit, edited, read_edit
 __all__ = [
     "BalancedPrompts",
     "CascadeDetector",
+    "Components",
     "Contrastive",
     "Decomposition",
     "Faces",
-    "Found",
     "GeneratedTest",
     "ImageSets",
     "LearnedPrompt",

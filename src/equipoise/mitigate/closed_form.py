@@ -13,10 +13,10 @@ from equipoise.mitigate.measuring import embed_images
 from equipoise.mitigate.recipe import (
     Names,
     WrappedRecipe,
-    digest_of_images,
-    digest_of_texts,
+    digest_images,
+    digest_texts,
 )
-from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
+from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training, list_named_values
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import (
     PLACE,
@@ -24,7 +24,7 @@ from equipoise.models.wrapped import (
     Ensemble,
     Matching,
     Rule,
-    Said,
+    ValueCaptions,
     Wrapping,
     unit_vectors,
 )
@@ -34,7 +34,7 @@ _NOTHING = 1e-9
 
 
 class PromptEnsemble(WrappedRecipe):
-    """Neutral prompts whose vector is the mean of the unit vectors of their captions.
+    """Neutral prompts with the mean unit vector of their captions.
 
     The texts of the training subjects give the templates: a prompt and a caption with the subject
     taken out, which hold for any other subject.
@@ -47,11 +47,11 @@ class PromptEnsemble(WrappedRecipe):
     recipe: Literal["prompt_ensemble"] = "prompt_ensemble"
     name: str = "prompt_ensemble"
 
-    def _wrapping(self, _base: DualEncoder, training: Training, _: Progress | None) -> Wrapping:
-        return Wrapping(ensemble_of(training.texts))
+    def _wrap(self, _base: DualEncoder, training: Training, _: Progress | None) -> Wrapping:
+        return Wrapping(build_ensemble(training.texts))
 
 
-def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
+def build_ensemble(texts: Sequence[SubjectTexts]) -> Ensemble:
     """Return the templates that the texts of subjects have in common.
 
     A subject is found as a whole word, or with an s for many: "man" not in "woman". A caption may
@@ -64,34 +64,42 @@ def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
         When no caption names a value of an attribute, or a text holds ``{}``.
     """
     rules: dict[str, dict[str, None]] = {}
-    for own in texts:
-        for text in (own.subject, *own.neutral, *own.attributed):
-            if PLACE in text:
-                raise InputError(
-                    f"{text!r}, of {own.subject!r}, holds {PLACE}, which stands for the subject in "
-                    "templates; expected texts and values without it"
-                )
-        captions = [_template(text, own.subject) for text in own.attributed]
-        for prompt in own.neutral:
-            neutral = _template(prompt, own.subject)
+    for subject_texts in texts:
+        _refuse_place(subject_texts)
+        captions = [
+            _make_template(text, subject_texts.subject) for text in subject_texts.attributed
+        ]
+        for prompt in subject_texts.neutral:
+            neutral = _make_template(prompt, subject_texts.subject)
             if neutral.count(PLACE) == 1:
                 matches = [text for text in captions if PLACE in text]
             else:
-                neutral, matches = prompt, [*own.attributed]
+                neutral, matches = prompt, [*subject_texts.attributed]
             if matches:
                 rules.setdefault(neutral, {}).update(dict.fromkeys(matches))
-    named = {value for own in texts for row in own.values for value in row.values()}
-    values = tuple(sorted(named - {""}))
+    values = list_named_values(texts)
     if not rules or not values:
         raise InputError(
             "no caption says a neutral prompt with attributes: expected captions that name the "
             "subject as it is called, and the values of their attributes"
         )
-    return Ensemble(tuple(Rule(key, tuple(said)) for key, said in sorted(rules.items())), values)
+    return Ensemble(
+        tuple(Rule(key, tuple(templates)) for key, templates in sorted(rules.items())), values
+    )
 
 
-def _template(text: str, subject: str) -> str:
-    """Return a text with places for the subject; the text itself where it has none."""
+def _refuse_place(texts: SubjectTexts) -> None:
+    """Refuse texts that hold the mark that stands for the subject in templates."""
+    for text in (texts.subject, *texts.neutral, *texts.attributed):
+        if PLACE in text:
+            raise InputError(
+                f"{text!r}, of {texts.subject!r}, holds {PLACE}, which stands for the subject in "
+                "templates; expected texts and values without it"
+            )
+
+
+def _make_template(text: str, subject: str) -> str:
+    """Replace the subject in a text by a mark."""
     return re.sub(rf"(?<!\w){re.escape(subject)}(?=s?(?!\w))", lambda _: PLACE, text)
 
 
@@ -105,7 +113,7 @@ _RIDGE = 0.01
 
 
 class MatchedPrompts(WrappedRecipe):
-    """A neutral prompt's similarity to an image, averaged with its captions that fit the image.
+    """A neutral prompt's similarity, averaged with captions that match the image.
 
     score = w₀ · cos(image, prompt) + w₁ · cos(both without directions) + Σ wₐ · cos(image, captions
     of the prompt that name the value of attribute a the image shows). A linear rule, learned from
@@ -132,33 +140,33 @@ class MatchedPrompts(WrappedRecipe):
     said: dict[str, Names]
 
     def _inputs(self, training: Training) -> dict[str, Any]:
-        sets, known = training.known_images(self.name), training.known
+        sets, all_texts = training.require_images(self.name), training.all_texts
         return {
-            "texts": digest_of_texts(known),
-            "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
-            "subjects": sorted(texts.subject for texts in known),
+            "texts": digest_texts(all_texts),
+            "images": digest_images(sets.images, sets.set, *sets.attributes.values()),
+            "subjects": sorted(texts.subject for texts in all_texts),
         }
 
-    def _wrapping(
-        self, base: DualEncoder, training: Training, progress: Progress | None
-    ) -> Wrapping:
-        sets, known = training.known_images(self.name), training.known
-        values = values_of(sets)
+    def _wrap(self, base: DualEncoder, training: Training, progress: Progress | None) -> Wrapping:
+        sets, all_texts = training.require_images(self.name), training.all_texts
+        values = list_values(sets)
         if problem := self.problem([*values]):
             raise InputError(problem)
-        spoken = []
-        for name, own_values in values.items():
-            rules = (
-                ensemble_of([self._naming(own, name, value) for own in known]).rules
-                for value in own_values
-            )
-            spoken.append(Attribute(name, tuple(map(Said, own_values, rules))))
+        attributes = []
+        for name, attribute_values in values.items():
+            captions = []
+            for value in attribute_values:
+                texts = [
+                    self._name_value(subject_texts, name, value) for subject_texts in all_texts
+                ]
+                captions.append(ValueCaptions(value, build_ensemble(texts).rules))
+            attributes.append(Attribute(name, tuple(captions)))
         vectors = unit_vectors(embed_images(base, sets.images, progress))
-        learned_arrays = (*gate_of(vectors, sets, values), directions_of(vectors, sets, values))
+        learned_arrays = (*fit_gate(vectors, sets, values), find_directions(vectors, sets, values))
         arrays = (array.astype(np.float32) for array in learned_arrays)
-        matching = Matching(tuple(spoken), (), *arrays)
-        weights, kept = _weights(matching, base, vectors, sets, known)
-        learned = {"weights": [*weights], "names_a_value": kept}
+        matching = Matching(tuple(attributes), (), *arrays)
+        weights, naming_subjects = _fit_weights(matching, base, vectors, sets, all_texts)
+        learned = {"weights": [*weights], "names_a_value": naming_subjects}
         return Wrapping(matching=replace(matching, weights=weights), record=learned)
 
     def problem(self, attributes: Sequence[str]) -> str:
@@ -171,21 +179,22 @@ class MatchedPrompts(WrappedRecipe):
                     return f"said.{name}: {text!r} does not hold {PLACE} and {VALUE} once each"
         return ""
 
-    def _naming(self, own: SubjectTexts, attribute: str, value: str) -> SubjectTexts:
-        """Return a subject's texts with captions that name a value alone."""
-        texts = tuple(
-            own.subject.join(part.replace(VALUE, value) for part in template.split(PLACE))
-            for template in self.said[attribute]
-        )
-        return replace(own, attributed=texts, values=({attribute: value},) * len(texts))
+    def _name_value(self, subject_texts: SubjectTexts, attribute: str, value: str) -> SubjectTexts:
+        """Return a subject's texts with captions that name one value."""
+        captions = []
+        for template in self.said[attribute]:
+            parts = [part.replace(VALUE, value) for part in template.split(PLACE)]
+            captions.append(subject_texts.subject.join(parts))
+        values = ({attribute: value},) * len(captions)
+        return replace(subject_texts, attributed=tuple(captions), values=values)
 
 
-def _weights(
+def _fit_weights(
     matching: Matching,
     base: DualEncoder,
     vectors: Floats,
     sets: ImageSets,
-    known: Sequence[SubjectTexts],
+    texts: Sequence[SubjectTexts],
 ) -> tuple[tuple[float, ...], list[str]]:
     """Return the weights with the least variance within sets, averaged over subjects.
 
@@ -193,20 +202,23 @@ def _weights(
     not held against captions. They come second.
     """
     parts: list[Floats] = []
-    kept: list[str] = []
+    naming_subjects: list[str] = []
     by_set = [*sets.by_set().values()]
-    for own in known:
-        members = [rows for rows in by_set if sets.subject[rows[0]] == own.subject]
+    for subject_texts in texts:
+        members = [rows for rows in by_set if sets.subject[rows[0]] == subject_texts.subject]
         if not members:
             continue
-        blocks = matching.blocks(base.embed_texts, own.neutral)
+        blocks = matching.blocks(base.embed_texts, subject_texts.neutral)
         if min(map(len, blocks)) == 1:
-            kept.append(own.subject)
+            naming_subjects.append(subject_texts.subject)
             continue
         prompts = np.mean(blocks, axis=0)
-        scores = [matching.cosines(vectors[rows], prompts) for rows in members]
-        within = np.concatenate([some - some.mean(axis=0) for some in scores])
-        parts.append(within.T @ within / len(within))
+        centred = []
+        for rows in members:
+            scores = matching.cosines(vectors[rows], prompts)
+            centred.append(scores - scores.mean(axis=0))
+        deviations = np.concatenate(centred)
+        parts.append(deviations.T @ deviations / len(deviations))
     if not parts:
         raise InputError(
             "the prompts of every subject name a value of an attribute; expected prompts that name "
@@ -218,10 +230,10 @@ def _weights(
     # problem of least squares without negative numbers.
     root = np.linalg.cholesky(total / size + 1e-9 * np.eye(len(total)))
     solution = nnls(root.T, np.linalg.solve(root, np.ones(len(total))))[0]
-    return tuple((solution / solution.sum()).tolist()), kept
+    return tuple((solution / solution.sum()).tolist()), naming_subjects
 
 
-def values_of(sets: ImageSets) -> dict[str, list[str]]:
+def list_values(sets: ImageSets) -> dict[str, list[str]]:
     """Return the values of each attribute that images show, sorted.
 
     Raises
@@ -239,8 +251,8 @@ def values_of(sets: ImageSets) -> dict[str, list[str]]:
     return values
 
 
-def gate_of(vectors: Floats, sets: ImageSets, values: Values) -> tuple[Floats, Floats]:
-    """Return the linear rule that tells values: ridge regression on the value an image shows.
+def fit_gate(vectors: Floats, sets: ImageSets, values: Values) -> tuple[Floats, Floats]:
+    """Fit ridge regressions from image vectors to attribute values.
 
     Parameters
     ----------
@@ -249,7 +261,7 @@ def gate_of(vectors: Floats, sets: ImageSets, values: Values) -> tuple[Floats, F
     sets : ImageSets
         The same n images; those without a value of an attribute teach nothing of it.
     values : mapping of str to sequence of str
-        See `values_of`.
+        See `list_values`.
 
     Returns
     -------
@@ -259,11 +271,13 @@ def gate_of(vectors: Floats, sets: ImageSets, values: Values) -> tuple[Floats, F
         A vector times slopes, plus offsets, is largest at its own value of each attribute.
     """
     slopes, offsets = [], []
-    for name, own in values.items():
+    for name, attribute_values in values.items():
         column = sets.attributes[name]
         labelled = column != None  # noqa: E711 - cell by cell
         x = vectors[labelled]
-        y = (column[labelled][:, None] == np.array(own, dtype=object)).astype(np.float64)
+        y = (column[labelled][:, None] == np.array(attribute_values, dtype=object)).astype(
+            np.float64
+        )
         centre, level = x.mean(axis=0), y.mean(axis=0)
         spread = (x - centre).T @ (x - centre)
         ridge = _RIDGE * np.trace(spread) / len(spread)
@@ -273,23 +287,25 @@ def gate_of(vectors: Floats, sets: ImageSets, values: Values) -> tuple[Floats, F
     return np.concatenate(slopes, axis=1), np.concatenate(offsets)
 
 
-def directions_of(vectors: Floats, sets: ImageSets, values: Values) -> Floats:
-    """Return the directions in which images lie from the mean of their set, by value.
+def find_directions(vectors: Floats, sets: ImageSets, values: Values) -> Floats:
+    """Return the directions in which images differ from their set by value.
 
     Returns
     -------
     ndarray of float64, shape (k, dimension)
         Orthonormal rows: one less than the values of each attribute, summed, or fewer.
     """
-    apart = sets.deviations(vectors)
+    deviations = sets.deviations(vectors)
     means = []
-    for name, own in values.items():
+    for name, attribute_values in values.items():
         column = sets.attributes[name]
-        by_value = np.stack([apart[column == value].mean(axis=0) for value in own])
+        by_value = np.stack(
+            [deviations[column == value].mean(axis=0) for value in attribute_values]
+        )
         means.append(by_value - by_value.mean(axis=0))
-    most = sum(len(own) - 1 for own in values.values())
+    max_rank = sum(len(attribute_values) - 1 for attribute_values in values.values())
     _, sizes, turned = np.linalg.svd(np.concatenate(means), full_matrices=False)
-    turned = turned[: min(most, int((sizes > _NOTHING * sizes[0]).sum()))]
+    turned = turned[: min(max_rank, int((sizes > _NOTHING * sizes[0]).sum()))]
     # The sign of a singular vector is the library's; the largest part is positive.
     largest = np.abs(turned).argmax(axis=1)
     return np.asarray(turned * np.sign(turned[np.arange(len(turned)), largest])[:, None])

@@ -1,9 +1,16 @@
 """The configuration of `equipoise mitigate`: one strict schema, the same in YAML and Python."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from equipoise.audits.config import Mapped
 from equipoise.audits.config_fields import (
@@ -47,19 +54,19 @@ AnyRecipe = Annotated[
 
 
 class ImagesConfig(PicturesConfig):
-    """Images as an audit takes them; a table has `image_id` and `path`, and files beside it."""
+    """Images as in an audit; a table has the columns `image_id` and `path`."""
 
     def located(self) -> PicturesConfig:
         """Return the section with the columns and the folder of a table."""
         if self.table is None:
             return self
-        beside = self.table.parent if isinstance(self.table, Path) else Path()
+        table_folder = self.table.parent if isinstance(self.table, Path) else Path()
         columns = {"id": self.id or "image_id", "path": self.path or "path"}
-        return self.model_copy(update={"root": self.root or beside, **columns})
+        return self.model_copy(update={"root": self.root or table_folder, **columns})
 
 
 class SetsConfig(ImagesConfig):
-    """Counterfactual sets: images that differ in attributes alone, with their captions."""
+    """Counterfactual sets: images that differ in attributes alone, with captions."""
 
     subject: Name = "subject"
     set: Name = "set"
@@ -83,7 +90,7 @@ class PairsConfig(ImagesConfig):
 
 
 class LabelsConfig(ImagesConfig):
-    """Images with a class each; `names` has what prompts call a class."""
+    """Images with a class each; `names` maps classes to their names in prompts."""
 
     label: Name = "label"
     names: Mapped | None = None
@@ -91,7 +98,7 @@ class LabelsConfig(ImagesConfig):
 
 
 class GenerationConfig(Section):
-    """How images of a generator are made, and what reads them.
+    """Settings of image generation, and the models that read the images.
 
     Attributes
     ----------
@@ -164,7 +171,8 @@ class Config(LoadConfig):
                 raise ValueError(f"{name}.name: {recipe.name!r}; expected no other name")
         return {name: recipe.model_copy(update={"name": name}) for name, recipe in recipes.items()}
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_mitigation(self) -> Self:
         if self.generation and (self.zero_shot or self.retrieval):
             raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
         for name, recipe in self.recipes.items():
@@ -175,3 +183,4 @@ class Config(LoadConfig):
                 problem := recipe.problem(self.images.attributes)
             ):
                 raise ValueError(f"recipes.{name}.{problem}")
+        return self

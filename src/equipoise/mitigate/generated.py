@@ -17,11 +17,11 @@ from equipoise.evidence import decode
 from equipoise.metrics import representation
 from equipoise.mitigate.measuring import (
     ACCURACY,
-    Measured,
+    ModelMeasures,
     Numbers,
     embed_images,
-    queries_of,
-    text_vectors,
+    embed_prompts,
+    embed_unit_texts,
 )
 from equipoise.mitigate.sets import ImageSets, SubjectTexts
 from equipoise.models.generators import ImageGenerator, Sampling
@@ -64,7 +64,7 @@ class GeneratedTest:
     teacher: DualEncoder | None = None
 
     def of(self, subjects: Collection[str]) -> Self:
-        """Return the same with the labelled images of some subjects alone."""
+        """Return this test with the labelled images of some subjects alone."""
         return replace(self, images=self.images.of(subjects))
 
     def measure(
@@ -73,12 +73,12 @@ class GeneratedTest:
         *,
         only: Collection[str] | None = None,
         progress: Progress | None = None,
-    ) -> Measured:
+    ) -> ModelMeasures:
         """Measure a generator on images of the neutral prompts of subjects.
 
         Returns
         -------
-        Measured
+        ModelMeasures
             `bias`: by attribute, the largest difference between the shares of its values in the
             images of a subject and equal shares. `utility`, by image: whether the probe names its
             subject among all, its cosine with its prompt, and whether it lies among the labelled
@@ -90,45 +90,60 @@ class GeneratedTest:
         Kynkäänniemi et al. 2019: precision.
         """
         subjects = [name for name in self.images.subjects if only is None or name in only]
-        asked = [(text, name) for name in subjects for text in self.texts[name].neutral]
-        prompts, names = map(list, zip(*asked, strict=True))
+        pairs = [(text, name) for name in subjects for text in self.texts[name].neutral]
+        prompts, names = map(list, zip(*pairs, strict=True))
         table = pa.table({"prompt_id": prompts, "prompt": prompts, "subject": names})
-        made = generate_prompts(
+        generated = generate_prompts(
             table, model, self.store, images=self.count, seed=self.seed, sampling=self.sampling,
             progress=progress,
         )  # fmt: skip
-        rows = {row["image_id"]: row for row in made.table.to_pylist()}
-        shown = made.pictures.ids.tolist()
-        said = [rows[name]["prompt"] for name in shown]
-        owner = np.array([rows[name]["subject"] for name in shown], dtype=object)
-        pictures = [decode(made.pictures.read(place)) for place in range(len(shown))]
+        rows = {row["image_id"]: row for row in generated.table.to_pylist()}
+        image_ids = generated.pictures.ids.tolist()
+        image_prompts, subject_names, pictures = [], [], []
+        for place, name in enumerate(image_ids):
+            image_prompts.append(rows[name]["prompt"])
+            subject_names.append(rows[name]["subject"])
+            pictures.append(decode(generated.pictures.read(place)))
+        owner = np.array(subject_names, dtype=object)
         vectors = unit_vectors(embed_images(self.probe, pictures, progress))
-        near = np.einsum("nd,nd->n", vectors, text_vectors(self.probe, said))
-        known = self._labelled[np.isin(self.images.subject.astype(str), subjects)]
-        numbers = {
-            ACCURACY: self._named(vectors) == owner,
-            SIMILARITY: near,
-            PRECISION: within(vectors, known),
+        similarity = np.einsum("nd,nd->n", vectors, embed_unit_texts(self.probe, image_prompts))
+        labelled_vectors = self._labelled_vectors[
+            np.isin(self.images.subject.astype(str), subjects)
+        ]
+        image_scores = {
+            ACCURACY: self._predict_subjects(vectors) == owner,
+            SIMILARITY: similarity,
+            PRECISION: lie_within(vectors, labelled_vectors),
         }
-        utility = {
-            (measure, ABOUT): dict.fromkeys(rows, math.nan)
-            | dict(zip(shown, own.astype(np.float64).tolist(), strict=True))
-            for measure, own in numbers.items()
-        }
+        utility: Numbers = {}
+        for measure, scores in image_scores.items():
+            by_image = zip(image_ids, scores.astype(np.float64).tolist(), strict=True)
+            utility[measure, ABOUT] = dict.fromkeys(rows, math.nan) | dict(by_image)
         bias: Numbers = {}
         chance: Numbers = {}
-        for name, told in self.read(vectors, owner).items():
-            values = {row[name] for own in self.texts.values() for row in own.values}
+        for name, predicted_values in self.read(vectors, owner).items():
+            equal_shares = dict.fromkeys(self._named_values(name), 1.0)
+            gaps, levels = {}, {}
             for subject in subjects:
-                own = told[owner == subject].tolist()
-                found = representation(own, dict.fromkeys(values, 1.0)) if own else None
-                level = found.chance.mean if found and found.chance else math.nan
-                bias.setdefault((SHARE_GAP, name), {})[subject] = found.value if found else math.nan
-                chance.setdefault((SHARE_GAP, name), {})[subject] = level
-        return Measured(bias, utility, chance)
+                subject_values = predicted_values[owner == subject].tolist()
+                gaps[subject] = levels[subject] = math.nan
+                if subject_values:
+                    estimate = representation(subject_values, equal_shares)
+                    gaps[subject] = estimate.value
+                    if estimate.chance:
+                        levels[subject] = estimate.chance.mean
+            bias[SHARE_GAP, name], chance[SHARE_GAP, name] = gaps, levels
+        return ModelMeasures(bias, utility, chance)
+
+    def _named_values(self, attribute: str) -> set[str]:
+        """Return the values of an attribute that captions name."""
+        values: set[str] = set()
+        for subject_texts in self.texts.values():
+            values.update(row[attribute] for row in subject_texts.values)
+        return values
 
     def read(self, vectors: Floats, owner: Objects) -> dict[str, Objects]:
-        """Return the value of each attribute that images show, by the probe.
+        """Return the attribute values of images, predicted by the probe.
 
         Parameters
         ----------
@@ -142,49 +157,53 @@ class GeneratedTest:
         dict of str to ndarray of str objects, shape (n,)
             By attribute.
         """
-        told = {name: np.full(len(owner), None, dtype=object) for name in self.images.attributes}
+        predicted = {
+            name: np.full(len(owner), None, dtype=object) for name in self.images.attributes
+        }
         for subject in {*owner.tolist()}:
-            own, rows = self.texts[subject], owner == subject
-            captions = queries_of(self.probe, [[text] for text in own.attributed])
+            subject_texts, rows = self.texts[subject], owner == subject
+            captions = embed_prompts(self.probe, [[text] for text in subject_texts.attributed])
             logits = (self.probe.info.scale or 100.0) * vectors[rows] @ captions.T
             weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-            for name, values in told.items():
-                said = np.array([row[name] for row in own.values], dtype=object)
-                names = np.array(sorted({*said.tolist()}), dtype=object)
-                sums = [weights[:, said == value].mean(axis=1) for value in names]
+            for name, values in predicted.items():
+                caption_values = np.array([row[name] for row in subject_texts.values], dtype=object)
+                names = np.array(sorted({*caption_values.tolist()}), dtype=object)
+                sums = [weights[:, caption_values == value].mean(axis=1) for value in names]
                 values[rows] = names[np.argmax(sums, axis=0)]
-        return told
+        return predicted
 
     def errors(self) -> dict[str, float]:
-        """Return the share of labelled images that the probe reads wrong, by attribute."""
-        shown = {"subject": self.images.subject, **self.images.attributes}
-        told = {
-            "subject": self._named(self._labelled),
-            **self.read(self._labelled, self.images.subject),
+        """Return the probe's error rate on labelled images, by attribute."""
+        labels = {"subject": self.images.subject, **self.images.attributes}
+        predicted = {
+            "subject": self._predict_subjects(self._labelled_vectors),
+            **self.read(self._labelled_vectors, self.images.subject),
         }
-        return {name: float((told[name] != own).mean()) for name, own in shown.items()}
+        return {name: float((predicted[name] != column).mean()) for name, column in labels.items()}
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a reader must know of the probe."""
+        """Return the limitations of the probe."""
         wrong = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in self.errors().items())
         return (
             "A probe reads what generated images show, and shares are not corrected for its "
             f"errors. On labelled images it is wrong about {wrong}.",
         )
 
-    def _named(self, vectors: Floats) -> Objects:
+    def _predict_subjects(self, vectors: Floats) -> Objects:
         """Return the subject whose neutral prompts are nearest to each image."""
-        prompts = queries_of(self.probe, [own.neutral for own in self.texts.values()])
+        prompts = embed_prompts(
+            self.probe, [subject_texts.neutral for subject_texts in self.texts.values()]
+        )
         named: Objects = np.array([*self.texts], dtype=object)[(vectors @ prompts.T).argmax(axis=1)]
         return named
 
     @cached_property
-    def _labelled(self) -> Floats:
+    def _labelled_vectors(self) -> Floats:
         return unit_vectors(embed_images(self.probe, self.images.images))
 
 
-def within(vectors: Floats, reference: Floats) -> Any:
-    """Return whether vectors lie among others: nearer to one than its third neighbour does.
+def lie_within(vectors: Floats, reference: Floats) -> Any:
+    """Return whether vectors are as near to a reference as its third neighbour.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ from equipoise.mitigate.sets import (
     Split,
     SubjectTexts,
     Training,
+    build_training,
     split_subjects,
-    training_of,
 )
 from equipoise.mitigate.trainable import RECORD
 from equipoise.models.wrapped import SETTINGS
@@ -36,7 +36,7 @@ _AT_ONCE = 256
 
 @record
 class Loaded:
-    """Everything that a configuration names but the models.
+    """Data of a configuration.
 
     Attributes
     ----------
@@ -75,15 +75,15 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):
             refuse_occupied(output / name)
     inputs: dict[str, FileFacts] = {}
-    about = config.images
-    columns = (about.subject, about.set, about.caption)
-    pictures, values = read_images(about, (*columns, *about.attributes), base, "images", inputs)
+    section = config.images
+    columns = (section.subject, section.set, section.caption)
+    pictures, values = read_images(section, (*columns, *section.attributes), base, "images", inputs)
     name = pictures.pictures.name
     try:
-        attributes = dict(zip(about.attributes, values[3:], strict=True))
+        attributes = dict(zip(section.attributes, values[3:], strict=True))
         images = ImageSets(pictures, values[0], values[1], values[2], attributes)
     except InputError as error:
-        raise DataError(str(error), file=name, column=about.set) from error
+        raise DataError(str(error), file=name, column=section.set) from error
     for column, cells in attributes.items():
         if len({*cells}) < 2:
             raise DataError(
@@ -95,22 +95,24 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         raise DataError(
             f"each of {len(images)} sets has one image",
             file=name,
-            column=about.set,
+            column=section.set,
             expected="images of one set that differ in their attributes",
         )
-    texts = _texts(config, images, base, inputs)
+    texts = _read_texts(config, images, base, inputs)
     zero_shot = []
     for name, labels in config.zero_shot.items():
         pictures, (label,) = read_images(labels, (labels.label,), base, name, inputs)
         if labels.names is not None:
-            called = [labels.names.get(one, one) for one in label.tolist()]
-            label = np.array(called, dtype=object)
-        made = prompts(sorted({*label.tolist()}), labels.templates)
+            class_names = [
+                labels.names.get(class_name, class_name) for class_name in label.tolist()
+            ]
+            label = np.array(class_names, dtype=object)
+        class_prompts = prompts(sorted({*label.tolist()}), labels.templates)
         by_class: dict[str, list[str]] = {}
-        for text, place in zip(made.texts, made.owner, strict=True):
-            by_class.setdefault(made.names[place], []).append(text)
+        for text, place in zip(class_prompts.texts, class_prompts.owner, strict=True):
+            by_class.setdefault(class_prompts.names[place], []).append(text)
         zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
-    retrieval = [_pairs(name, one, base, inputs) for name, one in config.retrieval.items()]
+    retrieval = [_read_pairs(name, pairs, base, inputs) for name, pairs in config.retrieval.items()]
     split = _split(config, images)
     counts = {
         "images": len(images),
@@ -119,32 +121,32 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         "withheld": list(split.withheld),
     }
     test = Test(images, texts, tuple(zero_shot), tuple(retrieval))
-    training = training_of(
+    training = build_training(
         texts, images, split.training, validation=config.validation, seed=config.seed
     )
     return Loaded(test, split, training, inputs, counts)
 
 
-def _texts(
+def _read_texts(
     config: Config, images: ImageSets, base: Path, inputs: dict[str, FileFacts]
 ) -> dict[str, SubjectTexts]:
-    about, given = config.prompts, located(config.prompts.table, base)
-    if given is None:
-        made = neutral_prompts(images.subjects, openings(about.prefixes))
-        given = made.rename_columns([about.prompt, about.subject])
-    table = read_table(given, texts=(about.prompt, about.subject), role="prompts")
+    section, source = config.prompts, located(config.prompts.table, base)
+    if source is None:
+        generated = neutral_prompts(images.subjects, openings(section.prefixes))
+        source = generated.rename_columns([section.prompt, section.subject])
+    table = read_table(source, texts=(section.prompt, section.subject), role="prompts")
     inputs[table.name] = table.digest
     neutral: dict[str, dict[str, None]] = {}
-    rows = zip(table.texts[about.subject], table.texts[about.prompt], strict=True)
+    rows = zip(table.texts[section.subject], table.texts[section.prompt], strict=True)
     for number, (subject, prompt) in enumerate(rows, 1):
         if not subject or not prompt:
-            raise _missing(table.name, about.prompt if subject else about.subject, number)
+            raise _missing_cell(table.name, section.prompt if subject else section.subject, number)
         neutral.setdefault(subject, {})[prompt] = None
-    if without := {*images.subjects} - {*neutral}:
+    if missing := {*images.subjects} - {*neutral}:
         raise DataError(
-            f"{len(without)} subjects of the images have no prompt, such as {min(without)!r}",
+            f"{len(missing)} subjects of the images have no prompt, such as {min(missing)!r}",
             file=table.name,
-            column=about.subject,
+            column=section.subject,
             expected="a neutral prompt for each subject",
         )
     # The distinct captions of each subject, with the values of their images.
@@ -158,24 +160,24 @@ def _texts(
     }
 
 
-def _missing(file: str, column: str, row: int) -> DataError:
+def _missing_cell(file: str, column: str, row: int) -> DataError:
     return DataError(
         "a cell is missing", file=file, column=column, row=row, expected="a value in every row",
         fix="fill it in, or take the row out",
     )  # fmt: skip
 
 
-def _pairs(
+def _read_pairs(
     name: str, config: PairsConfig, base: Path, inputs: dict[str, FileFacts]
 ) -> RetrievalSet:
-    """Read images with captions: of a column, or those of a data set, of which one has several."""
-    own = config.format is not None and known(config.located(), base, place=name).captions
-    if not isinstance(own, pl.DataFrame):
+    """Read images with captions from a column or a data set."""
+    captions = config.format is not None and known(config.located(), base, place=name).captions
+    if not isinstance(captions, pl.DataFrame):
         pictures, (caption,) = read_images(config, (config.caption,), base, name, inputs)
         return RetrievalSet(name, pictures, caption)
     pictures, _ = read_images(config, (), base, name, inputs)
-    rows = match(own[ID], pl.Series(ID, pictures.pictures.ids, dtype=pl.String))
-    return RetrievalSet(name, pictures, own["caption"].to_numpy(), image=rows)
+    rows = match(captions[ID], pl.Series(ID, pictures.pictures.ids, dtype=pl.String))
+    return RetrievalSet(name, pictures, captions["caption"].to_numpy(), image=rows)
 
 
 def _split(config: Config, images: ImageSets) -> Split:
@@ -211,7 +213,7 @@ class TableImages:
         try:
             return decode(self._read(place), crop=self.pictures.crop(place))
         except ImageError as error:
-            raise self._refused(place, f"cannot be decoded: {error.reason}") from error
+            raise self._image_error(place, f"cannot be decoded: {error.reason}") from error
 
     def content(self, place: int) -> bytes:
         """Return the bytes of an image's file, and of its crop.
@@ -228,11 +230,11 @@ class TableImages:
         try:
             return self.pictures.read(place)
         except OSError as error:
-            raise self._refused(place, f"cannot be read: {error.strerror or error}") from error
+            raise self._image_error(place, f"cannot be read: {error.strerror or error}") from error
 
-    def _refused(self, place: int, why: str) -> DataError:
+    def _image_error(self, place: int, problem: str) -> DataError:
         return DataError(
-            f"the image {self.pictures.where(place)} {why}",
+            f"the image {self.pictures.where(place)} {problem}",
             file=self.pictures.name,
             column=self.column,
             row=int(self.rows[place]),
@@ -249,7 +251,7 @@ def check_images(test: Test, progress: Progress | None = None) -> None:
         When one cannot be read or decoded; names the first row of the first such table.
     """
     sets: tuple[Any, ...] = (test.images, *test.zero_shot, *test.retrieval)
-    for table in (each.images for each in sets):
+    for table in (data_set.images for data_set in sets):
         for done, place in enumerate(np.argsort(table.rows).tolist()):
             if progress is not None and done % _AT_ONCE == 0:
                 progress("checking images", done, len(table))
@@ -260,12 +262,12 @@ def read_images(
     config: ImagesConfig,
     columns: Sequence[str],
     base: Path,
-    what: str,
+    section_name: str,
     inputs: dict[str, FileFacts],
     *,
     optional: Sequence[str] = (),
 ) -> tuple[TableImages, list[Objects]]:
-    """Read images, sorted by id: images, and columns; only optional ones have gaps.
+    """Read images and columns, sorted by id; optional columns may have gaps.
 
     Raises
     ------
@@ -275,20 +277,20 @@ def read_images(
         When the table cannot be read, or a cell is missing.
     """
     section = config.located()
-    every = (*columns, *optional)
-    about = known(section, base, columns=every, place=what)
+    all_columns = (*columns, *optional)
+    facts = known(section, base, columns=all_columns, place=section_name)
     paths = () if section.table is None else (str(section.path),)
-    wanted = tuple(dict.fromkeys((*paths, *columns)))
-    items = load_items(about.source(base, (*wanted, *optional)), what=what)
-    for name in wanted:
+    required_columns = tuple(dict.fromkeys((*paths, *columns)))
+    items = load_items(facts.source(base, (*required_columns, *optional)), subject=section_name)
+    for name in required_columns:
         # "nan" is how a table of numbers writes nothing.
         missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]
         if any(missing):
             row = int(items.places[missing.index(True)]) + 1
-            raise _missing(items.name, name, row)
-    if about.pictures is None:
-        raise ConfigError(f"{what}.root: required, and missing: the folder of the images")
+            raise _missing_cell(items.name, name, row)
+    if facts.pictures is None:
+        raise ConfigError(f"{section_name}.root: required, and missing: the folder of the images")
     order = np.argsort(items.ids.astype(str), kind="stable")
-    images = TableImages(about.pictures, items.places[order] + 1, section.path)
-    inputs.update(about.inputs or items.inputs)
-    return images, [items.columns[name][order] for name in every]
+    images = TableImages(facts.pictures, items.places[order] + 1, section.path)
+    inputs.update(facts.inputs or items.inputs)
+    return images, [items.columns[name][order] for name in all_columns]

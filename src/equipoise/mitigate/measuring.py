@@ -1,8 +1,9 @@
-"""Measures of a model before and after, tests of their change, and the conclusion that follows."""
+"""Measures of a model before and after, tests of their change, and the conclusion."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -47,36 +48,36 @@ def embed_images(model: DualEncoder, images: Images, progress: Progress | None =
     ModelError
         When a vector is zero or not finite.
     """
-    return image_rows(model, images, lambda vectors: vectors, progress)
+    return map_image_vectors(model, images, lambda vectors: vectors, progress)
 
 
-def image_rows(
+def map_image_vectors(
     model: DualEncoder,
     images: Images,
     function: Callable[[Floats32], AnyArray],
     progress: Progress | None = None,
 ) -> AnyArray:
-    """Return what a function makes of the vector of each image, so that not all need be held."""
-    found: AnyArray = np.empty((0, model.info.dimension or 0), dtype=np.float32)
+    """Apply a function to image vectors, part by part, to save memory."""
+    outputs: AnyArray = np.empty((0, model.info.dimension or 0), dtype=np.float32)
     for start in range(0, len(images), _PART):
         if progress is not None:
             progress("embedding images", start, len(images))
         rows = range(start, min(start + _PART, len(images)))
-        part = function(_finite(model.embed_images([images[row] for row in rows]), model))
+        part = function(_check_finite(model.embed_images([images[row] for row in rows]), model))
         if not start:
-            found = np.empty((len(images), part.shape[1]), dtype=part.dtype)
-        found[start : rows.stop] = part
-    return found
+            outputs = np.empty((len(images), part.shape[1]), dtype=part.dtype)
+        outputs[start : rows.stop] = part
+    return outputs
 
 
-def queries_of(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
-    """Return one unit vector for each group of prompts: the mean of their unit vectors."""
-    vectors = text_vectors(model, [text for group in prompts for text in group])
+def embed_prompts(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
+    """Return the mean unit vector of each group of prompts, of length 1."""
+    vectors = embed_unit_texts(model, [text for group in prompts for text in group])
     ends = np.cumsum([len(group) for group in prompts])[:-1]
     return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 
-def text_vectors(model: DualEncoder, texts: Sequence[str]) -> Floats:
+def embed_unit_texts(model: DualEncoder, texts: Sequence[str]) -> Floats:
     """Return unit vectors of texts, (n, dimension).
 
     Raises
@@ -84,10 +85,10 @@ def text_vectors(model: DualEncoder, texts: Sequence[str]) -> Floats:
     ModelError
         When a vector is zero or not finite.
     """
-    return unit_vectors(_finite(model.embed_texts(texts), model))
+    return unit_vectors(_check_finite(model.embed_texts(texts), model))
 
 
-def _finite(vectors: Floats32, model: DualEncoder) -> Floats32:
+def _check_finite(vectors: Floats32, model: DualEncoder) -> Floats32:
     if not (np.isfinite(vectors).all() and (np.abs(vectors).max(axis=1) > 0).all()):
         raise ModelError(
             f"{model.info.name} gave a vector that is zero or not finite. To do: dtype: float32"
@@ -168,7 +169,7 @@ class Test:
         *,
         only: Collection[str] | None = None,
         progress: Progress | None = None,
-    ) -> Measured:
+    ) -> ModelMeasures:
         """Measure one model.
 
         Parameters
@@ -180,24 +181,26 @@ class Test:
 
         Returns
         -------
-        Measured
+        ModelMeasures
         """
         utility: Numbers = {}
         for images in self.zero_shot:
-            rows = _rows(images.label, only)
-            some = Lookup([(images.images, row) for row in rows.tolist()])
+            rows = _select_rows(images.label, only)
+            subset = Lookup([(images.images, row) for row in rows.tolist()])
             classes = np.array([*images.prompts], dtype=object)
-            scores = _cosines(model, some, queries_of(model, [*images.prompts.values()]), progress)
-            right = classes[scores.argmax(axis=1)] == images.label[rows]
-            utility[ACCURACY, images.name] = _named(rows, right.astype(np.float64))
+            scores = _cosines(
+                model, subset, embed_prompts(model, [*images.prompts.values()]), progress
+            )
+            correct = classes[scores.argmax(axis=1)] == images.label[rows]
+            utility[ACCURACY, images.name] = _by_name(rows, correct.astype(np.float64))
         for pairs in self.retrieval:
             utility |= _recalls(model, pairs, only, progress)
         sets = self.images if only is None else self.images.of(only)
-        return Measured(_bias(model, sets, self.texts, progress), utility)
+        return ModelMeasures(_bias(model, sets, self.texts, progress), utility)
 
 
 @dataclass(frozen=True)
-class Measured:
+class ModelMeasures:
     """Measures of one model.
 
     Attributes
@@ -214,12 +217,20 @@ class Measured:
     utility: Numbers
     chance: Numbers = field(default_factory=dict)
 
-    def joined(self, other: Measured) -> Measured:
-        """Return this together with the measures of other subjects."""
-        return Measured(*(
-            {key: {**one.get(key, {}), **two.get(key, {})} for key in {**one, **two}}
-            for one, two in zip(vars(self).values(), vars(other).values(), strict=True)
-        ))  # fmt: skip
+    def merge(self, other: ModelMeasures) -> ModelMeasures:
+        """Return these measures and those of other subjects together."""
+        return ModelMeasures(
+            _merge_numbers(self.bias, other.bias),
+            _merge_numbers(self.utility, other.utility),
+            _merge_numbers(self.chance, other.chance),
+        )
+
+
+def _merge_numbers(first: Numbers, second: Numbers) -> Numbers:
+    merged = {key: dict(values) for key, values in first.items()}
+    for key, values in second.items():
+        merged.setdefault(key, {}).update(values)
+    return merged
 
 
 def _bias(
@@ -232,18 +243,18 @@ def _bias(
     # These read vectors in float32 block by block, and take cosines of them in float64.
     scores = cosine_scores(
         embed_images(model, images.images, progress),
-        queries_of(model, [texts[name].neutral for name in subjects]),
+        embed_prompts(model, [texts[name].neutral for name in subjects]),
         names=subjects,
     )
     # One image for each combination of values, and prefixes up to its square.
     combinations = {*zip(*(values.tolist() for values in images.attributes.values()), strict=True)}
-    most = max(1, min(int((images.subject == name).sum()) for name in subjects) - 1)
-    k = min(len(combinations), most)
+    max_k = max(1, min(int((images.subject == name).sum()) for name in subjects) - 1)
+    k = min(len(combinations), max_k)
     shared: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
     numbers: Numbers = {}
     for attribute, groups in images.attributes.items():
         ranked = retrieval_measures(
-            scores, groups, k=k, prefixes=min(k * k, most), measures=("ndkl",), **shared
+            scores, groups, k=k, prefixes=min(k * k, max_k), measures=("ndkl",), **shared
         )[NDKL]
         gap = similarity_gap(scores, groups, scale=model.info.scale or 1.0, **shared)
         numbers[NDKL, attribute] = _by_subject(ranked, NDKL, subjects)
@@ -254,20 +265,22 @@ def _bias(
 def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str, float]:
     if len(subjects) == 1 and not estimate.parts:
         return {subjects[0]: estimate.value}
-    kept = {part.subject: part.value for part in estimate.parts if part.metric == metric}
-    return {name: kept.get(name, math.nan) for name in subjects}
+    values = {part.subject: part.value for part in estimate.parts if part.metric == metric}
+    return {name: values.get(name, math.nan) for name in subjects}
 
 
 def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress | None) -> Floats:
-    """Return cosines of images and unit vectors of texts, (images, texts); no vector is kept."""
-    return image_rows(model, images, lambda vectors: unit_vectors(vectors) @ texts.T, progress)
+    """Return cosines of images and unit text vectors, (images, texts)."""
+    return map_image_vectors(
+        model, images, lambda vectors: unit_vectors(vectors) @ texts.T, progress
+    )
 
 
-def _rows(labels: Objects, only: Collection[str] | None) -> Positions:
+def _select_rows(labels: Objects, only: Collection[str] | None) -> Positions:
     return np.flatnonzero([only is None or label in only for label in labels])
 
 
-def _named(names: AnyArray, numbers: Floats) -> dict[str, float]:
+def _by_name(names: AnyArray, numbers: Floats) -> dict[str, float]:
     return dict(zip(names.astype(str).tolist(), numbers.tolist(), strict=True))
 
 
@@ -277,20 +290,22 @@ def _recalls(
     only: Collection[str] | None,
     progress: Progress | None,
 ) -> Numbers:
-    texts, own = np.unique(pairs.caption.astype(str), return_inverse=True)
+    texts, caption_codes = np.unique(pairs.caption.astype(str), return_inverse=True)
     relevant = np.zeros((len(pairs.images), len(texts)), dtype=bool)
-    relevant[np.arange(len(own)) if pairs.image is None else pairs.image, own] = True
-    scores = _cosines(model, pairs.images, text_vectors(model, texts.tolist()), progress)
-    rows = np.arange(len(scores)) if pairs.about is None else _rows(pairs.about, only)
+    relevant[
+        np.arange(len(caption_codes)) if pairs.image is None else pairs.image, caption_codes
+    ] = True
+    scores = _cosines(model, pairs.images, embed_unit_texts(model, texts.tolist()), progress)
+    rows = np.arange(len(scores)) if pairs.about is None else _select_rows(pairs.about, only)
     about = relevant[rows].any(axis=0)
     numbers: Numbers = {}
     for k in RANKS:
         if k <= len(texts):
             hits = recall_hits(scores[rows], relevant[rows], k=k, to="texts")
-            numbers[f"text_recall_at_{k}", pairs.name] = _named(rows, hits)
+            numbers[f"text_recall_at_{k}", pairs.name] = _by_name(rows, hits)
         if k <= len(scores):
             hits = recall_hits(scores[:, about], relevant[:, about], k=k, to="images")
-            numbers[f"image_recall_at_{k}", pairs.name] = _named(texts[about], hits)
+            numbers[f"image_recall_at_{k}", pairs.name] = _by_name(texts[about], hits)
     return numbers
 
 
@@ -315,7 +330,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paired:
+class PairedChange:
     """A mean before and after, over units.
 
     Attributes
@@ -342,7 +357,7 @@ class Paired:
     test: str = "none: fewer than two units"
 
 
-def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> Paired:
+def compare_pairs(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> PairedChange:
     """Compare numbers of the same units.
 
     Parameters
@@ -351,33 +366,33 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> Paired:
         Units in which either is NaN are left out.
     seed : int
     """
-    pair = _complete(before, after)
+    pair = _complete_units(before, after)
     n = len(pair)
     if n == 0:
-        return Paired(n=0)
-    apart = pair[:, 1] - pair[:, 0]
-    low, high = mean_t(apart) if n >= FEWEST else (math.nan, math.nan)
+        return PairedChange(n=0)
+    differences = pair[:, 1] - pair[:, 0]
+    low, high = mean_t(differences) if n >= FEWEST else (math.nan, math.nan)
     first, second = pair.mean(axis=0).tolist()
-    change = Paired(
+    change = PairedChange(
         n=n, before=first, after=second, difference=second - first, low=float(low), high=float(high)
     )
     if n < 2:
         return change
-    flips = sign_flips(apart, permutations=FLIPS, seed=seed)
+    flips = sign_flips(differences, permutations=FLIPS, seed=seed)
     signs = "all" if flips.method == "exact" else f"{FLIPS} draws of the"
     return replace(change, p_value=flips.value, test=f"{signs} signs of the differences")
 
 
-def _complete(*columns: npt.ArrayLike) -> Floats:
+def _complete_units(*columns: npt.ArrayLike) -> Floats:
     """Return units with all numbers, (units, columns)."""
     units = np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
     return units[~np.isnan(units).any(axis=1)]
 
 
-def share_of_way(
+def estimate_share_of_way(
     before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int
 ) -> dict[str, Any]:
-    """Return the share of the way to a floor, units resampled with all three numbers.
+    """Return the share of the way to a floor, resampled over units.
 
     Parameters
     ----------
@@ -395,27 +410,27 @@ def share_of_way(
         before is not clear of the floor: its excess over it is not above 0, or the 95 % interval
         of that is not.
     """
-    units = _complete(before, after, floor)
+    units = _complete_units(before, after, floor)
     n = len(units)
     if n < 2:
         return {"share_reason": "fewer than two subjects have all three numbers"}
     means = units.mean(axis=0)
     draw = stream(seed, "mitigate", "paired", "subjects", n)
-    drawn = draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES) @ units / n
-    ways = drawn[:, 0] - drawn[:, 2]
+    replicate_means = draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES) @ units / n
+    ways = replicate_means[:, 0] - replicate_means[:, 2]
     way = float(means[0] - means[2])
     if not (way > _TIE and np.percentile(ways, 2.5) > _TIE):
         return {"share_reason": "the number before is not clear of the floor"}
     # Fewer than 2.5 % of the draws have no way at all; a share of it would have no sign.
-    real = ways > _TIE
-    shares = (drawn[real, 0] - drawn[real, 1]) / ways[real]
+    positive = ways > _TIE
+    shares = (replicate_means[positive, 0] - replicate_means[positive, 1]) / ways[positive]
     low, high = (math.nan, math.nan) if n < FEWEST else np.percentile(shares, [2.5, 97.5])
     share = float(means[0] - means[1]) / way
     return {"share": share, "share_low": float(low), "share_high": float(high)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(Paired):
+class Row(PairedChange):
     """One number of one recipe, before and after, over subjects, images or queries.
 
     Attributes
@@ -427,7 +442,7 @@ class Row(Paired):
     floor : float
         The same number of a model without the bias, where one was given; NaN without.
     share, share_low, share_high, share_reason
-        Share of the way to the floor; see `share_of_way`.
+        Share of the way to the floor; see `estimate_share_of_way`.
     """
 
     recipe: str
@@ -443,17 +458,17 @@ class Row(Paired):
 
     @property
     def lowered(self) -> bool:
-        """Whether a bias fell, beyond what the number of tests may give by chance."""
+        """Whether a bias fell significantly (q-value)."""
         return self.role == "bias" and self.difference < 0 and self.q_value < ALPHA
 
     @property
     def _half(self) -> float:
-        """Fall that is halfway to the floor; to nothing, where there is none."""
+        """Half of the excess over the floor, or over 0 without a floor."""
         return HALFWAY * (self.before - (0.0 if math.isnan(self.floor) else self.floor))
 
     @property
     def reaches(self) -> bool:
-        """Whether a bias fell at least halfway to the floor; to nothing, where there is none.
+        """Whether a bias fell at least halfway to the floor, or to 0 without a floor.
 
         The test is of the fall; that it went halfway is the estimate. A bias that is not clear of
         the floor has no half.
@@ -462,7 +477,7 @@ class Row(Paired):
 
     @property
     def open(self) -> bool:
-        """Whether no fall of a bias is shown, and its interval reaches halfway to the floor.
+        """Whether a bias may have fallen halfway, although no fall is significant.
 
         So few units that there is no interval leave everything open.
         """
@@ -472,17 +487,21 @@ class Row(Paired):
 
 
 def assess(
-    before: Measured, after: Mapping[str, Measured], floor: Measured | None, *, seed: int = 0
+    before: ModelMeasures,
+    after: Mapping[str, ModelMeasures],
+    floor: ModelMeasures | None,
+    *,
+    seed: int = 0,
 ) -> tuple[Row, ...]:
     """Compare the measures before and after each recipe.
 
     Parameters
     ----------
-    before : Measured
+    before : ModelMeasures
         Of the base model.
-    after : mapping of str to Measured
+    after : mapping of str to ModelMeasures
         By recipe, of the same subjects, images and queries.
-    floor : Measured, optional
+    floor : ModelMeasures, optional
         Of a model without the bias.
     seed : int
 
@@ -494,8 +513,8 @@ def assess(
     """
     rows: list[Row] = []
     for role in ROLES:
-        least: Numbers | None = getattr(floor, role, None)
-        own = []
+        floors: Numbers | None = getattr(floor, role, None)
+        role_rows = []
         for recipe, measured in after.items():
             changed: Numbers = getattr(measured, role)
             for key, values in changed.items():
@@ -503,19 +522,19 @@ def assess(
                     continue
                 units = sorted(values)
                 first = getattr(before, role)[key]
-                numbers = [[each[unit] for unit in units] for each in (first, values)]
+                numbers = [[column[unit] for unit in units] for column in (first, values)]
                 row = Row(
                     recipe=recipe, role=role, measure=key[0], about=key[1],
-                    **vars(paired(*numbers, seed=seed)),
+                    **vars(compare_pairs(*numbers, seed=seed)),
                 )  # fmt: skip
-                if least:
-                    numbers.append([least[key][unit] for unit in units])
+                if floors:
+                    numbers.append([floors[key][unit] for unit in units])
                     row = replace(row, floor=sum(numbers[2]) / len(units))
                     if role == "bias":
-                        row = replace(row, **share_of_way(*numbers, seed=seed))
-                own.append(row)
-        q_values = benjamini_hochberg([row.p_value for row in own]).tolist()
-        rows += [replace(row, q_value=q) for row, q in zip(own, q_values, strict=True)]
+                        row = replace(row, **estimate_share_of_way(*numbers, seed=seed))
+                role_rows.append(row)
+        q_values = benjamini_hochberg([row.p_value for row in role_rows]).tolist()
+        rows += [replace(row, q_value=q) for row, q in zip(role_rows, q_values, strict=True)]
     return tuple(rows)
 
 
@@ -542,50 +561,68 @@ class Outcome:
     sentence: str
 
 
-def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
-    """Conclude for each recipe whether it transfers to withheld subjects, and at what price."""
-    found = []
+def conclude(rows: Sequence[Row]) -> tuple[Outcome, ...]:
+    """Return the conclusion about each recipe: whether it transfers, and its price."""
+    results = []
     for recipe in dict.fromkeys(row.recipe for row in rows):
-        own = [row for row in rows if row.recipe == recipe]
-        biases, utilities = ([row for row in own if row.role == role] for role in ROLES)
-        # A disparity that is not clear of the floor leaves nothing to lower halfway.
-        clear = [row for row in biases if not row.share_reason]
-        lowered = any(row.lowered for row in clear)
-        conclusion = (
-            "costs too much" if lowered and any(row.difference < -MARGIN for row in utilities)
-            else "transfers in part" if lowered and not all(row.reaches for row in clear)
-            else "cannot be told" if not clear or any(row.open for row in clear)
-            else "does not transfer" if not lowered
-            else "transfers" if any(row.measure == ACCURACY for row in utilities)
-            else "price not measured"
-        )  # fmt: skip
-        found.append(Outcome(recipe, conclusion, _sentence(biases, utilities)))
-    return tuple(found)
+        recipe_rows = [row for row in rows if row.recipe == recipe]
+        biases, utilities = ([row for row in recipe_rows if row.role == role] for role in ROLES)
+        results.append(
+            Outcome(recipe, _conclusion(biases, utilities), _sentence(biases, utilities))
+        )
+    return tuple(results)
 
 
-def named(measure: str) -> str:
+def _conclusion(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
+    """Return the conclusion of `Outcome` for the rows of a recipe."""
+    # A disparity that is not clear of the floor leaves nothing to lower halfway.
+    clear = [row for row in biases if not row.share_reason]
+    lowered = any(row.lowered for row in clear)
+    if lowered and any(row.difference < -MARGIN for row in utilities):
+        return "costs too much"
+    if lowered and not all(row.reaches for row in clear):
+        return "transfers in part"
+    if not clear or any(row.open for row in clear):
+        return "cannot be told"
+    if not lowered:
+        return "does not transfer"
+    if any(row.measure == ACCURACY for row in utilities):
+        return "transfers"
+    return "price not measured"
+
+
+def name_measure(measure: str) -> str:
     """Return the name of a measure within a sentence."""
     return _NAMES.get(measure, measure.replace("_", " "))
 
 
 def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
-    """Say how many disparities changed, how far, and the worst loss of accuracy and recall."""
-    fell, shown = sum(row.lowered for row in biases), sum(row.q_value < ALPHA for row in biases)
-    others = {
-        "may have fallen halfway": sum(row.open for row in biases), "rose": shown - fell,
-        "not clear of the floor before": sum(bool(row.share_reason) for row in biases),
+    """Describe the changed disparities and the worst loss of accuracy and recall."""
+    counts: Counter[str] = Counter()
+    for row in biases:
+        counts["fell"] += row.lowered
+        counts["halfway"] += row.reaches
+        counts["rose"] += row.q_value < ALPHA and not row.lowered
+        counts["open"] += row.open
+        counts["unclear"] += bool(row.share_reason)
+    other_counts = {
+        "may have fallen halfway": counts["open"], "rose": counts["rose"],
+        "not clear of the floor before": counts["unclear"],
     }  # fmt: skip
     text = (
-        f"of {len(biases)} disparities of withheld subjects, {fell} fell beyond chance "
-        f"(q < {ALPHA}), {sum(row.reaches for row in biases)} at least halfway by the estimate"
-    ) + "".join(f", {many} {how}" for how, many in others.items() if many)
+        f"of {len(biases)} disparities of withheld subjects, {counts['fell']} fell beyond chance "
+        f"(q < {ALPHA}), {counts['halfway']} at least halfway by the estimate"
+    )
+    for label, count in other_counts.items():
+        if count:
+            text += f", {count} {label}"
     changes: dict[str, list[float]] = {"accuracy": [], "recall": []}
     for row in utilities:
-        name = "recall" if "recall" in row.measure else named(row.measure).split()[-1]
+        name = "recall" if "recall" in row.measure else name_measure(row.measure).split()[-1]
         changes.setdefault(name, []).append(row.difference)
     if len(changes) > 2:
         del changes["recall"]
-    for name, own in changes.items():
-        worst = f"{number(100 * min(own), 1)} points" if own else "not measured"
+    for name, differences in changes.items():
+        worst = f"{number(100 * min(differences), 1)} points" if differences else "not measured"
         text += f". Worst change in {name}: {worst}"
     return text

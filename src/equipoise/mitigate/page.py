@@ -1,6 +1,5 @@
 """Pages of a mitigation, and of training on mixed and noisy faces."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +7,7 @@ from dataclasses import replace
 from equipoise.audits.studies.study import source_tables
 from equipoise.core import AuditResult, Verdict
 from equipoise.mitigate.augmentation.experiment import ARMS
-from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, named
+from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, name_measure
 from equipoise.report.blocks import (
     Chart,
     Fold,
@@ -46,12 +45,12 @@ def by_conclusion(recipes: Iterable[Mapping[str, str]]) -> list[Mapping[str, str
 
 
 def conclusion(row: Mapping[str, str]) -> str:
-    """Return the conclusion about a recipe, a row of `mitigation_recipes`, in a sentence."""
+    """Return the conclusion about a recipe (row of `mitigation_recipes`) as text."""
     return f"{_CONCLUSIONS[row['conclusion']].format(row['recipe'])}: {row['sentence']}."
 
 
 def _title(row: Row) -> str:
-    name = named(row["measure"])
+    name = name_measure(row["measure"])
     return name[0].upper() + name[1:]
 
 
@@ -74,13 +73,13 @@ def price(result: AuditResult) -> Section | None:
         "#Its interval": "share_low share_high", "#n": "n",
     }  # fmt: skip
     plots = _plots(changes)
-    tables = (
-        Table.of(caption, columns, [row for row in changes if row["role"] == role])
-        for role, caption in (
-            ("bias", "Disparities of withheld subjects, before and after"),
-            ("utility", "Accuracy and recall, before and after"),
-        )
-    )
+    tables = []
+    for role, caption in (
+        ("bias", "Disparities of withheld subjects, before and after"),
+        ("utility", "Accuracy and recall, before and after"),
+    ):
+        role_changes = [row for row in changes if row["role"] == role]
+        tables.append(Table.of(caption, columns, role_changes))
     title = "Change in disparities and its price"
     return Section.of("price", title, note if plots else None, plots, *tables)
 
@@ -170,15 +169,18 @@ _FAMILIES = {"Of": "of", "#Δ": "value", "#Over images": "low high"}
 
 
 def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
-    """Return a row for each network: its name, and its accuracy after each training."""
-    return [
-        (name, *(f"{number(row['accuracy'])} {interval(row['low'], row['high'])}" for row in panel))
-        for (name,), panel in panels(rows(result, "augmentation"), "network").items()
-    ]
+    """Return the name and the accuracy after each training, by network."""
+    table = []
+    for (name,), panel in panels(rows(result, "augmentation"), "network").items():
+        cells = [name]
+        for row in panel:
+            cells.append(f"{number(row['accuracy'])} {interval(row['low'], row['high'])}")
+        table.append(tuple(cells))
+    return table
 
 
 def augmentation(result: AuditResult) -> Section | None:
-    """Show accuracy after each training, its distance from balanced training, and associations."""
+    """Show accuracy after each training, its gap to balanced training, associations."""
     trained = rows(result, "augmentation")
     if not trained:
         return None
@@ -202,9 +204,15 @@ def augmentation(result: AuditResult) -> Section | None:
     images = {"Images": "images", "Label": "class", "Group": "group", "#Number": "count"}
     missing = {"Images": "images", "Group": "group", "#Without": "without", "#Of": "of"}
     families = [
-        {"of": one.model, "value": one.value, "low": one.ci_low, "high": one.ci_high}
-        for one in result.findings
-        if one.metric == "accuracy_difference" and one.model not in distinct(trained, "network")
+        {
+            "of": finding.model,
+            "value": finding.value,
+            "low": finding.ci_low,
+            "high": finding.ci_high,
+        }
+        for finding in result.findings
+        if finding.metric == "accuracy_difference"
+        and finding.model not in distinct(trained, "network")
     ]
     folds = (
         Fold(title, (Table.of(title, columns, rows(result, name)),))
@@ -246,10 +254,10 @@ def _chart(trained: Sequence[Row]) -> Chart:
 
 
 def conclusions(result: AuditResult) -> list[str]:
-    """Say for each network and training whether it helped, and by how much."""
+    """Describe the effect of each training on each network."""
     texts = []
     for finding in result.findings:
-        known = json.loads(finding.parameters)
+        known = finding.parameters
         if "arm" not in known:
             continue
         training = f"{known['network']}: {known['arm']}"

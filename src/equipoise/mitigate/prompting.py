@@ -9,19 +9,19 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from equipoise.audits.config_fields import Guidance
 from equipoise.core import InputError, Progress
-from equipoise.mitigate.closed_form import ensemble_of
-from equipoise.mitigate.measuring import queries_of
+from equipoise.mitigate.closed_form import build_ensemble
+from equipoise.mitigate.measuring import embed_prompts
 from equipoise.mitigate.recipe import Plan, TrainedRecipe, WrappedRecipe
-from equipoise.mitigate.sets import SubjectTexts, Training
+from equipoise.mitigate.sets import SubjectTexts, Training, list_named_values
 from equipoise.mitigate.trainable import Shifts, trainable
 from equipoise.models.balanced import embedding_generator
 from equipoise.models.generators import ImageGenerator, Sampling
-from equipoise.models.wrapped import Draws, Said, Wrapping
+from equipoise.models.wrapped import Draws, ValueCaptions, Wrapping
 from equipoise.stats.streams import stream
 
 
 class BalancedPrompts(WrappedRecipe):
-    """Neutral prompts moved towards a caption that names values drawn in equal shares.
+    """Neutral prompts moved towards captions with values drawn in equal shares.
 
     The draw is a function of an image's seed. Templates of prompts and captions come from the
     training subjects, and hold for any other; nothing is trained.
@@ -39,11 +39,11 @@ class BalancedPrompts(WrappedRecipe):
     name: str = "balanced_prompts"
     strength: Annotated[float, Field(gt=0, le=2, strict=False)] = 1.0
 
-    def _wrapping(self, _base: ImageGenerator, training: Training, _: Progress | None) -> Wrapping:
-        return Wrapping(draws=replace(draws_of(training), strength=self.strength))
+    def _wrap(self, _base: ImageGenerator, training: Training, _: Progress | None) -> Wrapping:
+        return Wrapping(draws=replace(build_draws(training), strength=self.strength))
 
 
-def draws_of(training: Training) -> Draws:
+def build_draws(training: Training) -> Draws:
     """Return the captions of each combination of values, as templates.
 
     Raises
@@ -51,37 +51,38 @@ def draws_of(training: Training) -> Draws:
     InputError
         When captions of the training subjects name fewer than two combinations.
     """
-    combinations = [
-        Said(
-            ", ".join(value for _, value in values),
-            ensemble_of([
-                replace(own, attributed=_captions(own, values)) for own in training.texts
-            ]).rules,
-        )
-        for values in combinations_of(training)
-    ]  # fmt: skip
-    if len(combinations) < 2:
+    draws = []
+    for combination in list_combinations(training):
+        texts = []
+        for subject_texts in training.texts:
+            captions = _matching_captions(subject_texts, combination)
+            texts.append(replace(subject_texts, attributed=captions))
+        name = ", ".join(value for _, value in combination)
+        draws.append(ValueCaptions(name, build_ensemble(texts).rules))
+    if len(draws) < 2:
         raise InputError("captions name one combination of values; expected two or more")
-    named = {value for own in training.texts for row in own.values for value in row.values()}
-    return Draws(tuple(combinations), tuple(sorted(named - {""})))
+    return Draws(tuple(draws), list_named_values(training.texts))
 
 
 Combination = tuple[tuple[str, str], ...]
 """Attributes with a value each, sorted."""
 
 
-def combinations_of(training: Training) -> list[Combination]:
-    """Return the combinations of values that captions of the training subjects name, sorted."""
-    return sorted({tuple(sorted(row.items())) for own in training.texts for row in own.values})
+def list_combinations(training: Training) -> list[Combination]:
+    """Return the value combinations in the captions of training subjects, sorted."""
+    combinations: set[Combination] = set()
+    for subject_texts in training.texts:
+        combinations.update(tuple(sorted(row.items())) for row in subject_texts.values)
+    return sorted(combinations)
 
 
-def _captions(own: SubjectTexts, combination: Combination) -> tuple[str, ...]:
-    pairs = zip(own.attributed, own.values, strict=True)
+def _matching_captions(subject_texts: SubjectTexts, combination: Combination) -> tuple[str, ...]:
+    pairs = zip(subject_texts.attributed, subject_texts.values, strict=True)
     return tuple(text for text, row in pairs if tuple(sorted(row.items())) == combination)
 
 
 class LearnedPrompt(TrainedRecipe):
-    """A shift of the embedding of neutral prompts for each value, learned from generated images.
+    """Shifts of the embedding of neutral prompts, learned from generated images.
 
     Images get a combination of values each, drawn in equal shares; shifts of its values are added
     to every token. A dual encoder reads the images with gradients through the last denoising
@@ -131,48 +132,58 @@ class LearnedPrompt(TrainedRecipe):
     def _begin(self, base: ImageGenerator, training: Training, seed: int) -> tuple[Shifts, Plan]:
         if training.teacher is None:
             raise InputError(f"{self.name} learns by a teacher, and the training has none")
-        generator, read = embedding_generator(base), partial(queries_of, training.teacher)
-        teacher, known = trainable(training.teacher, "float32"), training.known
+        generator, read = embedding_generator(base), partial(embed_prompts, training.teacher)
+        teacher, all_texts = trainable(training.teacher, "float32"), training.all_texts
         teacher.model.requires_grad_(requires_grad=False)
-        torch, combinations = teacher.torch, combinations_of(training)
-        pairs = sorted({pair for one in combinations for pair in one})
-        mixed, captions, neutral = (
-            torch.tensor(np.asarray(own, dtype=np.float32), device=generator.placement.device)
-            for own in (
-                [[pair in one for pair in pairs] for one in combinations],
-                [read([_captions(own, one) for one in combinations]) for own in known],
-                read([own.neutral for own in known]),
-            )
-        )
-        width = generator.embed_prompts(known[0].neutral[:1]).shape[-1]
+        torch, combinations = teacher.torch, list_combinations(training)
+        pairs = sorted({pair for combination in combinations for pair in combination})
+        memberships, caption_vectors, neutral_prompts = [], [], []
+        for combination in combinations:
+            memberships.append([pair in combination for pair in pairs])
+        for subject_texts in all_texts:
+            match = partial(_matching_captions, subject_texts)
+            caption_vectors.append(read([*map(match, combinations)]))
+            neutral_prompts.append(subject_texts.neutral)
+
+        def tensor(array: Any) -> Any:
+            floats = np.asarray(array, dtype=np.float32)
+            return torch.tensor(floats, device=generator.placement.device)
+
+        mixed, captions = tensor(memberships), tensor(caption_vectors)
+        neutral = tensor(read(neutral_prompts))
+        width = generator.embed_prompts(all_texts[0].neutral[:1]).shape[-1]
         values = torch.nn.Parameter(mixed.new_zeros(len(pairs), 1, width))
-        shifts = Shifts(generator, draws_of(training), torch, mixed, values)
+        shifts = Shifts(generator, build_draws(training), torch, mixed, values)
 
         def loss(first: int, count: int, size: int, name: str | int) -> Any:
-            """Return the loss of images of some known subjects, with balanced values."""
+            """Return the loss of generated images with balanced attribute values."""
             random = stream(seed, "mitigate", "prompts", name)
             rows = first + random.integers(count, size=size)
-            prompts = [str(random.choice(known[row].neutral)) for row in rows]
-            many = len(combinations)
-            drawn = random.permutation(-(-size // many) * many)[:size] % many
+            prompts = [str(random.choice(all_texts[row].neutral)) for row in rows]
+            n_combinations = len(combinations)
+            combination_codes = (
+                random.permutation(-(-size // n_combinations) * n_combinations)[:size]
+                % n_combinations
+            )
             images = generator.differentiable(
-                generator.embed_prompts(prompts) + shifts.combined()[drawn],
+                generator.embed_prompts(prompts) + shifts.combined()[combination_codes],
                 seeds=random.integers(2**40, size=len(rows)).tolist(),
                 sampling=Sampling(self.sampling_steps, self.guidance),
-                last=self.last_steps,
+                gradient_steps=self.last_steps,
             )
             vectors = torch.nn.functional.normalize(teacher.pixels(images))
             vectors = (teacher.encoder.info.scale or 100.0) * vectors
-            near = (vectors[:, None] * captions[rows]).sum(dim=-1)
-            places, owners = (torch.from_numpy(own).to(near.device) for own in (drawn, rows))
+            logits = (vectors[:, None] * captions[rows]).sum(dim=-1)
+            targets = torch.from_numpy(combination_codes).to(logits.device)
+            owners = torch.from_numpy(rows).to(logits.device)
             entropy = torch.nn.functional.cross_entropy
             if self.loss == "shares":
-                leaning = entropy(near, places)
+                balance_loss = entropy(logits, targets)
             else:
-                own = near.gather(1, places[:, None])[:, 0]
-                others = (near.sum(dim=1) - own) / (many - 1)
-                leaning = (others - own).mean()
-            return leaning + self.fit_weight * entropy(vectors @ neutral.T, owners)
+                target_logits = logits.gather(1, targets[:, None])[:, 0]
+                other_logits = (logits.sum(dim=1) - target_logits) / (n_combinations - 1)
+                balance_loss = (other_logits - target_logits).mean()
+            return balance_loss + self.fit_weight * entropy(vectors @ neutral.T, owners)
 
         learned, watched = len(training.texts), len(training.validation)
         return shifts, Plan(

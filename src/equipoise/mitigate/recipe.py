@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,9 +19,10 @@ from equipoise.audits.config_fields import Dtype, Name, Section, Some
 from equipoise.core import AnyArray, ModelError, Progress, RunError
 from equipoise.core.files import read_json_file
 from equipoise.core.types import Json
+from equipoise.core.writing import remove_folder, write
 from equipoise.evidence import new_run
-from equipoise.evidence.store import locked, write
-from equipoise.mitigate.sets import SubjectTexts, Training, content_of
+from equipoise.evidence.store import locked
+from equipoise.mitigate.sets import SubjectTexts, Training, read_content
 from equipoise.mitigate.trainable import RECORD, Shifts, Trainable
 from equipoise.models import runtimes
 from equipoise.models.generators import ImageGenerator
@@ -102,7 +102,7 @@ class Recipe(Section, ABC):
         seed: int,
         progress: Progress | None,
     ) -> str:
-        """Write the model where it does not lie whole, and return the prefix of its name."""
+        """Write the model unless it is complete; return the prefix of its name."""
 
 
 class WrappedRecipe(Recipe):
@@ -116,31 +116,31 @@ class WrappedRecipe(Recipe):
         seed: int,
         progress: Progress | None,
     ) -> str:
-        record = record_of(self, base, seed, self._inputs(training))
+        record = build_record(self, base, seed, self._inputs(training))
         if not has_model(out, record):
             refuse_occupied(out)
-            wrapping = self._wrapping(base, training, progress)
+            wrapping = self._wrap(base, training, progress)
             wrapping = replace(wrapping, record={**record, **wrapping.record})
             with new_run(out) as partial:
-                save_wrapped(partial, base.info, wrapping, at=out)
+                save_wrapped(partial, base.info, wrapping, destination=out)
         return "equipoise"
 
     def _inputs(self, training: Training) -> dict[str, Any]:
-        return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
+        return {"texts": digest_texts(training.texts), "subjects": sorted(training.subjects)}
 
     @abstractmethod
-    def _wrapping(self, base: Any, training: Training, progress: Progress | None) -> Wrapping:
-        """Return what is changed around the base, with what the record says of it."""
+    def _wrap(self, base: Any, training: Training, progress: Progress | None) -> Wrapping:
+        """Return the changes around the base model, and their record."""
 
 
-def record_of(
+def build_record(
     recipe: Recipe,
     base: Model,
     seed: int,
     inputs: Mapping[str, Json],
     torch: "ModuleType | None" = None,
 ) -> dict[str, Json]:
-    """Return everything that decides a model; nothing of when or where it was made."""
+    """Return the settings and inputs that determine a model."""
     versions = {"equipoise": __version__}
     if torch is not None:
         versions["torch"] = str(torch.__version__)
@@ -158,29 +158,37 @@ def _sha256(value: Any) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def digest_of_texts(texts: Sequence[SubjectTexts]) -> str:
+def digest_texts(texts: Sequence[SubjectTexts]) -> str:
     """Return a SHA-256 of the texts of subjects."""
     return _sha256(
-        [[own.subject, own.neutral, own.attributed, [*map(dict, own.values)]] for own in texts]
+        [
+            [
+                subject_texts.subject,
+                subject_texts.neutral,
+                subject_texts.attributed,
+                [*map(dict, subject_texts.values)],
+            ]
+            for subject_texts in texts
+        ]
     )
 
 
-def digest_of_images(images: Images, *columns: AnyArray) -> str:
+def digest_images(images: Images, *columns: AnyArray) -> str:
     """Return a SHA-256 of images and of their columns."""
     digest = sha256()
     for column in columns:
         digest.update(json.dumps(column.tolist()).encode())
     for row in range(len(images)):
-        digest.update(content_of(images, row))
+        digest.update(read_content(images, row))
     return digest.hexdigest()
 
 
 def has_model(out: Path, record: Mapping[str, Json]) -> bool:
-    """Whether a folder holds the whole model of this record already."""
+    """Return whether a folder holds the complete model of this record."""
     trained = out / RECORD
     try:
-        known = read_json_file(trained if trained.is_file() else out / SETTINGS)
-        return bool(known.get("record", known)["digest"] == record["digest"])
+        settings = read_json_file(trained if trained.is_file() else out / SETTINGS)
+        return bool(settings.get("record", settings)["digest"] == record["digest"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -193,8 +201,8 @@ def refuse_occupied(out: Path) -> None:
     RunError
         When the folder exists and is not empty, or a file has its name.
     """
-    above = next(one for one in (out, *out.absolute().parents) if one.exists())
-    if not above.is_dir() or (above == out and any(out.iterdir())):
+    existing_path = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not existing_path.is_dir() or (existing_path == out and any(out.iterdir())):
         raise RunError(
             f"{out}: something lies there, and nothing is written over a model. To do: name "
             "another folder, or remove this one"
@@ -266,13 +274,13 @@ class TrainedRecipe(Recipe):
         progress: Progress | None,
     ) -> str:
         subject, plan = self._begin(base, training, seed)
-        record = record_of(self, base, seed, self._inputs(training), subject.torch)
+        record = build_record(self, base, seed, self._inputs(training), subject.torch)
         folder = out.with_name(f"{out.name}.training")
         if not has_model(out, record):
             refuse_occupied(out)
             with locked(folder):
                 digest, path = str(record["digest"]), folder / STATE
-                state = _fitted(subject.torch, plan, self.patience, digest, path, progress)
+                state = _fit_weights(subject.torch, plan, self.patience, digest, path, progress)
                 outcome = {
                     **record,
                     "steps": state.step,
@@ -282,34 +290,34 @@ class TrainedRecipe(Recipe):
                 with new_run(out) as partial:
                     subject.save(partial, outcome)
         # A run that was killed after it wrote the model leaves its state behind.
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         return subject.prefix
 
     def _inputs(self, training: Training) -> dict[str, Any]:
         return {
-            "texts": digest_of_texts(training.texts),
-            "validation_texts": digest_of_texts(training.validation),
+            "texts": digest_texts(training.texts),
+            "validation_texts": digest_texts(training.validation),
             "subjects": sorted(training.subjects),
         }
 
     @abstractmethod
     def _begin(self, base: Any, training: Training, seed: int) -> tuple[Trainable | Shifts, Plan]:
-        """Return what is trained, and how."""
+        """Return the model to train, and the plan."""
 
 
-def _fitted(
+def _fit_weights(
     torch: Any, plan: Plan, patience: int, record: str, path: Path, progress: Progress | None
 ) -> State:
-    """Train to the end, or from where it stopped, and leave the best weights in the model."""
+    """Train, or resume training, and restore the best weights."""
     parameters = [*plan.weights.values()]
     optimizer = torch.optim.AdamW(
         parameters, lr=plan.learning_rate, weight_decay=0.0, foreach=False
     )
     state, best = State(), _copied(plan)
-    if known := read_state(path, record):
-        state, best = State(**known["state"]), known["best"]
-        _restore(torch, plan, known["weights"])
-        optimizer.load_state_dict(known["optimizer"])
+    if saved_state := read_state(path, record):
+        state, best = State(**saved_state["state"]), saved_state["best"]
+        _restore(torch, plan, saved_state["weights"])
+        optimizer.load_state_dict(saved_state["optimizer"])
 
     if not state.losses:
         _validate(torch, plan, state, best)
@@ -368,7 +376,7 @@ def save_state(path: Path, record: str, state: Mapping[str, Any]) -> None:
 
 
 def read_state(path: Path, record: str) -> dict[str, Any] | None:
-    """Return the state of a training; None without one, or, with a warning, of a damaged one.
+    """Return the state of a training; None if missing, or damaged (a warning).
 
     Raises
     ------

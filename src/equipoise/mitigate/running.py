@@ -1,6 +1,5 @@
 """Recipes fitted and measured on withheld subjects: by configuration, or withheld in turn."""
 
-import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
-from equipoise.core import Family, Finding, InputError, ModelError, Progress
+from equipoise.core import Family, Finding, InputError, ModelError, NullHypothesis, Progress
+from equipoise.core.finding import plain_parameters
 from equipoise.core.types import Json
+from equipoise.core.writing import write
 from equipoise.mitigate.config import IMAGES, WITHHELD, Config
 from equipoise.mitigate.generated import GeneratedTest
 from equipoise.mitigate.loading import Loaded, check_images, load
@@ -23,13 +24,13 @@ from equipoise.mitigate.measuring import (
     FEWEST,
     HALFWAY,
     MARGIN,
-    Measured,
+    ModelMeasures,
     Outcome,
     Row,
     Test,
     assess,
-    named,
-    outcomes,
+    conclude,
+    name_measure,
 )
 from equipoise.mitigate.recipe import AnyModel, Recipe
 from equipoise.mitigate.sets import (
@@ -38,8 +39,8 @@ from equipoise.mitigate.sets import (
     Split,
     SubjectTexts,
     Training,
+    build_training,
     folds,
-    training_of,
 )
 from equipoise.mitigate.trained import Contrastive
 from equipoise.models import Sampling
@@ -57,9 +58,9 @@ class Assessment:
     outcomes : tuple of Outcome
     splits : tuple of Split
         One, or one for each fold.
-    before : Measured
-    after : mapping of str to Measured
-    floor : Measured or None
+    before : ModelMeasures
+    after : mapping of str to ModelMeasures
+    floor : ModelMeasures or None
     seconds : mapping of str to float
         Time to fit, by recipe, over all folds.
     models : mapping of str to str
@@ -71,9 +72,9 @@ class Assessment:
     rows: tuple[Row, ...]
     outcomes: tuple[Outcome, ...]
     splits: tuple[Split, ...]
-    before: Measured
-    after: Mapping[str, Measured]
-    floor: Measured | None
+    before: ModelMeasures
+    after: Mapping[str, ModelMeasures]
+    floor: ModelMeasures | None
     seconds: Mapping[str, float]
     models: Mapping[str, str]
     notes: tuple[str, ...] = ()
@@ -129,17 +130,17 @@ def cross_fit(  # noqa: PLR0913 - models, data, and how
     with tempfile.TemporaryDirectory() as folder:
         jobs = []
         for number, split in enumerate(splits):
-            training = training_of(
+            training = build_training(
                 texts, images, split.training, validation=validation, seed=seed + number
             )
             jobs.append(_Job(split, training, Path(folder) / str(number), split.withheld))
-        done = _assessed(base, floor, named, jobs, test, seed, progress)
+        done = _assess_jobs(base, floor, named, jobs, test, seed, progress)
     return replace(done, models={})
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A split, what may be learned, where models go, and subjects to measure if not all."""
+    """A split with its training data, output folder and subjects to measure."""
 
     split: Split
     training: Training
@@ -148,7 +149,7 @@ class _Job:
     trust_remote_code: bool = False
 
 
-def _assessed(
+def _assess_jobs(
     base: Any,
     floor: Any,
     recipes: Mapping[str, Recipe],
@@ -159,7 +160,7 @@ def _assessed(
 ) -> Assessment:
     teacher = test.teacher if isinstance(test, GeneratedTest) else None
     notes = test.notes() if isinstance(test, GeneratedTest) else ()
-    after = {name: Measured({}, {}) for name in recipes}
+    after = {name: ModelMeasures({}, {}) for name in recipes}
     seconds, models = dict.fromkeys(recipes, 0.0), {}
     for job in jobs:
         training = replace(job.training, teacher=teacher)
@@ -171,25 +172,25 @@ def _assessed(
             )  # fmt: skip
             seconds[name] += perf_counter() - began
             models[name] = model.info.name
-            own = test.measure(model, only=job.only, progress=progress)
-            after[name] = after[name].joined(own)
+            measured = test.measure(model, only=job.only, progress=progress)
+            after[name] = after[name].merge(measured)
 
-    def whole(model: Any) -> Measured:
+    def measure_all(model: Any) -> ModelMeasures:
         parts = (test.measure(model, only=job.only, progress=progress) for job in jobs)
-        return reduce(Measured.joined, parts)
+        return reduce(ModelMeasures.merge, parts)
 
-    before, lowest = whole(base), None if floor is None else whole(floor)
+    before, lowest = measure_all(base), None if floor is None else measure_all(floor)
     if lowest is None and before.chance:
-        lowest = Measured(before.chance, {})
+        lowest = ModelMeasures(before.chance, {})
     rows = assess(before, after, lowest, seed=seed)
     splits = tuple(job.split for job in jobs)
-    return Assessment(rows, outcomes(rows), splits, before, after, lowest, seconds, models, notes)
+    return Assessment(rows, conclude(rows), splits, before, after, lowest, seconds, models, notes)
 
 
 def run(
     config: Config, *, base: Path = Path(), loaded: Loaded, progress: Progress | None = None
 ) -> Assessment:
-    """Fit every recipe, write its model into the output, and measure withheld subjects.
+    """Fit every recipe, write its model, and measure the withheld subjects.
 
     Parameters
     ----------
@@ -210,32 +211,31 @@ def run(
         When something lies where a model is to be.
     """
     check_images(loaded.test, progress)
-    own, out = config.generation, base / config.output
+    generation, out = config.generation, base / config.output
     model, floor = (
-        name and _opened(config, name, base, makes_images=own is not None)
+        name and _load_model(config, name, base, makes_images=generation is not None)
         for name in (config.model, config.floor)
     )
-    out.mkdir(parents=True, exist_ok=True)
     subjects = "".join(f"{subject}\n" for subject in loaded.split.withheld)
-    (out / WITHHELD).write_text(subjects, encoding="utf-8")
+    write(out / WITHHELD, subjects.encode())
     test: Test | GeneratedTest = loaded.test
-    if own is not None:
-        sampling = Sampling(own.steps, own.guidance, own.negative_prompt)
-        names = own.probe, own.teacher or own.probe
-        probe, teacher = (_opened(config, name, base) for name in names)
+    if generation is not None:
+        sampling = Sampling(generation.steps, generation.guidance, generation.negative_prompt)
+        names = generation.probe, generation.teacher or generation.probe
+        probe, teacher = (_load_model(config, name, base) for name in names)
         images, texts = test.images, test.texts
         test = GeneratedTest(
-            images, texts, probe, sampling, own.images, out / IMAGES, config.seed, teacher
+            images, texts, probe, sampling, generation.images, out / IMAGES, config.seed, teacher
         )
     trusted = config.trust_remote_code
     job = _Job(loaded.split, loaded.training, out, trust_remote_code=trusted)
     test = test.of(loaded.split.withheld)
-    return _assessed(model, floor, config.recipes, [job], test, config.seed, progress)
+    return _assess_jobs(model, floor, config.recipes, [job], test, config.seed, progress)
 
 
-def _opened(config: Config, asked: str, base: Path, *, makes_images: bool = False) -> Any:
-    if asked != config.model:
-        config = config.model_copy(update={"model": asked, "revision": None})
+def _load_model(config: Config, model_name: str, base: Path, *, makes_images: bool = False) -> Any:
+    if model_name != config.model:
+        config = config.model_copy(update={"model": model_name, "revision": None})
     options, name = config.options(ExtractionConfig()), config.located(base)
     if makes_images:
         return options.load_generator(name)
@@ -335,15 +335,16 @@ def _finding(row: Row) -> Finding:
         "after": row.after, "floor": None if math.isnan(row.floor) else row.floor,
     }  # fmt: skip
     return Finding(
-        audit="mitigation", model=row.recipe, metric=f"{row.measure}_change",
+        audit="mitigation", model=row.recipe, metric=row.measure, change_from="before",
         groups=row.about,
         family=Family.LEAF if row.role == "bias" else Family.COMPOSITE, value=row.difference,
         ci_low=row.low, ci_high=row.high, level=0.95, p_value=row.p_value, q_value=row.q_value,
         n=row.n, unit=unit,
         method=f"Student's t, paired by {unit}; none with fewer than {FEWEST}",
-        null=f"before and after are exchangeable for each {unit}; {row.test}",
-        parameters=json.dumps(parameters, sort_keys=True),
-        direction=f"{named(row.measure)} of {group} {change}",
+        null=NullHypothesis.MODELS,
+        null_drawn=f"before and after are exchangeable for each {unit}; {row.test}",
+        parameters=plain_parameters(parameters),
+        direction=f"{name_measure(row.measure)} of {group} {change}",
         reason="a change is no disparity of its own",
     )  # fmt: skip
 

@@ -39,9 +39,18 @@ class SubjectTexts:
     values: tuple[Mapping[str, str], ...]
 
 
+def list_named_values(texts: Iterable[SubjectTexts]) -> tuple[str, ...]:
+    """Return the attribute values that captions name, sorted."""
+    values: set[str] = set()
+    for subject_texts in texts:
+        for row in subject_texts.values:
+            values.update(row.values())
+    return tuple(sorted(values - {""}))
+
+
 @record
 class ImageSets:
-    """Images in counterfactual sets: members of a set differ in their attributes alone.
+    """Images in counterfactual sets: members differ in their attributes alone.
 
     Attributes
     ----------
@@ -79,7 +88,7 @@ class ImageSets:
     def of(self, subjects: Collection[str]) -> ImageSets:
         """Return the images of some subjects."""
         rows = np.flatnonzero(np.isin(self.subject.astype(str), [*subjects]))
-        return taken([(self, rows)])
+        return select_rows([(self, rows)])
 
     def by_set(self) -> dict[str, Positions]:
         """Return the rows of each set, sets sorted by name."""
@@ -89,32 +98,37 @@ class ImageSets:
         return dict(zip(names.tolist(), rows, strict=False))
 
     def deviations(self, vectors: Floats) -> Floats:
-        """Return the vectors of the images, (n, dimension), less the mean of their set."""
-        apart = vectors.copy()
+        """Return image vectors, (n, dimension), less the mean of their set."""
+        deviations = vectors.copy()
         for rows in self.by_set().values():
-            apart[rows] -= vectors[rows].mean(axis=0)
-        return apart
+            deviations[rows] -= vectors[rows].mean(axis=0)
+        return deviations
 
 
-def taken(parts: Sequence[tuple[ImageSets, Positions]]) -> ImageSets:
+def select_rows(parts: Sequence[tuple[ImageSets, Positions]]) -> ImageSets:
     """Return some rows of sets that have the same attributes."""
-
-    def joined(columns: Iterable[Objects]) -> Objects:
-        return np.concatenate([own[rows] for own, (_, rows) in zip(columns, parts, strict=True)])
-
-    sets = [part for part, _ in parts]
+    places: list[tuple[Any, int]] = []
+    subjects, set_names, captions = [], [], []
+    attributes: dict[str, list[Objects]] = {name: [] for name in parts[0][0].attributes}
+    for part, rows in parts:
+        places += [(part.images, row) for row in rows.tolist()]
+        subjects.append(part.subject[rows])
+        set_names.append(part.set[rows])
+        captions.append(part.caption[rows])
+        for name, columns in attributes.items():
+            columns.append(part.attributes[name][rows])
     return ImageSets(
-        Lookup([(part.images, row) for part, rows in parts for row in rows.tolist()]),
-        joined(part.subject for part in sets),
-        joined(part.set for part in sets),
-        joined(part.caption for part in sets),
-        {name: joined(part.attributes[name] for part in sets) for name in sets[0].attributes},
+        Lookup(places),
+        np.concatenate(subjects),
+        np.concatenate(set_names),
+        np.concatenate(captions),
+        {name: np.concatenate(columns) for name, columns in attributes.items()},
     )
 
 
 @record
 class Lookup:
-    """Images of other sequences, read on access: for each the sequence, and its row there."""
+    """Images of other sequences, read on access."""
 
     places: Sequence[tuple[Any, int]]
 
@@ -127,11 +141,11 @@ class Lookup:
 
     def content(self, place: int) -> bytes:
         """Return the bytes of an image."""
-        return content_of(*self.places[place])
+        return read_content(*self.places[place])
 
 
-def content_of(images: Images, place: int) -> bytes:
-    """Return the bytes of an image: of its file where there is one, or of its pixels."""
+def read_content(images: Images, place: int) -> bytes:
+    """Return the bytes of an image's file, or of its pixels without a file."""
     if hasattr(images, "content"):
         return bytes(images.content(place))
     return np.ascontiguousarray(images[place]).tobytes()
@@ -156,11 +170,11 @@ class Split:
     withheld: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        both = sorted({*self.training} & {*self.withheld})
-        if both or not self.training or not self.withheld:
+        shared = sorted({*self.training} & {*self.withheld})
+        if shared or not self.training or not self.withheld:
             raise InputError(
                 f"{len(self.training)} subjects to learn from, {len(self.withheld)} withheld, on "
-                f"both sides: {', '.join(both[:5]) or 'none'}; expected at least one on either "
+                f"both sides: {', '.join(shared[:5]) or 'none'}; expected at least one on either "
                 "side, none on both"
             )
 
@@ -181,20 +195,20 @@ def split_subjects(subjects: Collection[str], *, withheld: float = 0.2, seed: in
     InputError
         When there are fewer than two subjects, or the share is outside (0, 1).
     """
-    order = _shuffled(subjects, seed, "split")
+    order = _shuffle(subjects, seed, "split")
     if len(order) < 2 or not 0.0 < withheld < 1.0:
         raise InputError("expected at least two subjects, and a share between 0 and 1")
     count = min(len(order) - 1, math.ceil(withheld * len(order) - 1e-9))
     return Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
 
 
-def _shuffled(subjects: Collection[str], seed: int, purpose: str) -> list[str]:
+def _shuffle(subjects: Collection[str], seed: int, purpose: str) -> list[str]:
     names = sorted({*subjects})
     return [names[place] for place in stream(seed, "mitigate", purpose).permutation(len(names))]
 
 
 def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[Split, ...]:
-    """Cut the subjects into parts, each withheld once while the others are learned from.
+    """Split the subjects into folds, each withheld once.
 
     Parameters
     ----------
@@ -208,11 +222,14 @@ def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[
     InputError
         When there are too few subjects for the parts.
     """
-    order = _shuffled(subjects, seed, "folds")
+    order = _shuffle(subjects, seed, "folds")
     if not 2 <= count <= len(order):
         raise InputError(f"{count} folds of {len(order)} subjects; expected a subject in each")
-    parts = [order[k::count] for k in range(count)]
-    return tuple(Split(tuple(sorted({*order} - {*part})), tuple(sorted(part))) for part in parts)
+    splits = []
+    for start in range(count):
+        withheld = order[start::count]
+        splits.append(Split(tuple(sorted({*order} - {*withheld})), tuple(sorted(withheld))))
+    return tuple(splits)
 
 
 @record
@@ -243,8 +260,11 @@ class Training:
             raise InputError("there is no subject to learn from")
         if watched:
             Split(self.subjects, watched)
-        for images, known in ((self.images, self.subjects), (self.validation_images, watched)):
-            if unknown := {*(images.subjects if images else ())} - {*known}:
+        for images, side_subjects in (
+            (self.images, self.subjects),
+            (self.validation_images, watched),
+        ):
+            if unknown := {*(images.subjects if images else ())} - {*side_subjects}:
                 raise InputError(f"there are images of {min(unknown)!r}, and no texts on its side")
 
     @property
@@ -253,12 +273,12 @@ class Training:
         return tuple(texts.subject for texts in self.texts)
 
     @property
-    def known(self) -> tuple[SubjectTexts, ...]:
+    def all_texts(self) -> tuple[SubjectTexts, ...]:
         """Texts of the training and the validation subjects."""
         return (*self.texts, *self.validation)
 
-    def known_images(self, recipe: str, *, watched: bool = True) -> ImageSets:
-        """Return the images of these subjects, for a recipe that needs some.
+    def require_images(self, recipe: str, *, watched: bool = True) -> ImageSets:
+        """Return the images of the training and validation subjects.
 
         Parameters
         ----------
@@ -276,10 +296,10 @@ class Training:
         parts = [(part, np.arange(len(part))) for part in sides if part]
         if not parts:
             raise InputError(f"{recipe} learns from images, and there are none of its subjects")
-        return taken(parts)
+        return select_rows(parts)
 
 
-def training_of(
+def build_training(
     texts: Mapping[str, SubjectTexts],
     images: ImageSets,
     subjects: Sequence[str],

@@ -1,7 +1,6 @@
 """A dual encoder as a torch module for training: vectors with gradients, and a folder to load."""
 
 import copy
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -11,15 +10,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from equipoise.core import ModelError, record
 from equipoise.core.types import Json
+from equipoise.core.writing import copy as copy_file
 from equipoise.models.diffusers import DiffusersGenerator
 from equipoise.models.hf import HfDualEncoder
-from equipoise.models.hub import fetched
+from equipoise.models.hub import fetch_folder
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, write_settings
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.registry import Options
-from equipoise.models.runtimes import open_clip, quiet, transformers
+from equipoise.models.runtimes import open_clip, quiet, saving, transformers
 from equipoise.models.wrapped import Draws, Wrapping, save_wrapped
 
 if TYPE_CHECKING:
@@ -136,9 +136,10 @@ class Trainable:
 
             state = self.model.state_dict()
             weights = {name: value.contiguous().clone() for name, value in state.items()}
-            save_file(weights, folder / WEIGHTS[0])
+            with saving(folder):
+                save_file(weights, folder / WEIGHTS[0])
         else:
-            with quiet(transformers()):
+            with quiet(transformers()), saving(folder):
                 self.model.save_pretrained(folder)
         write_settings(folder / RECORD, record)
 
@@ -219,7 +220,7 @@ def _write_settings(info: ModelInfo, folder: Path) -> None:
     patterns = ("*.json", "*.txt", "*.model", "*.jinja")
     if not source.is_dir():
         options = Options(info.name, revision=info.revision, fetch=False)
-        source = fetched(hub, options, patterns)
+        source = fetch_folder(hub, options, patterns)
     for path in sorted({path for pattern in patterns for path in source.glob(pattern)}):
         if path.name != RECORD and not path.name.endswith(".index.json"):
-            shutil.copyfile(path, folder / path.name)
+            copy_file(path, folder / path.name)

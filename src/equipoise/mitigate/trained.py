@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from equipoise.core import InputError, Integers, Positions
-from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_of_images
+from equipoise.mitigate.recipe import Plan, TrainedRecipe, digest_images
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable, trainable
 from equipoise.models.protocols import DualEncoder
@@ -58,7 +58,7 @@ class Contrastive(TrainedRecipe):
 
     def _begin(self, base: DualEncoder, training: Training, seed: int) -> tuple[Trainable, Plan]:
         subject = trainable(base, self.dtype)
-        images = training.known_images(self.name, watched=False)
+        images = training.require_images(self.name, watched=False)
         sets = [*images.by_set().values()]
         largest = max(map(len, sets))
         if largest > self.batch:
@@ -66,17 +66,17 @@ class Contrastive(TrainedRecipe):
                 f"a counterfactual set has {largest} images, and a batch {self.batch}; expected "
                 "batches that hold whole sets"
             )
-        in_epoch = len([*_packed(sets, self.batch)])
+        in_epoch = len([*_pack_sets(sets, self.batch)])
         look = max(1, in_epoch // self.looks)
         watched = training.validation_images
         if self.captions == "neutral":
-            images = _neutral(images, training.known)
-            watched = _neutral(watched, training.known) if watched else None
+            images = _use_neutral_captions(images, training.all_texts)
+            watched = _use_neutral_captions(watched, training.all_texts) if watched else None
 
         @cache
         def epoch(number: int) -> list[Positions]:
             order = stream(seed, "mitigate", "order", number).permutation(len(sets))
-            return [*_packed([sets[place] for place in order], self.batch)]
+            return [*_pack_sets([sets[place] for place in order], self.batch)]
 
         def loss(step: int) -> Any:
             number, place = divmod(step, in_epoch)
@@ -89,7 +89,7 @@ class Contrastive(TrainedRecipe):
             assert watched is not None  # noqa: S101
             return sum(
                 self._loss(subject, watched, rows) * (len(rows) / len(watched))
-                for rows in _packed([*watched.by_set().values()], self.batch)
+                for rows in _pack_sets([*watched.by_set().values()], self.batch)
             )
 
         return subject, Plan(
@@ -103,7 +103,7 @@ class Contrastive(TrainedRecipe):
             images: ImageSets | None = getattr(training, name)
             if images is not None:
                 columns = (images.subject, images.set, images.caption)
-                inputs[name] = digest_of_images(images.images, *columns)
+                inputs[name] = digest_images(images.images, *columns)
         return inputs
 
     def _loss(self, subject: Trainable, images: ImageSets, rows: Positions) -> Any:
@@ -116,35 +116,38 @@ class Contrastive(TrainedRecipe):
         return contrastive_loss(torch, pictures, vectors, captions, scale, bias)
 
 
-def _neutral(images: ImageSets, texts: Sequence[SubjectTexts]) -> ImageSets:
-    """Return the images with neutral prompts as captions, one after the other over the sets."""
-    prompts, captions = {each.subject: each.neutral for each in texts}, images.caption.copy()
+def _use_neutral_captions(images: ImageSets, texts: Sequence[SubjectTexts]) -> ImageSets:
+    """Return the images with neutral prompts as captions, in turn over the sets."""
+    prompts, captions = (
+        {subject_texts.subject: subject_texts.neutral for subject_texts in texts},
+        images.caption.copy(),
+    )
     for place, rows in enumerate(images.by_set().values()):
-        own = prompts[images.subject[rows[0]]]
-        captions[rows] = own[place % len(own)]
+        subject_prompts = prompts[images.subject[rows[0]]]
+        captions[rows] = subject_prompts[place % len(subject_prompts)]
     return replace(images, caption=captions)
 
 
-def _packed(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
-    """Put whole sets together until the next one does not fit."""
-    held: list[Positions] = []
+def _pack_sets(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
+    """Yield batches of whole sets."""
+    batch_sets: list[Positions] = []
     for rows in sets:
-        if held and sum(map(len, held)) + len(rows) > batch:
-            yield np.concatenate(held)
-            held = []
-        held.append(rows)
-    yield np.concatenate(held)
+        if batch_sets and sum(map(len, batch_sets)) + len(rows) > batch:
+            yield np.concatenate(batch_sets)
+            batch_sets = []
+        batch_sets.append(rows)
+    yield np.concatenate(batch_sets)
 
 
 def contrastive_loss(
     torch: ModuleType,
     images: "Tensor",
     texts: "Tensor",
-    own: Integers,
+    caption_codes: Integers,
     scale: "Tensor",
     bias: "Tensor | None",
 ) -> "Tensor":
-    """Return the loss with which such models are trained, of images and distinct texts.
+    """Return the contrastive loss of images and distinct texts.
 
     A text that several images share is a match for each of them, and no mismatch: the softmax of
     an image runs over distinct texts, that of a text has its images as equal targets.
@@ -155,7 +158,7 @@ def contrastive_loss(
     images : tensor, shape (n, d)
     texts : tensor, shape (m, d)
         Each text once.
-    own : ndarray of int, shape (n,)
+    caption_codes : ndarray of int, shape (n,)
         The text of each image.
     scale, bias : tensor, tensor or None
         With a bias: the sigmoid loss of each pair, as SigLIP is trained.
@@ -170,7 +173,7 @@ def contrastive_loss(
     """
     functional = torch.nn.functional
     logits = scale * functional.normalize(images) @ functional.normalize(texts).T
-    places = torch.from_numpy(own).to(logits.device)
+    places = torch.from_numpy(caption_codes).to(logits.device)
     match = functional.one_hot(places, len(texts)).to(logits.dtype)
     if bias is not None:
         signs = 2.0 * match - 1.0

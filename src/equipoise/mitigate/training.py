@@ -11,20 +11,27 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy as np
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from equipoise import __version__
 from equipoise.audits.config_fields import Section
 from equipoise.core import AnyArray, Bytes, Floats32, InputError, Integers, ModelError, Progress
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
-from equipoise.mitigate.recipe import digest_of_images, read_state, save_state
+from equipoise.mitigate.recipe import digest_images, read_state, save_state
 from equipoise.models import runtimes
 from equipoise.models.registry import Options
 from equipoise.models.timm import find_weights
-from equipoise.models.towers import last_linear, seen_by
+from equipoise.models.towers import call_with_input, last_linear
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -63,35 +70,35 @@ def network(name: str, classes: int, size: int, *, seed: int) -> "Module":
         If no library has a network of this name, or it cannot take images of this size.
     """
     torch = runtimes.torch("hf")
-    library, _, rest = name.partition(":")
+    library, _, name_in_library = name.partition(":")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if name == "cnn":
             return _cnn(classes)
         if name == "vit":
             return _vit(classes, size)
-        if library != "timm" or not rest:
+        if library != "timm" or not name_in_library:
             raise InputError(f"no network is called {name!r}; expected cnn, vit or timm:NAME")
-        return _timm(rest, classes, size)
+        return _timm(name_in_library, classes, size)
 
 
 _HALF = (0.5, 0.5, 0.5)
 
 
 def _timm(name: str, classes: int, size: int) -> Any:
-    """Return a network of timm, with weights where its name has a tag or is of a folder."""
+    """Return a timm network, pretrained if its name has a tag or is a folder."""
     timm = runtimes.timm()
-    own: dict[str, Any] = {"pretrained_cfg_overlay": {"mean": _HALF, "std": _HALF}}
+    create_options: dict[str, Any] = {"pretrained_cfg_overlay": {"mean": _HALF, "std": _HALF}}
     if "." in name or not timm.is_model(name):
-        found = find_weights(timm, name, Options(f"timm:{name}"))
-        name, own = found.architecture, {"pretrained": True}
-        if not found.settings:
-            own["pretrained_cfg_overlay"] = {"file": str(found.weights)}
+        checkpoint = find_weights(timm, name, Options(f"timm:{name}"))
+        name, create_options = checkpoint.architecture, {"pretrained": True}
+        if not checkpoint.settings:
+            create_options["pretrained_cfg_overlay"] = {"file": str(checkpoint.weights)}
     try:
-        return timm.create_model(name, num_classes=classes, img_size=size, **own)
+        return timm.create_model(name, num_classes=classes, img_size=size, **create_options)
     except TypeError:
         # Networks of convolutions take any size, and no argument for it.
-        return timm.create_model(name, num_classes=classes, **own)
+        return timm.create_model(name, num_classes=classes, **create_options)
     except (RuntimeError, ValueError, OSError) as error:
         raise ModelError(f"timm:{name} can't be trained on {size} pixels: {error}") from error
 
@@ -99,7 +106,7 @@ def _timm(name: str, classes: int, size: int) -> Any:
 def save_network(
     module: "Module", classes: Sequence[str], size: int, folder: Path, name: str
 ) -> None:
-    """Write a trained network of timm into a folder of its own, which ``timm:FOLDER`` loads.
+    """Write a trained timm network into a folder that ``timm:FOLDER`` loads.
 
     Parameters
     ----------
@@ -113,16 +120,17 @@ def save_network(
     name : str
         Of the folder inside; slashes and colons become hyphens.
     """
-    runtimes.timm().models.save_for_hf(
-        module.cpu(), str(folder / re.sub(r"[/\\:]+", "-", name)), safe_serialization=True,
-        model_config={"label_names": [*classes]},
-        data_config={"input_size": (3, size, size), "interpolation": "bilinear",
-                     "crop_pct": 1.0, "crop_mode": "squash"},
-    )  # fmt: skip
+    with runtimes.saving(folder):
+        runtimes.timm().models.save_for_hf(
+            module.cpu(), str(folder / re.sub(r"[/\\:]+", "-", name)), safe_serialization=True,
+            model_config={"label_names": [*classes]},
+            data_config={"input_size": (3, size, size), "interpolation": "bilinear",
+                         "crop_pct": 1.0, "crop_mode": "squash"},
+        )  # fmt: skip
 
 
 def check_networks(names: Sequence[str], size: int) -> None:
-    """Build each network and run it once, so that an error comes before any training.
+    """Build each network and run it once, to find errors before training.
 
     Raises
     ------
@@ -142,8 +150,12 @@ def check_networks(names: Sequence[str], size: int) -> None:
 def _cnn(classes: int) -> Any:
     from torch import nn
 
-    def block(channels: int, made: int) -> list[Any]:
-        return [nn.Conv2d(channels, made, 3, padding=1), nn.BatchNorm2d(made), nn.ReLU()]
+    def block(in_channels: int, out_channels: int) -> list[Any]:
+        return [
+            nn.Conv2d(in_channels, out_channels, 3, padding=1),
+            nn.BatchNorm2d(out_channels),
+            nn.ReLU(),
+        ]
 
     return nn.Sequential(
         *block(3, 16), nn.MaxPool2d(2), *block(16, 32), nn.MaxPool2d(2), *block(32, 48),
@@ -196,11 +208,13 @@ class Schedule(Section):
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.0
     patience: PositiveInt | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_schedule(self) -> Self:
         if self.frozen_epochs > self.epochs:
             raise ValueError(f"frozen_epochs {self.frozen_epochs} is above epochs {self.epochs}")
         if self.patience is not None and not self.validation:
             raise ValueError("'patience' needs a share of 'validation' images")
+        return self
 
     def rate(self, steps_an_epoch: int, step: int) -> float:
         """Return the factor of the learning rate in a step, from 0."""
@@ -239,7 +253,7 @@ class Job:
 
     @property
     def file(self) -> str:
-        """A name for its state: another schedule, or other images, have another one."""
+        """File name of the state; it depends on the schedule and the images."""
         return f"{sha256(repr(self).encode()).hexdigest()[:8]}.pt"
 
 
@@ -248,12 +262,12 @@ def class_codes(classes: Sequence[str], labels: AnyArray) -> Integers:
     return np.array([classes.index(str(label)) for label in labels], dtype=np.int64)
 
 
-def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
-    """Return a digest of the images, seed and libraries of an experiment, for its states."""
+def digest_experiment(biased: Faces, balanced: Faces, seed: int) -> str:
+    """Return a digest of the images, seed and libraries of an experiment."""
     facts = [seed, __version__, str(runtimes.torch("hf").__version__)]
     for faces in (biased, balanced):
-        columns = faces.labels, faces.groups, faces.regions.boxes, faces.regions.found
-        facts.append(digest_of_images(faces.images, *columns))
+        columns = faces.labels, faces.groups, faces.regions.boxes, faces.regions.has_face
+        facts.append(digest_images(faces.images, *columns))
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
@@ -285,25 +299,25 @@ def train(
     """
     torch, schedule = runtimes.torch("hf"), job.schedule
     size = np.asarray(data.faces.images[0]).shape[0]
-    module: Any = network(job.name, len(job.classes), size, seed=job.seed).to(_device())
+    module: Any = network(job.name, len(job.classes), size, seed=job.seed).to(_choose_device())
     mixed = np.arange(len(data))
-    held = int(schedule.validation * len(data))
-    if held:
+    n_validation = int(schedule.validation * len(data))
+    if n_validation:
         mixed = stream(job.seed, "validation").permutation(len(data))
-    steps = -(-(len(data) - held) // schedule.batch)
+    steps = -(-(len(data) - n_validation) // schedule.batch)
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
     )
     rate = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(schedule.rate, steps))
     parts = {"module": module, "optimizer": optimizer, "rate": rate}
     targets = torch.from_numpy(class_codes(job.classes, data.faces.labels))
-    known = read_state(checkpoint, repr(job))
+    saved_state = read_state(checkpoint, repr(job))
     best: dict[str, Any] = {"loss": math.inf, "epochs": 0}
-    if known is not None:
-        best = known["best"]
+    if saved_state is not None:
+        best = saved_state["best"]
         for name, part in parts.items():
-            part.load_state_dict(known[name])
-    for epoch in range(0 if known is None else known["epochs"], schedule.epochs):
+            part.load_state_dict(saved_state[name])
+    for epoch in range(0 if saved_state is None else saved_state["epochs"], schedule.epochs):
         if schedule.patience is not None and epoch - best["epochs"] >= schedule.patience:
             break
         progress(f"training {job.name}", epoch, schedule.epochs)
@@ -311,9 +325,11 @@ def train(
         # The network's own draws (dropout) follow from the seed and the epoch, too.
         torch.manual_seed(1_000_003 * job.seed + epoch)
         _freeze(module, last_linear(torch, module) if epoch < schedule.frozen_epochs else module)
-        order = stream(job.seed, "order", epoch).permutation(mixed[held:])
-        _learn(_losses(module, data.changed, targets, order, schedule.batch), optimizer, rate)
-        best = _best(module, data.faces, targets, mixed[:held], epoch, best)
+        order = stream(job.seed, "order", epoch).permutation(mixed[n_validation:])
+        _learn(
+            _losses(module, data.training_image, targets, order, schedule.batch), optimizer, rate
+        )
+        best = _update_best(module, data.faces, targets, mixed[:n_validation], epoch, best)
         state = {name: part.state_dict() for name, part in parts.items()}
         save_state(checkpoint, repr(job), {"epochs": epoch + 1, "best": best, **state})
     if "weights" in best:
@@ -332,29 +348,38 @@ def _learn(losses: Iterator[Any], optimizer: Any, rate: Any) -> None:
         rate.step()
 
 
-def _best(
-    module: Any, faces: Faces, targets: Any, held: Integers, epoch: int, best: dict[str, Any]
+def _update_best(
+    module: Any,
+    faces: Faces,
+    targets: Any,
+    validation_rows: Integers,
+    epoch: int,
+    best: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the weights with the lowest loss on withheld images, of this epoch or before."""
-    if not len(held):
+    """Return the weights with the lowest validation loss so far."""
+    if not len(validation_rows):
         return best
     module.eval()
     with runtimes.torch("hf").inference_mode():
-        every = _losses(module, lambda row: np.asarray(faces.images[row]), targets, held, _AT_ONCE)
-        sizes = np.minimum(_AT_ONCE, len(held) - np.arange(0, len(held), _AT_ONCE))
-        loss = float(np.average([float(one) for one in every], weights=sizes))
+        losses = _losses(
+            module, lambda row: np.asarray(faces.images[row]), targets, validation_rows, _AT_ONCE
+        )
+        sizes = np.minimum(
+            _AT_ONCE, len(validation_rows) - np.arange(0, len(validation_rows), _AT_ONCE)
+        )
+        loss = float(np.average([float(batch_loss) for batch_loss in losses], weights=sizes))
     if loss >= best["loss"]:
         return best
-    weights = {name: one.clone() for name, one in module.state_dict().items()}
+    weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     return {"loss": loss, "epochs": epoch + 1, "weights": weights}
 
 
-def _device() -> str:
+def _choose_device() -> str:
     return runtimes.place("auto", "float32", "hf").device
 
 
 def _freeze(module: "Module", learning: "Module | None") -> None:
-    """Let a part of a network learn, and the rest run as it is used."""
+    """Make a part of a network trainable, and freeze the rest."""
     module.requires_grad_(requires_grad=False).eval()
     (learning or module).requires_grad_(requires_grad=True).train()
 
@@ -364,39 +389,39 @@ def _losses(
 ) -> Iterator[Any]:
     """Yield the mean loss of each batch."""
     entropy = runtimes.torch("hf").nn.functional.cross_entropy
-    for places, images in _ahead(rows, batch, image):
+    for places, images in _load_ahead(rows, batch, image):
         # Batch normalisation knows no batch of one.
         if len(places) > 1 or not module.training:
             logits = _logits(module, images)
             yield entropy(logits, targets[places].to(logits.device))
 
 
-Made = TypeVar("Made")
+Item = TypeVar("Item")
 
 
-def _ahead(
-    rows: Integers, batch: int, make: Callable[[int], Made]
-) -> Iterator[tuple[Integers, list[Made]]]:
-    """Yield batches of rows and what is made of them, a few of which threads make ahead."""
+def _load_ahead(
+    rows: Integers, batch: int, make: Callable[[int], Item]
+) -> Iterator[tuple[Integers, list[Item]]]:
+    """Yield batches of rows and their items; threads load a few batches ahead."""
 
-    def some(places: Integers) -> list[Made]:
+    def load_batch(places: Integers) -> list[Item]:
         return [make(row) for row in places.tolist()]
 
     threads = min(os.cpu_count() or 1, 16)
-    coming: deque[tuple[Integers, Future[list[Made]]]] = deque()
+    pending: deque[tuple[Integers, Future[list[Item]]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(rows), batch):
             places = rows[start : start + batch]
-            coming.append((places, pool.submit(some, places)))
-            if len(coming) > threads:
-                first, made = coming.popleft()
-                yield first, made.result()
-        for first, made in coming:
-            yield first, made.result()
+            pending.append((places, pool.submit(load_batch, places)))
+            if len(pending) > threads:
+                batch_rows, future = pending.popleft()
+                yield batch_rows, future.result()
+        for batch_rows, future in pending:
+            yield batch_rows, future.result()
 
 
 def _logits(module: Any, images: Sequence[Bytes]) -> Any:
-    """Return logits of images of one size, also of networks that return them with other things."""
+    """Return logits of images of one size, from any kind of output."""
     settings = getattr(module, "pretrained_cfg", {})
     mean, std = (np.float32(settings.get(name, _HALF)) for name in ("mean", "std"))
     floats = np.stack(images).astype(np.float32) / (255 * std) - mean / std
@@ -422,9 +447,9 @@ def outputs(
     assert last is not None  # noqa: S101 - a classifier ends in one
     rows = np.arange(len(images))
     with torch.inference_mode():
-        for _, some in _ahead(rows, _AT_ONCE, lambda row: np.asarray(images[row])):
-            logits, seen = seen_by(last, partial(_logits, module, some))
-            yield logits.argmax(dim=1).cpu().numpy(), seen.cpu().numpy()
+        for _, batch in _load_ahead(rows, _AT_ONCE, lambda row: np.asarray(images[row])):
+            logits, features = call_with_input(last, partial(_logits, module, batch))
+            yield logits.argmax(dim=1).cpu().numpy(), features.cpu().numpy()
 
 
 def predict(module: "Module", images: Sequence[Bytes]) -> tuple[Integers, Floats32]:

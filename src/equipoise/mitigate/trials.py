@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core import Bytes, Floats, Groups, InputError, record, unwarned
-from equipoise.mitigate.measuring import embed_images, queries_of
+from equipoise.mitigate.measuring import embed_images, embed_prompts
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 from equipoise.models.wrapped import unit_vectors
@@ -21,7 +21,7 @@ _AT_ONCE = 64
 
 @record
 class Trial:
-    """Data to try a model on: best images that no unit was searched in.
+    """Data to measure a model on; best other images than units were chosen on.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class Trial:
             "groups": self.grouped.codes, "captions": self.captions, "units": self.units,
             "labels": self.labels,
         }  # fmt: skip
-        for what, values in columns.items():
+        for name, values in columns.items():
             if values is not None and len(values) != len(self.images):
-                raise InputError(f"{what}: {len(values)} for {len(self.images)} images")
+                raise InputError(f"{name}: {len(values)} for {len(self.images)} images")
         if len(self._present) < 2 or len(self.concepts) < 2:
             raise InputError(
                 f"groups, concepts: {len(self._present)} with images, {len(self.concepts)}; "
@@ -96,57 +96,64 @@ class Trial:
         InputError
             When the model doesn't compare images with texts.
         """
-        compare = self._comparison(model)
+        compare = self._score_function(model)
         scores = compare([*self.concepts.values()])
-        hits = {} if self.captions is None else self._hits(compare)
+        hits = {} if self.captions is None else self._recall_hits(compare)
         if self.labels is not None and self.classes is not None:
-            right = np.array([*self.classes])[compare([*self.classes.values()]).argmax(axis=1)]
-            hits["accuracy"] = (right == np.array(self.labels, dtype=str)).astype(np.float64)
-        times = self._times(replicates, seed)
+            correct = np.array([*self.classes])[compare([*self.classes.values()]).argmax(axis=1)]
+            hits["accuracy"] = (correct == np.array(self.labels, dtype=str)).astype(np.float64)
+        times = self._resample_counts(replicates, seed)
         parts = [
-            self._measures(scores, hits, times[start : start + _AT_ONCE].astype(np.float64))
+            self._compute_measures(scores, hits, times[start : start + _AT_ONCE].astype(np.float64))
             for start in range(0, len(times), _AT_ONCE)
         ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def gaps(self, values: Floats, replicates: int, seed: int) -> Floats:
-        """Return how much higher values, (n, columns), are of the first group than of the second.
+        """Return the difference in mean values, first group less second group.
 
         Returns
         -------
         ndarray of float64, shape (1 + replicates, columns)
             Observed, then in each replicate.
         """
-        times, codes = self._times(replicates, seed).astype(np.float64), self.grouped.codes
-        first, second = (_mean(values, times * (codes == code)) for code in self._present[:2])
+        times, codes = (
+            self._resample_counts(replicates, seed).astype(np.float64),
+            self.grouped.codes,
+        )
+        first, second = (
+            _weighted_means(values, times * (codes == code)) for code in self._present[:2]
+        )
         return first - second
 
     def text_means(self, model: DualEncoder) -> Floats:
         """Return the mean vector of each concept, (concepts, dimension), of length 1."""
-        return queries_of(model, [*self.concepts.values()])
+        return embed_prompts(model, [*self.concepts.values()])
 
-    def _times(self, replicates: int, seed: int) -> Bytes:
+    def _resample_counts(self, replicates: int, seed: int) -> Bytes:
         """Return how often each image counts, (1 + replicates, n)."""
         units = range(len(self.images)) if self.units is None else self.units
         return unit_times(unit_keys([*map(str, units)]), replicates, seed).T
 
-    def _comparison(self, model: Model) -> Callable[[Sequence[Sequence[str]]], Floats]:
-        """Return the function from some lists of texts to scores of images, (n, lists)."""
+    def _score_function(self, model: Model) -> Callable[[Sequence[Sequence[str]]], Floats]:
+        """Return a function from lists of texts to scores of images, (n, lists)."""
         if isinstance(model, DualEncoder):
             vectors = unit_vectors(embed_images(model, self.images))
 
             def cosines(texts: Sequence[Sequence[str]]) -> Floats:
                 with unwarned():
-                    return np.asarray(vectors @ queries_of(model, texts).T)
+                    return np.asarray(vectors @ embed_prompts(model, texts).T)
 
             return cosines
         if isinstance(model, PairScorer):
             images = [self.images[row] for row in range(len(self.images))]
 
             def matches(texts: Sequence[Sequence[str]]) -> Floats:
-                each = model.score(images, [text for some in texts for text in some])
+                scores = model.score(
+                    images, [text for group_texts in texts for text in group_texts]
+                )
                 starts = np.cumsum([0, *map(len, texts)])[:-1]
-                return np.add.reduceat(each, starts, axis=1) / [*map(len, texts)]
+                return np.add.reduceat(scores, starts, axis=1) / [*map(len, texts)]
 
             return matches
         raise InputError(
@@ -154,56 +161,62 @@ class Trial:
             "To do: give a dual encoder; measure a classifier by its predictions"
         )
 
-    def _measures(
+    def _compute_measures(
         self, scores: Floats, hits: Mapping[str, Floats], weights: Floats
     ) -> dict[str, Floats]:
-        codes, known = self.grouped.codes, weights * (self.grouped.codes >= 0)
-        means = np.stack([_mean(scores, weights * (codes == code)) for code in self._present])
+        codes, labelled_weights = self.grouped.codes, weights * (self.grouped.codes >= 0)
+        means = np.stack(
+            [_weighted_means(scores, weights * (codes == code)) for code in self._present]
+        )
         # Spread of the groups' normalised similarity, mean over concepts.
-        middle = _mean(scores, known)
-        variance = np.maximum(_mean(scores**2, known) - middle**2, 0.0)
+        middle = _weighted_means(scores, labelled_weights)
+        variance = np.maximum(_weighted_means(scores**2, labelled_weights) - middle**2, 0.0)
         with unwarned():
             normal = np.where(variance > 1e-18, (means - middle) / np.sqrt(variance), 0.0)
         spread = np.abs(normal - normal.mean(axis=0)).sum(axis=0).mean(axis=1)
         measures = {
             "normalized_similarity_mad": spread,
-            "retrieval_mad": self._retrieval(scores, known),
+            "retrieval_mad": self._retrieval_spread(scores, labelled_weights),
             "differential_association": (means[0, :, 0] - means[1, :, 0])
             - (means[0, :, 1] - means[1, :, 1]),
         }
-        return measures | {name: _mean(hit[:, None], weights)[:, 0] for name, hit in hits.items()}
+        return measures | {
+            name: _weighted_means(hit[:, None], weights)[:, 0] for name, hit in hits.items()
+        }
 
-    def _retrieval(self, scores: Floats, weights: Floats) -> Floats:
-        """Spread of the groups' shares of the k most similar images, mean over concepts."""
-        each = []
+    def _retrieval_spread(self, scores: Floats, weights: Floats) -> Floats:
+        """Return the spread of the groups' shares of the top k, mean over concepts."""
+        spreads = []
         for concept in scores.T:
             order = np.argsort(-concept, kind="stable")
             ordered, codes = weights[:, order], self.grouped.codes[order]
             before = ordered.cumsum(axis=1) - ordered
-            taken = np.clip(self.k - before, 0.0, ordered)
-            counts = np.stack([taken[:, codes == code].sum(axis=1) for code in self._present])
+            retrieved = np.clip(self.k - before, 0.0, ordered)
+            counts = np.stack([retrieved[:, codes == code].sum(axis=1) for code in self._present])
             shares = counts / self.k
-            each.append(np.abs(shares - shares.mean(axis=0)).sum(axis=0))
-        return np.asarray(np.mean(each, axis=0))
+            spreads.append(np.abs(shares - shares.mean(axis=0)).sum(axis=0))
+        return np.asarray(np.mean(spreads, axis=0))
 
-    def _hits(self, compare: Callable[[Sequence[Sequence[str]]], Floats]) -> dict[str, Floats]:
-        """Return whether each image finds its caption, and is found by it, among the first k."""
+    def _recall_hits(
+        self, compare: Callable[[Sequence[Sequence[str]]], Floats]
+    ) -> dict[str, Floats]:
+        """Return recall at k per image, from image to caption and back."""
         texts, owner = np.unique(np.array(self.captions, dtype=str), return_inverse=True)
         scores = compare([[text] for text in texts.tolist()])
-        own = scores[np.arange(len(scores)), owner]
-        text_rank = (scores > own[:, None]).sum(axis=1)
+        caption_scores = scores[np.arange(len(scores)), owner]
+        text_rank = (scores > caption_scores[:, None]).sum(axis=1)
         # A caption finds an image of its own as soon as the best of them is among the first.
         best = np.full(len(texts), -np.inf)
-        np.maximum.at(best, owner, own)
+        np.maximum.at(best, owner, caption_scores)
         image_rank = (scores > best).sum(axis=0)[owner]
         return {
-            f"{what}_recall_at_{k}": (rank < k).astype(np.float64)
-            for what, rank in (("text", text_rank), ("image", image_rank))
+            f"{direction}_recall_at_{k}": (rank < k).astype(np.float64)
+            for direction, rank in (("text", text_rank), ("image", image_rank))
             for k in _RECALLS
         }
 
 
-def _mean(values: Floats, weights: Floats) -> Floats:
+def _weighted_means(values: Floats, weights: Floats) -> Floats:
     """Return weighted means, (replicates, columns); NaN where nothing counts."""
     with unwarned():
         return np.asarray((weights @ values) / weights.sum(axis=1, keepdims=True))
@@ -244,13 +257,17 @@ def compare_models(
 def change_rows(
     before: Mapping[str, Floats], after: Mapping[str, Floats]
 ) -> list[dict[str, str | float]]:
-    """Return each measure of `Trial.draws` before, after and their difference, with intervals."""
+    """Return each measure before, after and their difference, with intervals."""
     rows = []
     for name, first in before.items():
         row: dict[str, str | float] = {"measure": name}
         second = after[name]
-        for what, draws in (("before", first), ("after", second), ("difference", second - first)):
+        for column, draws in (("before", first), ("after", second), ("difference", second - first)):
             low, high = percentile(draws[1:], 0.95)
-            row |= {what: float(draws[0]), f"{what}_low": float(low), f"{what}_high": float(high)}
+            row |= {
+                column: float(draws[0]),
+                f"{column}_low": float(low),
+                f"{column}_high": float(high),
+            }
         rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""The prefixes ``slip:``, ``laclip:`` and ``alip:``: CLIPs in files of their authors' own form."""
+"""The prefixes ``slip:``, ``laclip:`` and ``alip:``: CLIPs in authors' files."""
 
 import re
 from collections import OrderedDict
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from equipoise.core import ModelError
 from equipoise.core.types import Json
-from equipoise.models.hub import LibraryWeights, checked, without_revision
+from equipoise.models.hub import LibraryWeights, refuse_pickle, refuse_revision
 from equipoise.models.open_clip import WEIGHTS, OpenClipEncoder, encoder
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import open_clip, place, timm
@@ -32,7 +32,7 @@ IMAGENET = {
 
 
 class Layout(NamedTuple):
-    """How a file names its weights, and what its authors' code does beside them.
+    """The names of weights in a file, and the defaults of its authors' code.
 
     Attributes
     ----------
@@ -78,16 +78,16 @@ def read_weights(path: Path, torch: ModuleType) -> Weights:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            held: Any = load_file(path)
+            state: Any = load_file(path)
         else:
             names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
             with torch.serialization.safe_globals([(_empty(name), name) for name in names]):
-                held = torch.load(path, map_location="cpu", weights_only=True)
-        held = held.get("state_dict", held)
+                state = torch.load(path, map_location="cpu", weights_only=True)
+        state = state.get("state_dict", state)
         # Of a model that was trained on several GPUs.
         return {
             name.removeprefix("module."): value
-            for name, value in held.items()
+            for name, value in state.items()
             if isinstance(value, torch.Tensor)
         }
     except Exception as error:
@@ -95,21 +95,21 @@ def read_weights(path: Path, torch: ModuleType) -> Weights:
 
 
 def _empty(name: str) -> type:
-    """Return a class of a name that takes what a pickle gives it, and does nothing."""
-    made = {"__init__": lambda *_, **__: None, "__setstate__": lambda *_: None}
-    return type(name.rpartition(".")[2], (), made)
+    """Return an inert class with a name, to stand in for a pickled class."""
+    methods = {"__init__": lambda *_, **__: None, "__setstate__": lambda *_: None}
+    return type(name.rpartition(".")[2], (), methods)
 
 
-def renamed(weights: Weights, renames: Mapping[str, str]) -> Weights:
-    """Return weights with the beginnings of their names changed; "" drops one."""
-    found = {}
+def rename_weights(weights: Weights, renames: Mapping[str, str]) -> Weights:
+    """Return weights with renamed prefixes; "" drops a weight."""
+    renamed_weights = {}
     for name, value in weights.items():
-        begins = next((one for one in renames if name.startswith(one)), None)
-        if begins is None:
-            found[name] = value
-        elif renames[begins]:
-            found[renames[begins] + name.removeprefix(begins)] = value
-    return found
+        beginning = next((prefix for prefix in renames if name.startswith(prefix)), None)
+        if beginning is None:
+            renamed_weights[name] = value
+        elif renames[beginning]:
+            renamed_weights[renames[beginning] + name.removeprefix(beginning)] = value
+    return renamed_weights
 
 
 def fill(module: "Module", weights: Weights, name: str) -> None:
@@ -123,17 +123,17 @@ def fill(module: "Module", weights: Weights, name: str) -> None:
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
-        first = " ".join(str(error).split())[:300]
+        summary = " ".join(str(error).split())[:300]
         raise ModelError(
-            f"{name} holds other weights than its layout has: {first}. To do: name a file that "
+            f"{name} holds other weights than its layout has: {summary}. To do: name a file that "
             "its authors' code wrote."
         ) from error
 
 
-def depth(weights: Weights, name: str) -> int:
-    """Return how many blocks there are whose weights begin with a name."""
-    numbers = (re.match(rf"{re.escape(name)}\.(\d+)\.", each) for each in weights)
-    return 1 + max((int(one[1]) for one in numbers if one), default=-1)
+def count_blocks(weights: Weights, name: str) -> int:
+    """Return the number of blocks with weights under a name."""
+    numbers = (re.match(rf"{re.escape(name)}\.(\d+)\.", weight_name) for weight_name in weights)
+    return 1 + max((int(match[1]) for match in numbers if match), default=-1)
 
 
 def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tuple[Any, int]:
@@ -142,7 +142,7 @@ def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tup
     text = {
         "context_length": context, "vocab_size": len(weights["token_embedding.weight"]),
         "width": width, "heads": max(1, width // HEAD),
-        "layers": depth(weights, "transformer.resblocks"),
+        "layers": count_blocks(weights, "transformer.resblocks"),
     }  # fmt: skip
     dimension, trunk = weights["text_projection"].shape[1], "visual.trunk.cls_token" in weights
     start = "visual.trunk.patch_embed.proj" if trunk else "visual.conv1"
@@ -150,7 +150,7 @@ def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tup
     table = "visual.trunk.pos_embed" if trunk else "visual.positional_embedding"
     side = patch * round((weights[table].shape[-2] - 1) ** 0.5)
     vision = {"image_size": side, "patch_size": patch, "width": wide, "head_width": min(HEAD, wide)}
-    layers = 1 if trunk else depth(weights, "visual.transformer.resblocks")
+    layers = 1 if trunk else count_blocks(weights, "visual.transformer.resblocks")
     model = library.CLIP(dimension, vision | {"layers": layers}, text, quick_gelu)
     if trunk:
         norm = weights.get("visual.trunk.blocks.0.attn.q_norm.weight")
@@ -158,10 +158,10 @@ def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tup
         heads = wide // len(norm) if norm is not None else 12 if wide == 384 else wide // HEAD
         body = timm().models.VisionTransformer(
             img_size=side, patch_size=patch, embed_dim=wide, num_heads=heads, num_classes=0,
-            depth=depth(weights, "visual.trunk.blocks"), qk_norm=norm is not None,
+            depth=count_blocks(weights, "visual.trunk.blocks"), qk_norm=norm is not None,
         )  # fmt: skip
-        last = torch.nn.Linear(wide, dimension, bias=False)
-        model.visual = torch.nn.Sequential(OrderedDict(trunk=body, head=last))
+        head = torch.nn.Linear(wide, dimension, bias=False)
+        model.visual = torch.nn.Sequential(OrderedDict(trunk=body, head=head))
     return model, side
 
 
@@ -171,8 +171,8 @@ def find_file(prefix: str, target: str, options: Options) -> LibraryWeights:
     path = path / WEIGHTS[0] if path.is_dir() else path
     if not path.is_file():
         raise ModelError(f"There is no file of weights {path}. To do: correct {prefix}:path.")
-    without_revision(target, options)
-    return LibraryWeights(prefix, checked(path, target, options))
+    refuse_revision(target, options)
+    return LibraryWeights(prefix, refuse_pickle(path, target, options))
 
 
 def _identify(prefix: str, target: str, options: Options) -> Mapping[str, Json]:
@@ -200,10 +200,10 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
         If there is no such file, it is a pickle, or of another layout.
     """
     library = open_clip()
-    found = find_file(prefix, target, options)
+    source = find_file(prefix, target, options)
     placement = place(options.device, options.dtype, "open_clip", options.backend)
-    placement = with_backend(placement, options, [found.weights])
-    weights = read_weights(found.weights, placement.torch)
+    placement = with_backend(placement, options, [source.weights])
+    weights = read_weights(source.weights, placement.torch)
     layout = next((LAYOUTS[name] for name in LAYOUTS if name in weights), None)
     if layout is None:
         raise ModelError(
@@ -212,7 +212,7 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
         )
     if "image_projection" in weights:
         weights["image_projection"] = weights["image_projection"].T
-    weights = renamed(weights, layout.renames)
+    weights = rename_weights(weights, layout.renames)
     try:
         model, side = _module(library, placement.torch, weights, layout.quick_gelu)
     except KeyError as error:
@@ -222,8 +222,10 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
     settings = library.transform.PreprocessCfg(size=side, **layout.images)
     transform = library.transform.image_transform_v2(settings, is_train=False)
     tokenizer = library.SimpleTokenizer(context_length=model.context_length)
-    more = {"quick_gelu": layout.quick_gelu}
-    return encoder(options, found, placement, model, transform, tokenizer, asdict(settings), more)
+    extra_facts = {"quick_gelu": layout.quick_gelu}
+    return encoder(
+        options, source, placement, model, transform, tokenizer, asdict(settings), extra_facts
+    )
 
 
 for _prefix in ("slip", "laclip", "alip"):

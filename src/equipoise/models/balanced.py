@@ -1,4 +1,4 @@
-"""The prefix ``equipoise:`` of generators: neutral prompts that lean to values drawn by image."""
+"""The prefix ``equipoise:`` of generators that balance neutral prompts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from equipoise.models.generators import ImageGenerator, Sampling
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo
 from equipoise.models.registry import Options, adapter
-from equipoise.models.wrapped import Draws, naming, open_wrapped
+from equipoise.models.wrapped import Draws, open_wrapped, word_pattern
 
 
 @dataclass(frozen=True)
 class BalancedGenerator:
-    """A generator whose neutral prompts lean to values drawn by image; made by `load_generator`.
+    """A generator that draws attribute values for neutral prompts, image by image.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class BalancedGenerator:
     def generate(
         self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
     ) -> list[Image | None]:
-        """Make one image for each prompt; noise and draw are functions of its seed alone.
+        """Make an image for each prompt; noise and draw depend only on its seed.
 
         Raises
         ------
@@ -49,9 +49,9 @@ class BalancedGenerator:
         if shifts is None:
             moves = draws.strength * (base.embed_prompts(texts) - vectors)
         else:
-            named = naming(draws.values)
+            value_pattern = word_pattern(draws.values)
             rows = shifts[[*map(draws.place, seeds)]]
-            rows[[bool(named.search(prompt)) for prompt in prompts]] = 0.0
+            rows[[bool(value_pattern.search(prompt)) for prompt in prompts]] = 0.0
             moves = vectors.new_tensor(rows)
         return base.generate(prompts, seeds=seeds, sampling=sampling, embedded=vectors + moves)
 

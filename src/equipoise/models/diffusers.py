@@ -14,7 +14,7 @@ import numpy as np
 from equipoise.core import EquipoiseError, ModelError
 from equipoise.core.files import read_json_file
 from equipoise.models.generators import Attention, Sampling
-from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
+from equipoise.models.hub import PICKLED_ONLY, commit, fetch_folder, refuse_revision
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.registry import Options, adapter
@@ -30,17 +30,17 @@ _WEIGHTS = ("model", "diffusion_pytorch_model")
 _PICKLED = ("pytorch_model", "diffusion_pytorch_model")
 
 
-def _find(asked: str, options: Options) -> tuple[Path, dict[str, Any]]:
-    """Return the folder of a pipeline, here, in the local cache or fetched, and its index."""
-    folder = Path(asked).expanduser()
+def _find(target: str, options: Options) -> tuple[Path, dict[str, Any]]:
+    """Return a pipeline's folder, fetched if necessary, and its index."""
+    folder = Path(target).expanduser()
     if folder.is_dir():
-        without_revision(asked, options)
+        refuse_revision(target, options)
     else:
         names = [f"*/{name}*.safetensors" for name in _WEIGHTS]
         names += [f"*/{name}*.bin" for name in _PICKLED] if options.allow_pickle else []
         names += [INDEX, "*/*.json", "*/*.txt", "*/*.model"]
         names += ["*.py"] if options.trust_remote_code else []
-        folder = fetched(asked, options, names, ("*.fp16*", "*non_ema*"))
+        folder = fetch_folder(target, options, names, ("*.fp16*", "*non_ema*"))
     path = folder / INDEX
     try:
         index = dict(read_json_file(path))
@@ -54,18 +54,19 @@ def _find(asked: str, options: Options) -> tuple[Path, dict[str, Any]]:
         # A class may be in a file that came with the pipeline.
         from diffusers import pipelines
 
-        own = [] if isinstance(index["_class_name"], str) else [INDEX]
-        own += [
+        code_files = [] if isinstance(index["_class_name"], str) else [INDEX]
+        code_files += [
             part
             for part, library in _parts(index).items()
             # Some pipelines name modules of diffusers by their last part: "stable_diffusion".
             if library.partition(".")[0] not in {"diffusers", "transformers"}
             and not hasattr(pipelines, library)
         ]
-        if own:
+        if code_files:
             raise ModelError(
-                f"{asked} brings Python code of its own ({own[0]}), which would be run. To do: use "
-                "a checkpoint without, or, if you have read the code, set trust_remote_code: true."
+                f"{target} brings Python code of its own ({code_files[0]}), which would be run. "
+                "To do: use a checkpoint without, or, if you have read the code, set "
+                "trust_remote_code: true."
             )
     return folder, index
 
@@ -73,13 +74,13 @@ def _find(asked: str, options: Options) -> tuple[Path, dict[str, Any]]:
 def _parts(index: Mapping[str, Any]) -> dict[str, str]:
     """Return the library of each part of a pipeline."""
     return {
-        part: given[0]
-        for part, given in sorted(index.items())
-        if part[0] != "_" and isinstance(given, list) and given and isinstance(given[0], str)
+        part: entry[0]
+        for part, entry in sorted(index.items())
+        if part[0] != "_" and isinstance(entry, list) and entry and isinstance(entry[0], str)
     }
 
 
-def _weights(asked: str, folder: Path, index: Mapping[str, Any], options: Options) -> list[Path]:
+def _weights(target: str, folder: Path, index: Mapping[str, Any], options: Options) -> list[Path]:
     """Return the weights that are loaded: the whole file or its shards, of no variant."""
 
     def files(part: str, names: tuple[str, ...], suffix: str) -> list[Path]:
@@ -90,10 +91,10 @@ def _weights(asked: str, folder: Path, index: Mapping[str, Any], options: Option
     for part in _parts(index):
         safe, pickled = files(part, _WEIGHTS, "safetensors"), files(part, _PICKLED, "bin")
         if pickled and not safe and not options.allow_pickle:
-            raise ModelError(PICKLED_ONLY.format(f"{asked} ({part})"))
+            raise ModelError(PICKLED_ONLY.format(f"{target} ({part})"))
         weights += safe or pickled
     if not weights:
-        raise ModelError(f"{asked} holds no weights ({_WEIGHTS[1]}.safetensors).")
+        raise ModelError(f"{target} holds no weights ({_WEIGHTS[1]}.safetensors).")
     return weights
 
 
@@ -137,14 +138,20 @@ def check_lengths(pipeline: "DiffusionPipeline", prompts: Sequence[object], name
 
 
 def _readers(pipeline: Any) -> Iterator[tuple[str, Any, int]]:
-    """Yield the tokenizers of a pipeline with how many tokens of a text go to the model."""
-    known = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
-    tokenizers = [(name, one) for name in _TOKENIZERS if (one := getattr(pipeline, name, None))]
-    for name, tokenizer in tokenizers:
+    """Yield a pipeline's tokenizers, each with the number of tokens it keeps."""
+    length_parameter = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
+    tokenizers = {name: getattr(pipeline, name, None) for name in _TOKENIZERS}
+    names = [name for name, tokenizer in tokenizers.items() if tokenizer]
+    for name in names:
+        tokenizer: Any = tokenizers[name]
         limit = tokenizer.model_max_length
-        if known is not None and name == tokenizers[-1][0] and isinstance(known.default, int):
+        if (
+            length_parameter is not None
+            and name == names[-1]
+            and isinstance(length_parameter.default, int)
+        ):
             # Of the T5 in Stable Diffusion 3 and Flux; the pipeline cuts before it.
-            limit = known.default
+            limit = length_parameter.default
         if limit < _NO_LIMIT:
             yield name, tokenizer, int(limit)
 
@@ -163,14 +170,14 @@ _JOINT = {"JointAttnProcessor2_0": False, "FluxAttnProcessor": True}
 
 
 @dataclass(eq=False)
-class _Controlled:
-    """A layer of attention whose output is under control.
+class _ControlledAttention:
+    """An attention layer with control over its output.
 
     Attributes
     ----------
     torch : module
     name : str
-    own : attention processor
+    processor : attention processor
     attention : Attention
     words : int
         Tokens of a text.
@@ -178,7 +185,7 @@ class _Controlled:
 
     torch: Any
     name: str
-    own: Any
+    processor: Any
     attention: Attention
     words: int
 
@@ -190,18 +197,20 @@ class _Controlled:
         attention_mask: Any = None,
         image_rotary_emb: Any = None,
     ) -> Any:
-        more = {} if image_rotary_emb is None else {"image_rotary_emb": image_rotary_emb}
-        with _seeing_attention(self.torch, self._changed):
-            return self.own(attn, hidden_states, encoder_hidden_states, attention_mask, **more)
+        extra = {} if image_rotary_emb is None else {"image_rotary_emb": image_rotary_emb}
+        with _intercept_attention(self.torch, self._mix):
+            return self.processor(
+                attn, hidden_states, encoder_hidden_states, attention_mask, **extra
+            )
 
-    def _changed(self, query: Any, key: Any, value: Any, mixed: Any) -> None:
-        every = slice(None)
-        texts: slice | None = every if self.name.endswith(_CROSS) else None
-        images, to_images = every, None if texts else every
-        first, cut = _JOINT.get(type(self.own).__name__), mixed.shape[2] - self.words
-        if first is not None:
+    def _mix(self, query: Any, key: Any, value: Any, mixed: Any) -> None:
+        all_tokens = slice(None)
+        texts: slice | None = all_tokens if self.name.endswith(_CROSS) else None
+        images, to_images = all_tokens, None if texts else all_tokens
+        text_first, cut = _JOINT.get(type(self.processor).__name__), mixed.shape[2] - self.words
+        if text_first is not None:
             images, texts = slice(0, cut), slice(cut, None)
-            if first:
+            if text_first:
                 images, texts = slice(self.words, None), slice(0, self.words)
             to_images = images
         self.attention.mix(
@@ -209,7 +218,7 @@ class _Controlled:
         )
 
 
-def _seeing_attention(torch: Any, change: Callable[[Any, Any, Any, Any], None]) -> Any:
+def _intercept_attention(torch: Any, change: Callable[[Any, Any, Any, Any], None]) -> Any:
     """Return a context in which a function sees inputs and output of each attention."""
     attend = torch.nn.functional.scaled_dot_product_attention
 
@@ -219,8 +228,8 @@ def _seeing_attention(torch: Any, change: Callable[[Any, Any, Any, Any], None]) 
         ) -> Any:
             mixed = function(*args, **(kwargs or {}))
             if function is attend:
-                given = dict(zip(_ATTENDS, args, strict=False)) | (kwargs or {})
-                query, key, value = (given[name] for name in _ATTENDS)
+                arguments = dict(zip(_ATTENDS, args, strict=False)) | (kwargs or {})
+                query, key, value = (arguments[name] for name in _ATTENDS)
                 change(query, key, value, mixed)
             return mixed
 
@@ -252,7 +261,7 @@ class DiffusersGenerator:
         sampling: Sampling,
         embedded: "Tensor | None" = None,
     ) -> list[Image | None]:
-        """Make one image for each prompt; see `ImageGenerator.generate`.
+        """Make an image for each prompt; see `ImageGenerator.generate`.
 
         Noise is a function of the seed alone, drawn on the CPU whatever the device. Batches of
         other sizes round differently, which may move a pixel by a grey level. Embeddings, as of
@@ -267,15 +276,15 @@ class DiffusersGenerator:
         room = self.room(sampling)
         batches = self._batches.setdefault(room, self.placement.batches(room))
         columns = (prompts, seeds) if embedded is None else (prompts, seeds, embedded)
-        with self._translated():
+        with self._named_errors():
             parts = batches.map(
-                lambda rows: self._made(sampling, *zip(*rows, strict=True)),
+                lambda rows: self._generate_batch(sampling, *zip(*rows, strict=True)),
                 [*zip(*columns, strict=True)],
             )
         return [image for part in parts for image in part]
 
     def embed_prompts(self, prompts: Sequence[str]) -> "Tensor":
-        """Return what a Stable Diffusion attends to of prompts, (n, tokens, dimension)."""
+        """Return Stable Diffusion's embeddings of prompts, (n, tokens, dimension)."""
         self.check_prompts(prompts, Sampling())
         with self.placement.torch.no_grad():
             embedded: Tensor = self.pipeline.encode_prompt(
@@ -284,7 +293,7 @@ class DiffusersGenerator:
         return embedded
 
     def differentiable(
-        self, embedded: "Tensor", *, seeds: Sequence[int], sampling: Sampling, last: int
+        self, embedded: "Tensor", *, seeds: Sequence[int], sampling: Sampling, gradient_steps: int
     ) -> "Tensor":
         """Return images of embeddings with gradients through the last denoising steps.
 
@@ -298,10 +307,10 @@ class DiffusersGenerator:
             part.requires_grad_(requires_grad=False)
 
         def cut(_: Any, step: int, __: Any, tensors: dict[str, "Tensor"]) -> dict[str, "Tensor"]:
-            early = step < sampling.steps - last
+            early = step < sampling.steps - gradient_steps
             return {"latents": tensors["latents"].detach()} if early else {}
 
-        with quiet(diffusers()), self._translated():
+        with quiet(diffusers()), self._named_errors():
             # Without the decorator that turns gradients off.
             images: Tensor = inspect.unwrap(type(pipeline).__call__)(
                 pipeline,
@@ -324,11 +333,17 @@ class DiffusersGenerator:
     def _joint(self) -> dict[str, Any]:
         """Processors of layers in which images and texts attend together, by layer."""
         processors = getattr(self._denoiser, "attn_processors", {})
-        layers = {n: one for n, one in processors.items() if n.endswith(".attn.processor")}
-        return layers if {type(one).__name__ for one in layers.values()} <= {*_JOINT} else {}
+        layers = {
+            n: processor for n, processor in processors.items() if n.endswith(".attn.processor")
+        }
+        return (
+            layers
+            if {type(processor).__name__ for processor in layers.values()} <= {*_JOINT}
+            else {}
+        )
 
     def check_control(self) -> None:
-        """Refuse a pipeline whose attention cannot be shared; see `ControlledGenerator`."""
+        """Refuse a pipeline that can't share attention; see `ControlledGenerator`."""
         processors = getattr(self._denoiser, "attn_processors", {})
         layers = [name for name in processors if name.endswith(_CROSS)]
         kinds = {type(processors[name]).__name__ for name in layers}
@@ -351,35 +366,37 @@ class DiffusersGenerator:
         check_lengths(self.pipeline, (*prompts, sampling.negative_prompt), self.info.name)
 
     def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return the tokens of prompts, padded as the pipeline does; `check_prompts` goes first.
+        """Return the padded tokens of prompts; call `check_prompts` first.
 
         Stable Diffusion 3 puts CLIP's words before those of T5; Flux has those of T5 alone.
         """
-        readers = {name: (reader, most) for name, reader, most in _readers(self.pipeline)}
+        readers = {name: (reader, limit) for name, reader, limit in _readers(self.pipeline)}
         names = ["tokenizer"]
         if self._joint:
-            three = hasattr(self.pipeline, "tokenizer_3")
-            names = ["tokenizer", "tokenizer_3"] if three else ["tokenizer_2"]
+            has_third = hasattr(self.pipeline, "tokenizer_3")
+            names = ["tokenizer", "tokenizer_3"] if has_third else ["tokenizer_2"]
         rows: list[tuple[int, ...]] = [()] * len(prompts)
         for name in names:
             # An encoder that the pipeline lacks gives as many zeros as CLIP has words.
-            reader, most = readers.get(name, (None, readers[names[0]][1]))
-            found = [[0] * most] * len(prompts)
+            reader, limit = readers.get(name, (None, readers[names[0]][1]))
+            token_rows = [[0] * limit] * len(prompts)
             if reader is not None:
-                options = {"padding": "max_length", "max_length": most, "truncation": True}
-                found = reader([*prompts], **options).input_ids
-            rows = [(*row, *own) for row, own in zip(rows, found, strict=True)]
+                options = {"padding": "max_length", "max_length": limit, "truncation": True}
+                token_rows = reader([*prompts], **options).input_ids
+            rows = [(*row, *tokens) for row, tokens in zip(rows, token_rows, strict=True)]
         return rows
 
     def room(self, sampling: Sampling) -> int:
-        """Return how many images of a size are made together."""
+        """Return the number of images of a size in a batch."""
         pipeline = self.pipeline
         size = getattr(getattr(self._denoiser, "config", None), "sample_size", None)
         scale = getattr(pipeline, "vae_scale_factor", None)
-        own = size * scale if isinstance(size, int) and isinstance(scale, int) else _UNKNOWN_SIZE
-        pixels = (sampling.height or own) * (sampling.width or own)
-        most = _CPU_PIXELS if self.placement.device == "cpu" else _CUDA_PIXELS
-        return max(min(most // pixels, _MOST_AT_ONCE), 1)
+        default_size = (
+            size * scale if isinstance(size, int) and isinstance(scale, int) else _UNKNOWN_SIZE
+        )
+        pixels = (sampling.height or default_size) * (sampling.width or default_size)
+        pixel_budget = _CPU_PIXELS if self.placement.device == "cpu" else _CUDA_PIXELS
+        return max(min(pixel_budget // pixels, _MOST_AT_ONCE), 1)
 
     def generate_with(
         self,
@@ -389,7 +406,7 @@ class DiffusersGenerator:
         sampling: Sampling,
         attention: Attention,
     ) -> list[Image | None]:
-        """Make images in one batch, with attention under control.
+        """Make images in a single batch, with attention control.
 
         Raises
         ------
@@ -400,16 +417,16 @@ class DiffusersGenerator:
         self.check_control()
         self.check_prompts(prompts, sampling)
         denoiser, scheduler = self._denoiser, self.pipeline.scheduler
-        own, joint = dict(denoiser.attn_processors), self._joint
+        processors, joint = dict(denoiser.attn_processors), self._joint
         steps = sampling.steps
         if not joint:
             scheduler.set_timesteps(steps)
             steps = len(scheduler.timesteps)
         attention.begin(steps)
         words = len(self.tokens(prompts[:1])[0])
-        under_control = own | {
-            name: _Controlled(self.placement.torch, name, one, attention, words)
-            for name, one in own.items()
+        under_control = processors | {
+            name: _ControlledAttention(self.placement.torch, name, processor, attention, words)
+            for name, processor in processors.items()
             if (name in joint if joint else name.endswith((_SELF, _CROSS)))
         }
 
@@ -417,14 +434,14 @@ class DiffusersGenerator:
             attention.advance()
             return {}
 
-        with self._translated():
+        with self._named_errors():
             try:
                 denoiser.set_attn_processor(under_control)
-                return self._made(sampling, prompts, seeds, callback_on_step_end=advance)
+                return self._generate_batch(sampling, prompts, seeds, callback_on_step_end=advance)
             finally:
-                denoiser.set_attn_processor(own)
+                denoiser.set_attn_processor(processors)
 
-    def _made(
+    def _generate_batch(
         self,
         sampling: Sampling,
         prompts: Sequence[str],
@@ -432,13 +449,13 @@ class DiffusersGenerator:
         embedded: "Sequence[Tensor] | None" = None,
         **control: Any,
     ) -> list[Image | None]:
-        torch, away = self.placement.torch, sampling.negative_prompt
+        torch, negative = self.placement.torch, sampling.negative_prompt
         settings: dict[str, Any] = {
             "prompt": [*prompts] if embedded is None else None,
             "prompt_embeds": None if embedded is None else torch.stack([*embedded]),
             "num_inference_steps": sampling.steps,
             "guidance_scale": sampling.guidance,
-            "negative_prompt": None if away is None else [away] * len(prompts),
+            "negative_prompt": None if negative is None else [negative] * len(prompts),
             "height": sampling.height,
             "width": sampling.width,
             **control,
@@ -451,8 +468,8 @@ class DiffusersGenerator:
             )
         noise = [torch.Generator().manual_seed(seed) for seed in seeds]
         with quiet(diffusers()):
-            found = self.pipeline(generator=noise, output_type="np", **settings)
-        values = np.asarray(found.images, dtype=np.float32)
+            output = self.pipeline(generator=noise, output_type="np", **settings)
+        values = np.asarray(output.images, dtype=np.float32)
         wrong = np.flatnonzero(~np.isfinite(values).all(axis=(1, 2, 3)))
         if len(wrong):
             raise ModelError(
@@ -460,28 +477,32 @@ class DiffusersGenerator:
                 "To do: dtype: float32."
             )
         pixels = np.rint(values * 255.0).astype(np.uint8)
-        refused = getattr(found, "nsfw_content_detected", None) or [False] * len(pixels)
-        return [None if no else one for one, no in zip(pixels, refused, strict=True)]
+        flagged = getattr(output, "nsfw_content_detected", None) or [False] * len(pixels)
+        return [
+            None if is_flagged else image for image, is_flagged in zip(pixels, flagged, strict=True)
+        ]
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Say of what the library raises which model it was."""
+    def _named_errors(self) -> Iterator[None]:
+        """Name the model in errors of the library."""
         try:
             yield
         except EquipoiseError:
             raise
         except Exception as error:
-            first = str(error).partition("\n")[0]
-            raise ModelError(f"{self.info.name} failed: {type(error).__name__}: {first}") from error
+            first_line = str(error).partition("\n")[0]
+            raise ModelError(
+                f"{self.info.name} failed: {type(error).__name__}: {first_line}"
+            ) from error
 
 
 @adapter("diffusers", makes_images=True)
-def load(asked: str, options: Options) -> DiffusersGenerator:
+def load(target: str, options: Options) -> DiffusersGenerator:
     """Load a pipeline.
 
     Parameters
     ----------
-    asked : str
+    target : str
         A hub id, or a folder that `save_pretrained` wrote.
     options : Options
 
@@ -494,18 +515,22 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
     """
     library = diffusers()
     placement = place(options.device, options.dtype, "diffusers")
-    folder, index = _find(asked, options)
+    folder, index = _find(target, options)
     parts, code = ("", *_parts(index)), options.trust_remote_code
     settings = {path for part in parts for path in settings_in(folder / part, code=code)}
-    weights = digests(_weights(asked, folder, index, options), folder)
+    weights = digests(_weights(target, folder, index, options), folder)
     # Parts that the pipeline was saved without, such as a third text encoder.
-    absent = {part: None for part, given in index.items() if given == [None, None]}
+    absent = {part: None for part, entry in index.items() if entry == [None, None]}
     with quiet(library), quiet(transformers()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it imports of its own libraries
         try:
             # Finding the class for others takes long.
-            stable = index["_class_name"] == "StableDiffusionPipeline"
-            kind = library.StableDiffusionPipeline if stable else library.AutoPipelineForText2Image
+            is_stable_diffusion = index["_class_name"] == "StableDiffusionPipeline"
+            kind = (
+                library.StableDiffusionPipeline
+                if is_stable_diffusion
+                else library.AutoPipelineForText2Image
+            )
             pipeline = kind.from_pretrained(
                 folder,
                 dtype=placement.torch_dtype,
@@ -515,8 +540,8 @@ def load(asked: str, options: Options) -> DiffusersGenerator:
                 **absent,
             )
         except Exception as error:
-            first = str(error).partition("\n")[0]
-            raise ModelError(f"{options.name} cannot be loaded: {first}") from error
+            first_line = str(error).partition("\n")[0]
+            raise ModelError(f"{options.name} cannot be loaded: {first_line}") from error
         pipeline = pipeline.to(placement.device)
     pipeline.set_progress_bar_config(disable=True)
     if hasattr(getattr(pipeline, "vae", None), "enable_slicing"):

@@ -1,4 +1,4 @@
-"""The prefix ``edited:``: a model some of whose components are changed while it runs."""
+"""The prefix ``edited:``: a model with some components changed at run time."""
 
 import hashlib
 import json
@@ -16,10 +16,11 @@ from pydantic import ConfigDict, PlainValidator, TypeAdapter
 
 from equipoise.core import Floats32, ModelError, record
 from equipoise.core.files import read_regular
-from equipoise.models.hub import without_revision
+from equipoise.core.writing import write
+from equipoise.models.hub import refuse_revision
 from equipoise.models.images import Images, as_rgb, pillow_images
 from equipoise.models.info import ModelInfo
-from equipoise.models.preprocessing import Recipe, of_transformers
+from equipoise.models.preprocessing import Recipe, read_transformers
 from equipoise.models.protocols import Classifier, DualEncoder, Model, PairScorer
 from equipoise.models.registry import (
     Options,
@@ -51,7 +52,7 @@ Array = Annotated[Floats32 | None, PlainValidator(_array)]
 
 @record
 class Site:
-    """Components at one place of a model: units, or directions and features that are read of them.
+    """Components in a layer of a model: units, or directions and features of units.
 
     Attributes
     ----------
@@ -99,18 +100,18 @@ class Site:
         """Return the number of components that change."""
         return len(self.means)
 
-    def only(self, places: Sequence[int]) -> "Site":
-        """Return the site with some components: numbers of units, or places among those read."""
+    def select(self, places: Sequence[int]) -> "Site":
+        """Return the site with only some components, by unit number or position."""
         if self.read is None:
             return replace(self, units=tuple(places))
         read, write, bias, thresholds = (
-            None if own is None else own[[*places]]
-            for own in (self.read, self.write, self.bias, self.thresholds)
+            None if array is None else array[[*places]]
+            for array in (self.read, self.write, self.bias, self.thresholds)
         )
         return replace(self, read=read, write=write, bias=bias, thresholds=thresholds)
 
     def hook(self, module: "Module", change: Callable[["Tensor"], "Tensor | None"]) -> Any:
-        """Call a function with the tensor of each run of the layer; it may return another one.
+        """Call a function with the layer's tensor at each run; it may replace the tensor.
 
         Returns
         -------
@@ -156,26 +157,26 @@ class Site:
             active = active * (active > values.new_tensor(self.thresholds))
         return active
 
-    def pooled(self, tensor: "Tensor") -> "Tensor":
-        """Return the components' means over places, or at the first place, (n, k), of a tensor."""
+    def pool(self, tensor: "Tensor") -> "Tensor":
+        """Return components averaged over places, or at the first place, shape (n, k)."""
         values = tensor.movedim(self.axis, -1)
         values = values.reshape(len(tensor), -1, values.shape[-1])
         return self.components(values[:, :1] if self.first else values).float().mean(dim=1)
 
-    def changed(self, mode: Mode, tensor: "Tensor") -> "Tensor":
+    def change(self, mode: Mode, tensor: "Tensor") -> "Tensor":
         """Return the tensor of the site with its components changed."""
-        whole = tensor.clone().movedim(self.axis, -1)
-        values = whole[:, :1] if self.first else whole
+        changed_tensor = tensor.clone().movedim(self.axis, -1)
+        values = changed_tensor[:, :1] if self.first else changed_tensor
         active = self.components(values)
-        new = self._wanted(active, mode)
+        new = self._target(active, mode)
         places = [*self.units] if self.units else slice(None)
         if self.write is not None:
             new = values[..., places] + (new - active) @ values.new_tensor(self.write)
         values[..., places] = new
-        return whole.movedim(-1, self.axis)
+        return changed_tensor.movedim(-1, self.axis)
 
-    def _wanted(self, active: "Tensor", mode: Mode) -> "Tensor":
-        """Return what the components, (..., k), are to be."""
+    def _target(self, active: "Tensor", mode: Mode) -> "Tensor":
+        """Return the target values of the components, shape (..., k)."""
         if mode == "remove":
             return active * 0.0
         means, spreads = active.new_tensor([self.means, self.spreads])
@@ -183,20 +184,21 @@ class Site:
             return means.expand_as(active)
         # Each set is shifted until all are equally active, in standard deviations.
         standard, shift = (active - means) / spreads, active * 0.0
-        members = [
-            [place for place, own in enumerate(self.sets) if own == name] for name in {*self.sets}
-        ]
-        levels = [standard[..., some].mean(dim=-1, keepdim=True) for some in members]
+        members: dict[int, list[int]] = {}
+        for position, opposing_set in enumerate(self.sets):
+            members.setdefault(opposing_set, []).append(position)
+        groups = [members[name] for name in {*self.sets}]
+        levels = [standard[..., positions].mean(dim=-1, keepdim=True) for positions in groups]
         # A set without an opponent in its layer goes to its own mean.
         shared = sum(levels) / len(levels) if len(levels) > 1 else 0.0
-        for some, level in zip(members, levels, strict=True):
-            shift[..., some] = shared - level
+        for positions, level in zip(groups, levels, strict=True):
+            shift[..., positions] = shared - level
         return (standard + shift) * spreads + means
 
 
 @record
 class Insides:
-    """A model's torch module, and how images become what it takes.
+    """A model's torch module, with the function that prepares its images.
 
     Attributes
     ----------
@@ -217,7 +219,7 @@ class Insides:
     module: Any
     recipe: Recipe | None
     backend: str
-    prepared: Callable[[Images], Mapping[str, Any]]
+    prepare: Callable[[Images], Mapping[str, Any]]
 
     @property
     def name(self) -> str:
@@ -225,11 +227,11 @@ class Insides:
         return str(self.model.info.name)
 
     def inputs(self, images: Images) -> dict[str, "Tensor"]:
-        """Return what the module takes for images, on its device."""
-        given = self.prepared(as_rgb(images))
+        """Return the module's inputs for images, on its device."""
+        inputs = self.prepare(as_rgb(images))
         weight = next(iter(self.module.parameters()))
         placement = Placement(str(weight.device), str(weight.dtype).partition(".")[2], self.torch)
-        return placement.put(given)
+        return placement.put(inputs)
 
     def layer(self, name: str) -> "Module":
         """Return a layer by its name.
@@ -242,14 +244,14 @@ class Insides:
         layers = dict(self.module.named_modules())
         if name and name in layers:
             return layers[name]
-        near = get_close_matches(name, layers, n=6, cutoff=0.5) or [*layers][-6:]
+        suggestions = get_close_matches(name, layers, n=6, cutoff=0.5) or [*layers][-6:]
         raise ModelError(
             f"{self.name} has no layer {name!r}. To do: name one of its {len(layers) - 1} layers, "
-            f"such as {', '.join(map(repr, near))}."
+            f"such as {', '.join(map(repr, suggestions))}."
         )
 
-    def need_torch(self, why: str) -> None:
-        """Refuse a model whose tower for images runs elsewhere.
+    def need_torch(self, purpose: str) -> None:
+        """Refuse a model with an image tower on another backend.
 
         Raises
         ------
@@ -258,11 +260,12 @@ class Insides:
         """
         if self.backend != "torch":
             raise ModelError(
-                f"{self.name} runs on {self.backend}, and {why} needs torch. To do: backend: torch."
+                f"{self.name} runs on {self.backend}, and {purpose} needs torch. "
+                "To do: backend: torch."
             )
 
 
-def runs_images(model: Model) -> Callable[[Images], Floats32]:
+def image_method(model: Model) -> Callable[[Images], Floats32]:
     """Return the method that runs a model over images.
 
     Raises
@@ -305,7 +308,7 @@ def insides(model: Model) -> Insides:
     processor = getattr(getattr(model, "processor", None), "image_processor", None)
     if prepare is None and processor is not None:
         settings = json.loads(processor.to_json_string())
-        recipe = of_transformers(settings, getattr(processor, "backend", ""))
+        recipe = read_transformers(settings, getattr(processor, "backend", ""))
 
         def prepare(images: Images) -> Mapping[str, Any]:
             inputs: Mapping[str, Any] = processor(images=pillow_images(images), return_tensors="pt")
@@ -349,8 +352,8 @@ class UnitEdit:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that changes what the model gives."""
-        facts = [self.mode, [asdict(one) for one in self.layers]]
+        """SHA-256 of every setting that changes the model's outputs."""
+        facts = [self.mode, [asdict(site) for site in self.layers]]
         text = json.dumps(facts, sort_keys=True, default=np.ndarray.tolist)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -370,11 +373,11 @@ class UnitEdit:
         text = json.dumps(facts, indent=1, default=np.ndarray.tolist) + "\n"
         if path.exists() and path.read_text(encoding="utf-8") != text:
             raise ModelError(f"{path} is there and holds something else. To do: name a new file.")
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write(path, text.encode())
 
 
 def read_edit(path: Path) -> UnitEdit:
-    """Read what `UnitEdit.write` wrote.
+    """Read an edit from a file of `UnitEdit.write`.
 
     Raises
     ------
@@ -389,7 +392,7 @@ def read_edit(path: Path) -> UnitEdit:
 
 @record
 class Edited:
-    """A model whose components are changed while it runs; made by `edited`.
+    """A model with components changed at run time; made by `edited`.
 
     Attributes
     ----------
@@ -411,9 +414,9 @@ class Edited:
     def changed(self) -> Iterator[None]:
         """Have the module change its components for as long as this lasts."""
         with ExitStack() as stack:
-            for one in self.edit.layers:
-                change = partial(one.changed, self.edit.mode)
-                stack.callback(one.hook(self.inside.layer(one.layer), change).remove)
+            for site in self.edit.layers:
+                change = partial(site.change, self.edit.mode)
+                stack.callback(site.hook(self.inside.layer(site.layer), change).remove)
             yield
 
 
@@ -454,7 +457,7 @@ class EditedClassifier(Edited):
             return self.base.predict_proba(images)  # type: ignore[no-any-return]
 
     def features(self, images: Images) -> Floats32:
-        """Return what the last layer sees, (n, dimension), with components changed."""
+        """Return inputs of the last layer, (n, dimension), with components changed."""
         with self.changed():
             return self.base.features(images)  # type: ignore[no-any-return]
 
@@ -462,7 +465,7 @@ class EditedClassifier(Edited):
 def edited(
     model: Model, edit: UnitEdit, *, name: str | None = None
 ) -> EditedEncoder | EditedClassifier | EditedScorer:
-    """Return a model whose components change while it runs; the model itself stays as it is.
+    """Return a model with components changed at run time; the original is unchanged.
 
     Parameters
     ----------
@@ -470,7 +473,7 @@ def edited(
         That of the edit.
     edit : UnitEdit
     name : str, optional
-        What it is called. Default: the model's name, the mode and the number of components.
+        Name of the edited model. Default: the model's name, the mode and the number of components.
 
     Raises
     ------
@@ -484,14 +487,14 @@ def edited(
             f"{model.info.name} has other weights than the model whose units were chosen "
             f"({edit.model}). To do: choose units of this one."
         )
-    for one in edit.layers:
-        inside.layer(one.layer)
+    for site in edit.layers:
+        inside.layer(site.layer)
     facts = {**model.info.preprocessing, "edited_units": edit.digest}
-    called = name or f"{model.info.name} ({edit.mode} {len(edit)})"
-    info = replace(model.info, name=called, preprocessing=facts)
+    edited_name = name or f"{model.info.name} ({edit.mode} {len(edit)})"
+    info = replace(model.info, name=edited_name, preprocessing=facts)
     if isinstance(model, PairScorer):
         return EditedScorer(info, model, edit, inside)
-    runs_images(model)
+    image_method(model)
     kind = EditedEncoder if isinstance(model, DualEncoder) else EditedClassifier
     return kind(info, model, edit, inside)
 
@@ -513,7 +516,7 @@ def load(target: str, options: Options) -> Model:
         When there is no such file, or its model cannot be loaded or is another one.
     """
     torch_only(options, "a model with changed units")
-    without_revision(target, options)
+    refuse_revision(target, options)
     path = Path(target).expanduser()
     edit = read_edit(path)
     name = absolute(edit.model, path.parent)

@@ -1,4 +1,4 @@
-"""Models that make images from texts: what they must offer."""
+"""Models that make images from texts: protocols and settings."""
 
 import math
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class ImageGenerator(Model, Protocol):
     def generate(
         self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
     ) -> list[Image | None]:
-        """Make one image for each prompt.
+        """Make an image for each prompt.
 
         Parameters
         ----------
@@ -121,10 +121,10 @@ class Attention(Protocol):
 
 @runtime_checkable
 class ControlledGenerator(ImageGenerator, Protocol):
-    """A model that makes images from texts, and lets its attention be changed on the way."""
+    """A text-to-image model with control over its attention."""
 
     def check_control(self) -> None:
-        """Refuse where attention cannot be changed.
+        """Refuse a model without control over its attention.
 
         Raises
         ------
@@ -134,11 +134,11 @@ class ControlledGenerator(ImageGenerator, Protocol):
         ...
 
     def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return what the columns of attention to each prompt are: as many tokens for all."""
+        """Return the tokens of each prompt, as many for every prompt."""
         ...
 
     def room(self, sampling: Sampling) -> int:
-        """Return how many images are best made together; more are let, where memory lets."""
+        """Return the best number of images in a batch; more may fit into memory."""
         ...
 
     def generate_with(
@@ -149,7 +149,7 @@ class ControlledGenerator(ImageGenerator, Protocol):
         sampling: Sampling,
         attention: Attention,
     ) -> list[Image | None]:
-        """Make images as `generate` does, in one batch whatever its size, under control.
+        """Make images as `generate` does, in a single batch, with attention control.
 
         `attention` stands in for the attention layers of the denoiser.
         """

@@ -1,4 +1,4 @@
-"""The prefix ``hf:``: checkpoints of transformers, by what their architecture can do."""
+"""The prefix ``hf:``: checkpoints of transformers, by their architecture."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from equipoise.core import MissingExtraError, ModelError
 from equipoise.core.files import read_json_file
 from equipoise.core.types import Json
-from equipoise.models.hub import PICKLED_ONLY, cached, commit, fetched, without_revision
+from equipoise.models.hub import PICKLED_ONLY, cached_file, commit, fetch_folder, refuse_revision
 from equipoise.models.images import Images, pillow_images
 from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.matching import SCORERS, MatchingModel, Tensors, vilt_places
-from equipoise.models.preprocessing import Preparation, of_transformers, preparation
+from equipoise.models.preprocessing import Preparation, preparation, read_transformers
 from equipoise.models.protocols import Model
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Batches, Placement, place, quiet, transformers
@@ -22,9 +22,9 @@ from equipoise.models.towers import (
     TowerClassifier,
     TowerEncoder,
     build_tower,
+    call_with_input,
     last_linear,
     logit_line,
-    seen_by,
     torch_only,
     tower_info,
     with_backend,
@@ -70,14 +70,14 @@ class Checkpoint:
 
     @property
     def architecture(self) -> str:
-        """The class that the weights are of, as config.json says; empty where it does not."""
+        """The class named in config.json; "" if there is none."""
         return _architecture(self.config)
 
     @property
     def digests(self) -> dict[str, str]:
         """The SHA-256 of every file that is read."""
-        read = settings_in(self.folder, code=self.options.trust_remote_code)
-        return digests(read, self.folder) | digests(self.weights)
+        files_read = settings_in(self.folder, code=self.options.trust_remote_code)
+        return digests(files_read, self.folder) | digests(self.weights)
 
     def model(self, loader: str) -> "PreTrainedModel":
         """Load the weights, ready for inference.
@@ -110,7 +110,7 @@ class Checkpoint:
         return model.to(self.placement.device).eval()
 
     def part(self, loader: str) -> "Part":
-        """Load what travels with the weights: a tokenizer, an image processor, or both.
+        """Load a tokenizer, an image processor, or both in one.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Checkpoint:
             )
 
     def info(self, family: str, placement: Placement | None = None, **facts: Any) -> ModelInfo:
-        """Gather what is known of the model; `placement` is that of its tower."""
+        """Gather the facts about the model; `placement` is its tower's."""
         files = self.digests
         weights = {path.name: files[path.name] for path in self.weights}
         return tower_info(
@@ -150,25 +150,25 @@ class Checkpoint:
         )  # fmt: skip
 
 
-def prepared_by(processor: "Part", options: Options, placement: Placement) -> Preparation:
+def processor_preparation(processor: "Part", options: Options, placement: Placement) -> Preparation:
     """Choose how images are prepared: as an image processor of transformers does."""
     settings = json.loads(processor.to_json_string())
     # Code that came with a checkpoint may do what no setting says.
-    own = type(processor).__module__.partition(".")[0] == "transformers"
+    is_builtin = type(processor).__module__.partition(".")[0] == "transformers"
     return preparation(
         options.name,
         lambda images: processor(images=[*images], return_tensors="pt"),
-        of_transformers(settings, getattr(processor, "backend", "")) if own else None,
+        read_transformers(settings, getattr(processor, "backend", "")) if is_builtin else None,
         placement.torch,
     )
 
 
-def find_checkpoint(asked: str, options: Options, placement: Placement) -> Checkpoint:
+def find_checkpoint(target: str, options: Options, placement: Placement) -> Checkpoint:
     """Find the files of a checkpoint: in a folder, in the local cache, or on the hub.
 
     Parameters
     ----------
-    asked : str
+    target : str
         A folder or a hub id.
     options : Options
         Which revision, and whether pickles are allowed.
@@ -183,13 +183,14 @@ def find_checkpoint(asked: str, options: Options, placement: Placement) -> Check
     ModelError
         If there are no such files, they cannot be fetched, or the weights are pickles.
     """
-    folder = Path(asked).expanduser()
+    folder = Path(target).expanduser()
     if folder.is_dir():
-        without_revision(asked, options)
+        refuse_revision(target, options)
     else:
         patterns = ["*.json", "*.txt", "*.model", "*.jinja", "model*.safetensors"]
         patterns += ["pytorch_model*.bin"] if options.allow_pickle else []
-        folder = fetched(asked, options, patterns + ["*.py"] * options.trust_remote_code)
+        patterns += ["*.py"] if options.trust_remote_code else []
+        folder = fetch_folder(target, options, patterns)
     return Checkpoint(folder, _config(folder), _weights(folder, options), options, placement)
 
 
@@ -223,8 +224,8 @@ def _weights(folder: Path, options: Options) -> tuple[Path, ...]:
         index = folder / f"{name}.index.json"
         if index.is_file():
             try:
-                named = {*read_json_file(index)["weight_map"].values()}
-                shards = tuple(folder / shard for shard in sorted(named))
+                shard_names = {*read_json_file(index)["weight_map"].values()}
+                shards = tuple(folder / shard for shard in sorted(shard_names))
             except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
                 raise ModelError(
                     f"{index} lists no files of weights: {error}. Expected: `weight_map`, from "
@@ -254,11 +255,11 @@ def processor_facts(
 
 
 def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Logits, and what the last layer sees where there is one."""
+    """Return logits, and the inputs of the last linear layer if there is one."""
     if head is None:
         return (model(**inputs).logits,)
-    output, seen = seen_by(head, lambda: model(**inputs))
-    return output.logits, seen
+    output, features = call_with_input(head, lambda: model(**inputs))
+    return output.logits, features
 
 
 def load_classifier(checkpoint: Checkpoint) -> TowerClassifier:
@@ -267,10 +268,8 @@ def load_classifier(checkpoint: Checkpoint) -> TowerClassifier:
     images = checkpoint.part("AutoImageProcessor")
     head = last_linear(checkpoint.placement.torch, getattr(model, "classifier", None))
     multi_label = model.config.problem_type == "multi_label_classification"
-    prepare, placement = (
-        prepared_by(images, checkpoint.options, checkpoint.placement),
-        checkpoint.placement,
-    )
+    placement = checkpoint.placement
+    prepare = processor_preparation(images, checkpoint.options, placement)
     tower = build_tower(placement, checkpoint.options, model, partial(_outputs, head), prepare)
     facts = processor_facts(images) | prepare.facts
     facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
@@ -285,7 +284,7 @@ def load_classifier(checkpoint: Checkpoint) -> TowerClassifier:
 
 
 class EncoderFamily(NamedTuple):
-    """What differs between the families.
+    """Differences between the families.
 
     Attributes
     ----------
@@ -339,16 +338,16 @@ class HfDualEncoder(TowerEncoder):
 
     def count_long(self, texts: Sequence[str]) -> tuple[int, int]:
         """Return how many texts are too long, and how many tokens the model reads."""
-        most = self.text_settings["max_length"]
+        limit = self.text_settings["max_length"]
         tokens = self.tokenizer(self._cased(texts), verbose=False).input_ids
-        return sum(len(ids) > most for ids in tokens), most
+        return sum(len(ids) > limit for ids in tokens), limit
 
     def _cased(self, texts: Sequence[str]) -> list[str]:
         return [text.lower() if self.family.lowercase else text for text in texts]
 
 
 def load_dual_encoder(checkpoint: Checkpoint) -> HfDualEncoder:
-    """Load a checkpoint whose architecture is in `ENCODERS`."""
+    """Load a checkpoint with an architecture in `ENCODERS`."""
     family = ENCODERS[checkpoint.architecture]
     model = checkpoint.model(family.loader)
     images, tokenizer = checkpoint.part("AutoImageProcessor"), checkpoint.part("AutoTokenizer")
@@ -361,12 +360,12 @@ def load_dual_encoder(checkpoint: Checkpoint) -> HfDualEncoder:
         tokenizer(["a", "a photo"], return_tensors="pt", **settings)
     except Exception as error:
         raise ModelError(f"{checkpoint.options.name} has no usable tokenizer: {error}") from error
-    prepare = prepared_by(images, checkpoint.options, checkpoint.placement)
+    prepare = processor_preparation(images, checkpoint.options, checkpoint.placement)
     tower = build_tower(
         checkpoint.placement,
         checkpoint.options,
         model,
-        lambda whole, inputs: (family.vector(whole.get_image_features(**inputs)),),
+        lambda encoder, inputs: (family.vector(encoder.get_image_features(**inputs)),),
         prepare,
     )
     config = model.config
@@ -387,7 +386,7 @@ def load_dual_encoder(checkpoint: Checkpoint) -> HfDualEncoder:
 
 
 def load_pair_scorer(checkpoint: Checkpoint) -> MatchingModel:
-    """Load a checkpoint whose architecture is in `SCORERS`."""
+    """Load a checkpoint with an architecture in `SCORERS`."""
     architecture = checkpoint.architecture
     family = SCORERS[architecture]
     model = checkpoint.model(architecture)
@@ -399,7 +398,7 @@ def load_pair_scorer(checkpoint: Checkpoint) -> MatchingModel:
         "max_length": min(tokenizer.model_max_length, config.max_position_embeddings),
         "return_token_type_ids": False,
     }
-    prepare = prepared_by(images, checkpoint.options, checkpoint.placement)
+    prepare = processor_preparation(images, checkpoint.options, checkpoint.placement)
     facts = processor_facts(images, tokenizer, settings) | prepare.facts
     placement = checkpoint.placement
     info = checkpoint.info(family.name, preprocessing=facts, scale=1.0, bias=0.0)
@@ -459,7 +458,7 @@ DECODES_ALONE = {"blip-vqa", "blip-caption"}
 
 @dataclass(frozen=True)
 class HfAnswerer:
-    """A model of transformers that answers questions about images; made by `load_model`."""
+    """A transformers model that answers questions about images."""
 
     info: ModelInfo
     model: Any
@@ -469,7 +468,7 @@ class HfAnswerer:
     batches: Batches
 
     def answer(self, images: Images, question: str) -> list[str]:
-        """Return one answer for each image, as the model wrote it.
+        """Return the model's answer for each image.
 
         Parameters
         ----------
@@ -497,11 +496,11 @@ class HfAnswerer:
         return [text for part in parts for text in part]
 
     def inputs(self, question: str, images: Images) -> Tensors:
-        """Return the tensors of images with the same question, which the model goes on from."""
+        """Return the tensors of images, each with the same question."""
         pictures, words = pillow_images(images), question.strip()
         if self.family.chat:
             text = {"type": "text", "text": words}
-            given = self.processor.apply_chat_template(
+            tensors = self.processor.apply_chat_template(
                 [
                     [{"role": "user", "content": [{"type": "image", "image": picture}, text]}]
                     for picture in pictures
@@ -515,11 +514,11 @@ class HfAnswerer:
         else:
             prompts = [self.family.prompt.format(words)] * len(pictures)
             texts = {"text": prompts, "padding": True} if words else {}
-            given = self.processor(images=pictures, **texts, return_tensors="pt")
-        return self.placement.put(given)
+            tensors = self.processor(images=pictures, **texts, return_tensors="pt")
+        return self.placement.put(tensors)
 
     def classify(self, inputs: Tensors) -> "Tensor":
-        """Return the logits of a model whose answers are classes, (n, classes)."""
+        """Return the logits of a model with classes as answers, (n, classes)."""
         texts = {name: inputs[name] for name in ("input_ids", "attention_mask")}
         return self.model(**texts, **vilt_places(self.model, inputs)).logits
 
@@ -532,14 +531,14 @@ class HfAnswerer:
             tokens = self.model.generate(**inputs, **DECODING)
         if not (self.family.name in DECODES_ALONE or config.get_text_config().is_encoder_decoder):
             # A decoder repeats the question. Of a caption, BLIP-2 writes the beginning itself.
-            asked = "input_ids" in inputs
-            start = inputs["input_ids"].shape[1] if asked else config.num_query_tokens + 1
+            has_question = "input_ids" in inputs
+            start = inputs["input_ids"].shape[1] if has_question else config.num_query_tokens + 1
         answers = self.processor.batch_decode(tokens[:, start:], skip_special_tokens=True)
         return [answer.strip() for answer in answers]
 
 
 def load_answerer(checkpoint: Checkpoint) -> HfAnswerer:
-    """Load a checkpoint that transformers knows as a model from image and text to text."""
+    """Load a checkpoint of a model from image and text to text."""
     architecture = checkpoint.architecture
     processor = checkpoint.part("AutoProcessor")
     family = ANSWERERS.get(architecture)
@@ -562,9 +561,9 @@ def load_answerer(checkpoint: Checkpoint) -> HfAnswerer:
 
 
 def _preview(target: str) -> Preview:
-    """Return what config.json says, in a folder or in the local cache of a hub."""
+    """Return the facts in config.json, from a folder or the local cache."""
     folder = Path(target).expanduser()
-    path = folder / CONFIG if (folder / CONFIG).is_file() else cached(target, CONFIG)
+    path = folder / CONFIG if (folder / CONFIG).is_file() else cached_file(target, CONFIG)
     try:
         settings = _config(path.parent) if path else {}
     except ModelError:

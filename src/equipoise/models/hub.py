@@ -21,14 +21,14 @@ PICKLED_ONLY = (
 )
 
 
-def fetched(
-    asked: str, options: Options, patterns: Sequence[str], ignored: Sequence[str] = ("*/*",)
+def fetch_folder(
+    hub_id: str, options: Options, patterns: Sequence[str], ignored: Sequence[str] = ("*/*",)
 ) -> Path:
     """Return the folder with the files of a repository.
 
     Parameters
     ----------
-    asked : str
+    hub_id : str
         Hub id, owner/name.
     options : Options
         Which revision.
@@ -44,33 +44,34 @@ def fetched(
     ModelError
         If it is no hub id, or its files are neither in the cache nor to be had.
     """
-    if not HUB_ID.fullmatch(asked):
-        raise ModelError(f"There is no folder {asked}, and it is no hub id (owner/name).")
+    if not HUB_ID.fullmatch(hub_id):
+        raise ModelError(f"There is no folder {hub_id}, and it is no hub id (owner/name).")
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise MissingExtraError("huggingface_hub", "hf") from error
     try:
         folder = snapshot_download(
-            asked,
+            hub_id,
             revision=options.revision,
             allow_patterns=[*patterns],
             ignore_patterns=[*ignored],
             local_files_only=not options.fetch,
         )
     except Exception as error:
-        at = f" at revision {options.revision}" if options.revision else ""
+        revision = f" at revision {options.revision}" if options.revision else ""
         prefix = options.name.partition(":")[0]
         raise ModelError(
-            f"{asked}{at} is no folder here, is not in the local cache, and could not be fetched "
-            f"({type(error).__name__}). To do: download its files where there is a network and "
-            f"name the folder ({prefix}:path/to/folder), or set HF_HOME to a cache that holds it."
+            f"{hub_id}{revision} is no folder here, is not in the local cache, and could not be "
+            f"fetched ({type(error).__name__}). To do: download its files where there is a "
+            f"network and name the folder ({prefix}:path/to/folder), or set HF_HOME to a cache "
+            "that holds it."
         ) from error
     return Path(folder)
 
 
-def cached(asked: str, name: str) -> Path | None:
-    """Return a file of a repository where the local cache holds it; nothing is fetched.
+def cached_file(hub_id: str, name: str) -> Path | None:
+    """Return a repository's file from the local cache, or None; never fetch.
 
     None as well without the library that knows where the cache is.
     """
@@ -78,36 +79,36 @@ def cached(asked: str, name: str) -> Path | None:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:
         return None
-    found = try_to_load_from_cache(asked, name) if HUB_ID.fullmatch(asked) else None
-    return Path(found) if isinstance(found, str) else None
+    path = try_to_load_from_cache(hub_id, name) if HUB_ID.fullmatch(hub_id) else None
+    return Path(path) if isinstance(path, str) else None
 
 
-def without_revision(asked: str, options: Options) -> None:
-    """Refuse a revision of what has none: a folder, a file, a factory."""
+def refuse_revision(target: str, options: Options) -> None:
+    """Refuse a revision for a folder, a file or a factory."""
     if options.revision is not None:
         raise ModelError(
-            f"{asked} is no repository of a hub, so it has no revision {options.revision!r}. "
+            f"{target} is no repository of a hub, so it has no revision {options.revision!r}. "
             "To do: leave the revision out."
         )
 
 
 def commit(folder: Path) -> str | None:
-    """Return the commit that a folder of the cache is a snapshot of, None of any other folder."""
+    """Return the commit of a snapshot in the cache, None for another folder."""
     return folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
 
 
-def weights_file(asked: str, folder: Path, names: Sequence[str], options: Options) -> Path:
-    """Return the first of some files that is there; a pickle only where that is allowed."""
-    there = [folder / name for name in names if (folder / name).is_file()]
-    if not there:
-        raise ModelError(f"{asked} holds no weights ({names[0]}).")
-    return checked(there[0], asked, options)
+def weights_file(target: str, folder: Path, names: Sequence[str], options: Options) -> Path:
+    """Return the first file that exists; refuse a pickle unless it is allowed."""
+    existing = [folder / name for name in names if (folder / name).is_file()]
+    if not existing:
+        raise ModelError(f"{target} holds no weights ({names[0]}).")
+    return refuse_pickle(existing[0], target, options)
 
 
-def checked(path: Path, asked: str, options: Options) -> Path:
+def refuse_pickle(path: Path, target: str, options: Options) -> Path:
     """Return a file of weights; refuse a pickle unless pickles are allowed."""
     if path.suffix != ".safetensors" and not options.allow_pickle:
-        raise ModelError(PICKLED_ONLY.format(asked))
+        raise ModelError(PICKLED_ONLY.format(target))
     return path
 
 
@@ -139,27 +140,29 @@ class LibraryWeights:
     def in_folder(
         cls, target: str, settings: str, names: Sequence[str], options: Options
     ) -> "LibraryWeights":
-        """Return the weights of a folder that holds a library's settings, or of ``hf-hub:id``.
+        """Return the weights of a settings folder, or of ``hf-hub:id``.
 
         Raises
         ------
         ModelError
             If the settings or the weights are missing, or the weights are a pickle.
         """
-        asked, folder = target.removeprefix("hf-hub:"), Path(target)
+        hub_id, folder = target.removeprefix("hf-hub:"), Path(target)
         if folder.is_dir():
-            without_revision(target, options)
+            refuse_revision(target, options)
         else:
-            wanted = [one for one in names if options.allow_pickle or one.endswith(".safetensors")]
-            folder = fetched(asked, options, [settings, "*.json", "*.txt", *wanted])
+            readable = [
+                name for name in names if options.allow_pickle or name.endswith(".safetensors")
+            ]
+            folder = fetch_folder(hub_id, options, [settings, "*.json", "*.txt", *readable])
         if not (folder / settings).is_file():
-            raise ModelError(f"{asked} holds no {settings}.")
-        weights = weights_file(asked, folder, names, options)
+            raise ModelError(f"{hub_id} holds no {settings}.")
+        weights = weights_file(hub_id, folder, names, options)
         return cls(f"local-dir:{folder}", weights, folder / settings, commit(folder))
 
     @property
-    def own_name(self) -> str:
-        """The architecture's name in the library; empty for a folder, whose settings say it."""
+    def architecture_name(self) -> str:
+        """The architecture's name in the library; "" for a folder with settings."""
         return "" if self.settings else self.architecture
 
     @cached_property
@@ -169,10 +172,14 @@ class LibraryWeights:
 
     @property
     def files(self) -> dict[str, str]:
-        """The SHA-256 of the weights and of every file beside them that may be read."""
+        """SHA-256 of the weights and of every file beside them that may be read."""
         return self.digest | digests(settings_in(self.settings.parent) if self.settings else [])
 
     def identity(self, library: str, options: Options) -> Mapping[str, Json]:
         """Return the facts that decide which model it is; see `Adapter.identify`."""
-        facts = {"files": self.files, "architecture": self.own_name, "revision": self.revision}
+        facts = {
+            "files": self.files,
+            "architecture": self.architecture_name,
+            "revision": self.revision,
+        }
         return facts | place(options.device, options.dtype, library).identity

@@ -1,4 +1,4 @@
-"""What a model is, to the byte: everything that decides whether an old embedding may be used."""
+"""Facts that identify a model, to decide whether its evidence can be reused."""
 
 import hashlib
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.types import Json
+from equipoise.core.writing import write
 
 WEIGHTS = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth", ".safetensors"}
@@ -63,10 +64,10 @@ class ModelInfo:
 
     @property
     def key(self) -> str:
-        """SHA-256 of all that can change an output: never of names, so a copy keeps its key."""
+        """SHA-256 of every fact that can change an output; a renamed copy keeps its key."""
         facts = asdict(self) | {"device": self.device.partition(":")[0]}
-        for told in ("name", "revision", "versions"):
-            del facts[told]
+        for field_name in ("name", "revision", "versions"):
+            del facts[field_name]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
@@ -79,7 +80,7 @@ def sha256_of(path: Path) -> str:
 def write_settings(path: Path, settings: Mapping[str, Json]) -> None:
     """Write settings as JSON: the same bytes for the same settings."""
     text = json.dumps(settings, indent=1, sort_keys=True)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    write(path, f"{text}\n".encode())
 
 
 def digests(paths: Iterable[Path], folder: Path | None = None) -> dict[str, str]:
@@ -102,19 +103,19 @@ def settings_in(folder: Path, *, code: bool = False) -> list[Path]:
     code : bool
         Whether Python code of the folder is run.
     """
-    found = {*folder.glob("*"), *folder.glob(f"{TEMPLATES}/*")}
-    found = {path for path in found if path.suffix != ".py"}
-    found |= {*folder.glob("**/*.py")} if code else set()
+    paths = {*folder.glob("*"), *folder.glob(f"{TEMPLATES}/*")}
+    paths = {path for path in paths if path.suffix != ".py"}
+    paths |= {*folder.glob("**/*.py")} if code else set()
     idle = WEIGHTS | DOCUMENTS
     return sorted(
         path
-        for path in found
+        for path in paths
         if path.suffix.lower() not in idle and path.name[0] != "." and path.is_file()
     )
 
 
 def one_digest(files: Mapping[str, str]) -> str:
-    """Return one digest: of one file its own, of several that of their names and digests."""
+    """Return a single digest for several files, by names and digests."""
     if len(files) == 1:
         return next(iter(files.values()))
     lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(files.items()))

@@ -1,4 +1,4 @@
-"""Models by name: ``prefix:rest``, where the prefix says which library loads the rest."""
+"""Models by name: the prefix in ``prefix:rest`` names the library."""
 
 from importlib import import_module
 from typing import Any
@@ -80,8 +80,8 @@ def load_model(
     24
     """
     options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code, backend)
-    adapter, rest = find_adapter(name)
-    return adapter.load(rest, options)
+    adapter, target = find_adapter(name)
+    return adapter.load(target, options)
 
 
 def load_generator(
@@ -117,6 +117,6 @@ def load_generator(
         If there is no such model, or it cannot be loaded or placed.
     """
     options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code)
-    adapter, rest = find_adapter(name, makes_images=True)
-    model: ImageGenerator = adapter.load(rest, options)
+    adapter, target = find_adapter(name, makes_images=True)
+    model: ImageGenerator = adapter.load(target, options)
     return model

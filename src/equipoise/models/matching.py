@@ -23,16 +23,16 @@ Tensors = dict[str, Any]
 
 
 class ScorerFamily(NamedTuple):
-    """What differs between the families.
+    """Differences between the families.
 
     Attributes
     ----------
     name : str
         As it stands in `ModelInfo.family`.
     match : callable
-        From the module, the tensors of n images that `seen` gives, and those of n texts, to n
-        logits: of a match, less that of no match where the model has both.
-    seen : callable
+        From the module, the tensors of n images that `encode_images` gives, and those of n texts,
+        to n logits: of a match, less that of no match where the model has both.
+    encode_images : callable
         From the module and the tensors of images to what doesn't depend on a text.
     positions : str
         Part of the configuration that says how many tokens a text may have; empty: the whole.
@@ -40,7 +40,7 @@ class ScorerFamily(NamedTuple):
 
     name: str
     match: Callable[[Any, Tensors, Tensors], "Tensor"]
-    seen: Callable[[Any, Tensors], Tensors] = lambda _, inputs: inputs
+    encode_images: Callable[[Any, Tensors], Tensors] = lambda _, inputs: inputs
     positions: str = "text_config"
 
 
@@ -76,7 +76,9 @@ class MatchingModel:
         if not len(images) or not texts:
             return np.empty((len(images), len(texts)), dtype=np.float32)
         tokens = self.tokens(texts)
-        return np.concatenate(self.image_batches.map(lambda some: self._rows(some, tokens), images))
+        return np.concatenate(
+            self.image_batches.map(lambda batch: self._rows(batch, tokens), images)
+        )
 
     def tokens(self, texts: Sequence[str]) -> Tensors:
         """Return the tensors of texts."""
@@ -87,13 +89,13 @@ class MatchingModel:
         inputs = self.placement.put(self.prepare(images))
         pairs = list(product(range(len(images)), range(len(tokens["input_ids"]))))
         with self.placement.torch.inference_mode():
-            seen = self.family.seen(self.model, inputs)
+            image_states = self.family.encode_images(self.model, inputs)
 
-            def matched(some: Sequence[tuple[int, int]]) -> Floats32:
-                rows, columns = zip(*some, strict=True)
+            def matched(batch: Sequence[tuple[int, int]]) -> Floats32:
+                rows, columns = zip(*batch, strict=True)
                 logits = self.family.match(
                     self.model,
-                    {name: value[[*rows]] for name, value in seen.items()},
+                    {name: value[[*rows]] for name, value in image_states.items()},
                     {name: value[[*columns]] for name, value in tokens.items()},
                 )
                 return np.asarray(logits.float().cpu().numpy(), np.float32)
@@ -103,7 +105,7 @@ class MatchingModel:
 
 
 def margin(logits: "Tensor") -> "Tensor":
-    """Return logits of a match less those of no match, (n,), of (n, 2)."""
+    """Return logits of a match minus logits of no match, shape (n,)."""
     return logits[:, 1] - logits[:, 0]
 
 
@@ -111,55 +113,58 @@ def _tower(model: Any, inputs: Tensors) -> Tensors:
     return {"states": model.vision_model(inputs["pixel_values"]).last_hidden_state}
 
 
-def _beside(states: Any) -> Tensors:
-    """Return what a text is read beside: the states of its image."""
+def _cross_attention(states: Any) -> Tensors:
+    """Return the image states that a text attends to, with their mask."""
     mask = states.new_ones(states.shape[:2]).long()
     return {"encoder_hidden_states": states, "encoder_attention_mask": mask}
 
 
-def _blip(model: Any, seen: Tensors, tokens: Tensors) -> Any:
-    read = model.text_encoder(**tokens, **_beside(seen["states"]))
-    return margin(model.itm_head(read.last_hidden_state[:, 0]))
+def _blip(model: Any, image_states: Tensors, tokens: Tensors) -> Any:
+    output = model.text_encoder(**tokens, **_cross_attention(image_states["states"]))
+    return margin(model.itm_head(output.last_hidden_state[:, 0]))
 
 
-def _blip_2(model: Any, seen: Tensors, tokens: Tensors) -> Any:
-    states = seen["states"]
+def _blip_2(model: Any, image_states: Tensors, tokens: Tensors) -> Any:
+    states = image_states["states"]
     queries = model.query_tokens.expand(len(states), -1, -1)
     mask = tokens["attention_mask"]
     mask = imported_torch("hf").cat([mask.new_ones(queries.shape[:2]), mask], dim=1)
-    read = model.qformer(
+    states_read = model.qformer(
         query_embeds=model.embeddings(input_ids=tokens["input_ids"], query_embeds=queries),
         query_length=queries.shape[1],
         attention_mask=mask,
-        **_beside(states.to(queries.dtype)),
+        **_cross_attention(states.to(queries.dtype)),
     ).last_hidden_state
-    of_queries = read[:, : queries.shape[1]].to(model.itm_head.weight.dtype)
+    of_queries = states_read[:, : queries.shape[1]].to(model.itm_head.weight.dtype)
     return margin(model.itm_head(of_queries).mean(dim=1))
 
 
 def vilt_places(model: "PreTrainedModel", inputs: Tensors) -> Tensors:
-    """Return the tokens of images as ViLT reads them, place by place, and which are no padding.
+    """Return ViLT's image tokens in order of place, with their mask.
 
     The library puts places in a random order, which changes nothing but the last digits.
     """
-    torch, own = imported_torch("hf"), model.vilt.embeddings
+    torch, embeddings = imported_torch("hf"), model.vilt.embeddings
     functional = torch.nn.functional
-    places = own.patch_embeddings(inputs["pixel_values"])
+    places = embeddings.patch_embeddings(inputs["pixel_values"])
     mask = functional.interpolate(inputs["pixel_mask"][:, None].float(), size=places.shape[2:])
     mask = mask[:, 0].long()
-    first, others = own.position_embeddings[:, :1], own.position_embeddings[:, 1:]
-    side = math.isqrt(others.shape[1])
-    others = others.transpose(1, 2).reshape(1, -1, side, side)
+    class_position, grid = (
+        embeddings.position_embeddings[:, :1],
+        embeddings.position_embeddings[:, 1:],
+    )
+    side = math.isqrt(grid.shape[1])
+    grid = grid.transpose(1, 2).reshape(1, -1, side, side)
     positions = []
     for high, wide in zip(mask[:, :, 0].sum(1).tolist(), mask[:, 0].sum(1).tolist(), strict=True):
-        fitted = functional.interpolate(others, (high, wide), mode="bilinear", align_corners=True)
-        rest = (0, places.shape[3] - wide, 0, places.shape[2] - high)
-        positions.append(functional.pad(fitted, rest))
+        fitted = functional.interpolate(grid, (high, wide), mode="bilinear", align_corners=True)
+        padding = (0, places.shape[3] - wide, 0, places.shape[2] - high)
+        positions.append(functional.pad(fitted, padding))
     places = places + torch.cat(positions)
-    start = (own.cls_token + first).expand(len(places), -1, -1)
-    every = torch.cat([start, places.flatten(2).transpose(1, 2)], dim=1)
+    start = (embeddings.cls_token + class_position).expand(len(places), -1, -1)
+    tokens = torch.cat([start, places.flatten(2).transpose(1, 2)], dim=1)
     return {
-        "image_embeds": every,
+        "image_embeds": tokens,
         "pixel_mask": functional.pad(mask.flatten(1), (1, 0), value=1),
     }
 
@@ -171,11 +176,11 @@ SCORERS = {
     ),
     "BridgeTowerForImageAndTextRetrieval": ScorerFamily(
         "bridgetower-matching",
-        lambda model, seen, tokens: margin(model(**seen, **tokens).logits),
+        lambda model, image_states, tokens: margin(model(**image_states, **tokens).logits),
     ),
     "ViltForImageAndTextRetrieval": ScorerFamily(
         "vilt-matching",
-        lambda model, seen, tokens: model(**seen, **tokens).logits[:, 0],
+        lambda model, image_states, tokens: model(**image_states, **tokens).logits[:, 0],
         vilt_places,
         "",
     ),

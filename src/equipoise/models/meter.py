@@ -1,4 +1,4 @@
-"""The prefix ``meter:``: METER's checkpoints of CLIP and RoBERTa, as its authors published them."""
+"""The prefix ``meter:``: METER's published checkpoints of CLIP and RoBERTa."""
 
 import math
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from equipoise.core.types import Json
 from equipoise.models.authors import (
     HEAD,
     Weights,
-    depth,
+    count_blocks,
     fill,
     find_file,
     read_weights,
-    renamed,
+    rename_weights,
 )
-from equipoise.models.hf import prepared_by, processor_facts
+from equipoise.models.hf import processor_facts, processor_preparation
 from equipoise.models.hub import LibraryWeights
 from equipoise.models.matching import MatchingModel, ScorerFamily, Tensors, margin
 from equipoise.models.registry import Options, Preview, adapter
@@ -44,17 +44,17 @@ RENAMES = {
 def _module(library: Any, torch: Any, weights: Weights) -> tuple[Any, int]:
     """Return an empty module of the sizes of some weights, and the side of its images."""
     nn, tower = torch.nn, library.models.bridgetower.modeling_bridgetower
-    read, seen = "text_transformer.embeddings.", f"{VISION}embeddings."
-    words, wide = weights[f"{read}word_embeddings.weight"].shape
-    width, _, patch, _ = weights[f"{seen}patch_embedding.weight"].shape
-    side = patch * math.isqrt(len(weights[f"{seen}position_embedding.weight"]) - 1)
+    text_prefix, image_prefix = "text_transformer.embeddings.", f"{VISION}embeddings."
+    words, wide = weights[f"{text_prefix}word_embeddings.weight"].shape
+    width, _, patch, _ = weights[f"{image_prefix}patch_embedding.weight"].shape
+    side = patch * math.isqrt(len(weights[f"{image_prefix}position_embedding.weight"]) - 1)
     hidden = len(weights["cross_modal_text_transform.weight"])
-    blocks = depth(weights, f"{VISION}transformer.resblocks")
+    blocks = count_blocks(weights, f"{VISION}transformer.resblocks")
     text = library.RobertaConfig(
         vocab_size=words, hidden_size=wide, num_attention_heads=wide // HEAD, layer_norm_eps=1e-5,
-        num_hidden_layers=depth(weights, "text_transformer.encoder.layer"),
-        max_position_embeddings=len(weights[f"{read}position_embeddings.weight"]),
-        type_vocab_size=len(weights[f"{read}token_type_embeddings.weight"]),
+        num_hidden_layers=count_blocks(weights, "text_transformer.encoder.layer"),
+        max_position_embeddings=len(weights[f"{text_prefix}position_embeddings.weight"]),
+        type_vocab_size=len(weights[f"{text_prefix}token_type_embeddings.weight"]),
         intermediate_size=4 * wide,
     )  # fmt: skip
     vision = library.BridgeTowerVisionConfig(
@@ -65,7 +65,7 @@ def _module(library: Any, torch: Any, weights: Weights) -> tuple[Any, int]:
         hidden_size=hidden, num_attention_heads=hidden // HEAD, intermediate_size=4 * hidden,
         layer_norm_eps=1e-12, attn_implementation="eager",
     )  # fmt: skip
-    layers = depth(weights, "cross_modal_text_layers")
+    layers = count_blocks(weights, "cross_modal_text_layers")
 
     class Meter(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -89,44 +89,45 @@ def _module(library: Any, torch: Any, weights: Weights) -> tuple[Any, int]:
 
 
 def _seen(model: Any, inputs: Tensors) -> Tensors:
-    own = model.vit_model.visual
-    states = own.forward_pre(inputs["pixel_values"])
-    for block in own.transformer.resblocks:
+    visual = model.vit_model.visual
+    states = visual.forward_pre(inputs["pixel_values"])
+    for block in visual.transformer.resblocks:
         states = block(states)
-    states = model.cross_modal_image_transform(own.forward_post(states))
+    states = model.cross_modal_image_transform(visual.forward_post(states))
     return {"states": states + model.token_type_embeddings.weight[1]}
 
 
-def _match(model: Any, seen: Tensors, tokens: Tensors) -> Any:
-    image, words = seen["states"], model.text_transformer(**tokens).last_hidden_state
+def _match(model: Any, image_states: Tensors, tokens: Tensors) -> Any:
+    image, words = image_states["states"], model.text_transformer(**tokens).last_hidden_state
     text = model.cross_modal_text_transform(words) + model.token_type_embeddings.weight[0]
-    nothing = text.new_zeros(1)
-    hidden = (1.0 - tokens["attention_mask"][:, None, None].to(text.dtype)) * -1e4
+    no_mask = text.new_zeros(1)
+    text_mask = (1.0 - tokens["attention_mask"][:, None, None].to(text.dtype)) * -1e4
     for of_text, of_image in zip(
         model.cross_modal_text_layers, model.cross_modal_image_layers, strict=True
     ):
         text, image = (
-            of_text(text, image, hidden, nothing)[0], of_image(image, text, nothing, hidden)[0]
-        )  # fmt: skip
+            of_text(text, image, text_mask, no_mask)[0],
+            of_image(image, text, no_mask, text_mask)[0],
+        )
     pooled = model.cross_modal_text_pooler(text), model.cross_modal_image_pooler(image)
-    both = imported_torch("hf").cat(pooled, dim=-1)
+    pooled_pair = imported_torch("hf").cat(pooled, dim=-1)
     if hasattr(model, "rank_output"):
-        return model.rank_output(both)[:, 0]
-    return margin(model.itm_score(both))
+        return model.rank_output(pooled_pair)[:, 0]
+    return margin(model.itm_score(pooled_pair))
 
 
 FAMILY = ScorerFamily("meter-matching", _match, _seen)
 
 
 def _find(target: str, options: Options) -> LibraryWeights:
-    found = find_file("meter", target, options)
-    tokens = found.weights.parent / TOKENS
+    source = find_file("meter", target, options)
+    tokens = source.weights.parent / TOKENS
     if not tokens.is_file():
         raise ModelError(
             f"There is no {tokens}, and a checkpoint of METER holds no tokenizer. To do: put "
             f"roberta-base's beside it (hf download roberta-base {TOKENS} --local-dir folder)."
         )
-    return replace(found, settings=tokens)
+    return replace(source, settings=tokens)
 
 
 def _identify(target: str, options: Options) -> Mapping[str, Json]:
@@ -153,16 +154,16 @@ def load(target: str, options: Options) -> MatchingModel:
         it has no head for matching.
     """
     library = transformers()
-    found = _find(target, options)
+    source = _find(target, options)
     torch_only(options, "a METER")
     placement = place(options.device, options.dtype, "hf", options.backend)
-    weights = read_weights(found.weights, placement.torch)
+    weights = read_weights(source.weights, placement.torch)
     if not {"rank_output.weight", "itm_score.fc.weight"} & weights.keys():
         raise ModelError(
             f"{options.name} has no head for matching (rank_output, itm_score). To do: name a "
             "checkpoint of pre-training or retrieval, such as meter_clip16_288_roberta_coco.ckpt."
         )
-    weights = renamed(weights, RENAMES)
+    weights = rename_weights(weights, RENAMES)
     kinds = weights.get("text_transformer.embeddings.token_type_embeddings.weight", ())
     if f"{VISION}embeddings.patch_embedding.weight" not in weights or len(kinds) != 1:
         raise ModelError(
@@ -176,14 +177,14 @@ def load(target: str, options: Options) -> MatchingModel:
     processor = library.CLIPImageProcessor(
         size={"shortest_edge": side}, crop_size={"height": side, "width": side}
     )
-    prepare = prepared_by(processor, options, placement)
-    tokenizer = library.PreTrainedTokenizerFast(tokenizer_file=str(found.settings))
+    prepare = processor_preparation(processor, options, placement)
+    tokenizer = library.PreTrainedTokenizerFast(tokenizer_file=str(source.settings))
     tokenizer.pad_token = PAD
     settings = {
         "padding": True, "truncation": True, "max_length": LONGEST, "return_token_type_ids": False,
     }  # fmt: skip
     info = tower_info(
-        options, FAMILY.name, found.files, found.digest, placement, library, scale=1.0, bias=0.0,
+        options, FAMILY.name, source.files, source.digest, placement, library, scale=1.0, bias=0.0,
         preprocessing=processor_facts(processor, tokenizer, settings) | prepare.facts,
     )  # fmt: skip
     batches = placement.batches(), placement.batches()

@@ -12,7 +12,7 @@ import numpy as np
 from equipoise.core import Bytes, Floats32, MissingExtraError, ModelError
 from equipoise.core.arrays import AnyArray
 from equipoise.core.types import Json
-from equipoise.models.hub import without_revision
+from equipoise.models.hub import refuse_revision
 from equipoise.models.images import Images, as_rgb
 from equipoise.models.info import ModelInfo, one_digest, sha256_of
 from equipoise.models.onnx_files import GraphFiles, digests_of, read_files
@@ -55,7 +55,7 @@ class ByteInputs:
     shape: tuple[int | str | None, ...]
 
     def __call__(self, images: Images) -> Bytes:
-        """Return uint8 images of one size, (n, height, width, 3).
+        """Return uint8 images of the same size, (n, height, width, 3).
 
         Raises
         ------
@@ -96,7 +96,7 @@ class FloatInputs:
     dtype: str
 
     def __call__(self, images: Images) -> AnyArray:
-        """Return what the graph takes of images of any sizes."""
+        """Return the graph's input for images of any sizes."""
         pixels = np.asarray(self.prepare(images)["pixel_values"])
         if self.settings.channels == "BGR":
             pixels = pixels[:, ::-1]
@@ -174,7 +174,7 @@ class OnnxClassifier:
         return _sigmoid(scores) if self.inputs.settings.multi_label else _softmax(scores)
 
     def features(self, images: Images) -> Floats32:
-        """Return what the last layer sees: the graph's second output.
+        """Return the inputs of the last layer: the graph's second output.
 
         Parameters
         ----------
@@ -198,13 +198,16 @@ class OnnxClassifier:
 
     def _run(self, images: Images, output: int, width: int) -> Floats32:
         parts = [np.empty((0, width), dtype=np.float32)]
-        name, given = self.session.get_outputs()[output].name, self.session.get_inputs()[0].name
+        name, input_name = (
+            self.session.get_outputs()[output].name,
+            self.session.get_inputs()[0].name,
+        )
         for start in range(0, len(images), self.batch_size):
             part = self.inputs(images[start : start + self.batch_size])
             batch = np.zeros((self.batch_size, *part.shape[1:]), dtype=part.dtype)
             batch[: len(part)] = part
             try:
-                (scores,) = self.session.run([name], {given: batch})
+                (scores,) = self.session.run([name], {input_name: batch})
             except Exception as error:
                 raise ModelError(f"{self.path} failed on a batch of images: {error}") from error
             if scores.shape != (self.batch_size, width):
@@ -240,14 +243,14 @@ def _preview(target: str) -> Preview:
 
 def _identify(target: str, _: Options) -> Mapping[str, Json]:
     graph = find_graph(target)
-    beside = names_of(settings_files(graph), graph)
-    settings = {name: sha256_of(path) for name, path in beside.items()}
+    settings_paths = names_of(settings_files(graph), graph)
+    settings = {name: sha256_of(path) for name, path in settings_paths.items()}
     return {"files": {**digests_of(graph), **settings}}
 
 
 @adapter("onnx", preview=_preview, identify=_identify)
 def load(target: str, options: Options) -> OnnxClassifier:
-    """Load a classifier with what lies beside it.
+    """Load a classifier with the settings and labels beside it.
 
     Parameters
     ----------
@@ -270,7 +273,7 @@ def load(target: str, options: Options) -> OnnxClassifier:
             "onnx: runs on the CPU as the graph was exported. To do: leave device, dtype and "
             "backend at auto."
         )
-    without_revision(target, options)
+    refuse_revision(target, options)
     return load_onnx_classifier(target, name=options.name)
 
 
@@ -338,7 +341,7 @@ def load_onnx_classifier(
 
 
 def _session(path: Path, files: GraphFiles) -> Any:
-    """Load a graph to run on one thread of the CPU."""
+    """Load a graph to run on a single CPU thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -364,10 +367,10 @@ def _session(path: Path, files: GraphFiles) -> Any:
 
 
 def _inputs(path: Path, session: Any, name: str) -> tuple[ByteInputs | FloatInputs, dict[str, str]]:
-    """Return how images become a graph's input, and the digests of the settings that say so."""
+    """Return the function that prepares a graph's input, and its settings' digests."""
     inputs = session.get_inputs()
     if len(inputs) != 1 or len(inputs[0].shape) != 4:
-        shapes = [(each.name, each.type, each.shape) for each in inputs]
+        shapes = [(graph_input.name, graph_input.type, graph_input.shape) for graph_input in inputs]
         raise ModelError(
             f"{path} has the inputs {shapes}. Expected one input of images, with 4 dimensions. "
             "To do: export a classifier of images."
@@ -399,23 +402,25 @@ def _inputs(path: Path, session: Any, name: str) -> tuple[ByteInputs | FloatInpu
         raise MissingExtraError("PIL", "images") from error
     layout = _layout(path, shape, settings)
     prepare = Preparation(name, PillowPixels(settings.recipe), settings.recipe)
-    beside = names_of(settings.files, path)
-    digests_beside = {name: sha256_of(file) for name, file in beside.items()}
-    return FloatInputs(prepare, settings, layout, FLOATS[kind]), digests_beside
+    settings_paths = names_of(settings.files, path)
+    settings_digests = {name: sha256_of(file) for name, file in settings_paths.items()}
+    return FloatInputs(prepare, settings, layout, FLOATS[kind]), settings_digests
 
 
 def _layout(path: Path, shape: Sequence[int | str | None], settings: Settings) -> Layout:
-    """Return where the channels are, which the graph's shape must agree with."""
+    """Return the order of the channels, checked against the graph's shape."""
     sides = settings.recipe.size or (0, 0)
     expected: dict[Layout, tuple[int, ...]] = {"NCHW": (3, *sides), "NHWC": (*sides, 3)}
     fitting = [
         layout
-        for layout, wanted in expected.items()
-        if all(not isinstance(a, int) or a == b for a, b in zip(shape[1:], wanted, strict=True))
+        for layout, expected_shape in expected.items()
+        if all(
+            not isinstance(a, int) or a == b for a, b in zip(shape[1:], expected_shape, strict=True)
+        )
     ]
-    wanted = [layout for layout in fitting if settings.layout in {None, layout}]
-    if len(wanted) == 1:
-        return wanted[0]
+    layouts = [layout for layout in fitting if settings.layout in {None, layout}]
+    if len(layouts) == 1:
+        return layouts[0]
     raise ModelError(
         f"{path} takes images of the shape {[*shape]}, and {settings.source} gives "
         f"{' × '.join(map(str, sides))} pixels, layout {settings.layout or 'not named'}. "
@@ -438,14 +443,14 @@ def _labels(path: Path, inputs: ByteInputs | FloatInputs) -> tuple[str, ...]:
 
 
 def _check_outputs(path: Path, session: Any, count: int) -> None:
-    """Refuse a graph whose outputs are not scores of the classes, and perhaps features."""
+    """Refuse a graph unless it outputs scores of classes, and perhaps features."""
     outputs = session.get_outputs()
     if (
         len(outputs) not in {1, 2}
-        or any(len(each.shape) not in {0, 2} for each in outputs)  # 0 where it is not known
+        or any(len(output.shape) not in {0, 2} for output in outputs)  # 0 where it is not known
         or (len(outputs) == 2 and not isinstance(next(iter(outputs[1].shape[1:]), None), int))
     ):
-        shapes = [(each.name, each.type, each.shape) for each in outputs]
+        shapes = [(output.name, output.type, output.shape) for output in outputs]
         raise ModelError(
             f"{path} has the outputs {shapes}. Expected scores (n, classes), and perhaps features "
             "(n, dimension). To do: export the graph with these alone."

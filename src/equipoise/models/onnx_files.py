@@ -42,7 +42,7 @@ _FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 
 
 class Field(NamedTuple):
-    """Where a field lies in its message: its key, its value, its end."""
+    """Positions of a field in its message: its key, value and end."""
 
     number: int
     wire: int
@@ -52,7 +52,7 @@ class Field(NamedTuple):
 
 
 class External(NamedTuple):
-    """A tensor whose numbers lie in another file."""
+    """A tensor stored in another file."""
 
     name: str
     location: str
@@ -188,7 +188,7 @@ def _nested(message: memoryview, kind: str) -> Iterator[tuple[Field, str]]:
 
 
 def _external(tensor: memoryview) -> External | None:
-    """Return where a tensor lies; None of one that lies in the graph."""
+    """Return the location of a tensor, or None inside the graph."""
     name, location, entries = "", 0, {}
     for field in _fields(tensor):
         value = tensor[field.begin : field.end]
@@ -210,7 +210,7 @@ def _external(tensor: memoryview) -> External | None:
 
 
 def _inlined(message: memoryview, kind: str, inline: Inline, *, main: bool = False) -> memoryview:
-    """Return a message with tensors of other files in it; the main graph's initialisers stay out.
+    """Return a message with external tensors inlined, except main initialisers.
 
     onnxruntime takes the files of these from memory, and of no others.
     """
@@ -234,12 +234,12 @@ def _with_data(tensor: memoryview, inline: Inline) -> memoryview:
     if external is None:
         return tensor
     data = inline(external)
-    kept = [
+    other_fields = [
         tensor[field.start : field.end]
         for field in _fields(tensor)
         if field.number not in {RAW_DATA, EXTERNAL_DATA, DATA_LOCATION}
     ]
-    return memoryview(b"".join([*kept, _key(RAW_DATA, len(data)), data]))
+    return memoryview(b"".join([*other_fields, _key(RAW_DATA, len(data)), data]))
 
 
 def _fields(message: memoryview) -> Iterator[Field]:
@@ -271,7 +271,7 @@ def _fields(message: memoryview) -> Iterator[Field]:
 
 
 def _varint(message: memoryview, place: int) -> tuple[int, int]:
-    """Return a number of variable length, and where it ends."""
+    """Return a number of variable length, and the position of its end."""
     number = 0
     for shift, byte in enumerate(message[place : place + 10]):
         number |= (byte & 0x7F) << 7 * shift
@@ -281,12 +281,12 @@ def _varint(message: memoryview, place: int) -> tuple[int, int]:
 
 
 def _key(number: int, size: int) -> bytes:
-    """Return what stands before a value of so many bytes."""
+    """Return the bytes before a value of a size."""
     encoded = bytearray()
     for value in (number << 3 | _BYTES, size):
-        rest = value
-        while rest >= 0x80:
-            encoded.append(rest & 0x7F | 0x80)
-            rest >>= 7
-        encoded.append(rest)
+        remaining = value
+        while remaining >= 0x80:
+            encoded.append(remaining & 0x7F | 0x80)
+            remaining >>= 7
+        encoded.append(remaining)
     return bytes(encoded)

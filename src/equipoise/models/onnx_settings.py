@@ -1,4 +1,4 @@
-"""Settings beside an ONNX graph: how images become its input, and names of its outputs."""
+"""Settings beside an ONNX graph: image preparation and class labels."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equipoise.core import ModelError
 from equipoise.core.files import read_regular
-from equipoise.models.preprocessing import Recipe, of_timm, of_torchvision, of_transformers
+from equipoise.models.preprocessing import (
+    Recipe,
+    Scale,
+    read_timm,
+    read_torchvision,
+    read_transformers,
+)
 
 CONFIG, PROCESSOR = "config.json", "preprocessor_config.json"
 SUBFOLDER = "onnx"
@@ -82,17 +88,17 @@ def find_graph(target: str | Path) -> Path:
 
 
 def labels_path(graph: Path) -> Path:
-    """Return where the names of a graph's classes lie: model.labels.txt beside model.onnx."""
+    """Return the path of a graph's class labels: model.labels.txt beside model.onnx."""
     return graph.with_suffix(".labels.txt")
 
 
 def yaml_path(graph: Path) -> Path:
-    """Return where the settings that a user writes lie: model.yaml beside model.onnx."""
+    """Return the path of a user's settings: model.yaml beside model.onnx."""
     return graph.with_suffix(".yaml")
 
 
 def hub_folder(graph: Path) -> Path:
-    """Return the folder with the settings of a checkpoint: the graph's, or the one above onnx/."""
+    """Return a checkpoint's settings folder: the graph's, or the parent of onnx/."""
     folder = graph.parent
     settings = any((folder / name).is_file() for name in (CONFIG, PROCESSOR))
     above = not settings and folder.absolute().name == SUBFOLDER
@@ -107,7 +113,7 @@ def settings_files(graph: Path) -> tuple[Path, ...]:
 
 
 def read_labels(graph: Path) -> tuple[str, ...]:
-    """Return the lines of model.labels.txt; () where there is none.
+    """Return the lines of model.labels.txt; () if there is no file.
 
     Raises
     ------
@@ -122,7 +128,7 @@ def read_labels(graph: Path) -> tuple[str, ...]:
 
 
 def read_settings(graph: Path) -> Settings | None:
-    """Return the settings beside a graph; None where there are none.
+    """Return the settings beside a graph, or None.
 
     model.yaml comes first. Without it, the files of a hub's repository count.
 
@@ -181,8 +187,8 @@ def _of_yaml(path: Path) -> Settings:
             f"{path}: {key}: {first['msg']}. To do: see the keys of model.yaml in docs/models.md."
         ) from error
     crop = (export.crop, export.crop) if isinstance(export.crop, int) else export.crop
-    scale = (export.mean, export.std, 1 / export.scale)
-    recipe = of_torchvision(export.size, crop, export.interpolation, scale)
+    scale = Scale(export.mean, export.std, 1 / export.scale)
+    recipe = read_torchvision(export.size, crop, export.interpolation, scale)
     if recipe is None or recipe.size is None:
         raise ModelError(
             f"{path}: size {export.size} and crop {export.crop} give images of no fixed size, or "
@@ -195,7 +201,7 @@ def _of_yaml(path: Path) -> Settings:
 
 
 class _Processor(NamedTuple):
-    """What an image processor of transformers does where its settings say nothing.
+    """Defaults of an image processor of transformers.
 
     Attributes
     ----------
@@ -215,7 +221,7 @@ class _Processor(NamedTuple):
     flips: bool = False
 
     def complete(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with those that they leave out."""
+        """Return the settings with defaults for missing keys."""
         settings = {key: value for key, value in settings.items() if value is not None}
         size = settings.get("size")
         if self.square and isinstance(size, int):
@@ -275,7 +281,7 @@ def _of_hub(graph: Path) -> Settings | None:
 
 def _of_pretrained(path: Path, config: Mapping[str, Any]) -> Settings:
     settings = config["pretrained_cfg"]
-    recipe = of_timm(settings)
+    recipe = read_timm(settings)
     if recipe is None:
         raise ModelError(
             f"{path}: pretrained_cfg needs input_size (3 channels), mean, std, interpolation "
@@ -300,18 +306,18 @@ def _of_processor(path: Path) -> Settings:
     used = _USED | ({"crop_pct"} if stem == "ConvNext" else set())
     if other := sorted(key for key in settings.keys() - used - _IDLE if settings[key]):
         raise ModelError(f"{path}: {', '.join(other)} changes images in an unknown way. {instead}")
-    whole = processor.complete(settings)
+    all_settings = processor.complete(settings)
     if stem == "ConvNext":
-        whole.setdefault("crop_pct", 224 / 256)
-    needed = ["size"] + ["crop_size"] * bool(whole["do_center_crop"])
-    needed += ["image_mean", "image_std"] * bool(whole["do_normalize"])
-    if missing := [key for key in needed if key not in whole]:
+        all_settings.setdefault("crop_pct", 224 / 256)
+    needed = ["size"] + ["crop_size"] * bool(all_settings["do_center_crop"])
+    needed += ["image_mean", "image_std"] * bool(all_settings["do_normalize"])
+    if missing := [key for key in needed if key not in all_settings]:
         raise ModelError(
             f"{path} lacks {', '.join(missing)}. To do: save the image processor again "
             "(save_pretrained), or write model.yaml beside the graph."
         )
-    channels: Channels = "BGR" if whole.pop("do_flip_channel_order") else "RGB"
-    recipe = of_transformers(whole, "pil")
+    channels: Channels = "BGR" if all_settings.pop("do_flip_channel_order") else "RGB"
+    recipe = read_transformers(all_settings, "pil")
     if recipe is None or recipe.size is None:
         raise ModelError(f"{path}: its sizes, crop or interpolation cannot be followed. {instead}")
     return Settings(f"{PROCESSOR} of {stem}", recipe, (path,), channels=channels)
@@ -346,7 +352,7 @@ def _text(path: Path) -> str:
 
 
 def names_of(files: Sequence[Path], graph: Path) -> dict[str, Path]:
-    """Return files by their names beside a graph, ``../`` before those of the folder above."""
+    """Return files by name beside a graph; the parent's names start with ``../``."""
     folder = graph.parent.absolute()
     return {
         (path.name if path.parent.absolute() == folder else f"../{path.name}"): path

@@ -1,4 +1,4 @@
-"""The prefix ``open_clip:``: dual encoders of open_clip, by tag, file, folder or hub id."""
+"""The prefix ``open_clip:``: dual encoders by tag, file, folder or hub id."""
 
 import hashlib
 import json
@@ -10,13 +10,13 @@ from equipoise.core import ModelError
 from equipoise.core.types import Json
 from equipoise.models.hub import (
     LibraryWeights,
-    checked,
     commit,
-    fetched,
+    fetch_folder,
+    refuse_pickle,
+    refuse_revision,
     weights_file,
-    without_revision,
 )
-from equipoise.models.preprocessing import of_open_clip, preparation, stacked
+from equipoise.models.preprocessing import preparation, read_open_clip, stack_images
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
 from equipoise.models.towers import (
@@ -60,18 +60,18 @@ class OpenClipEncoder(TowerEncoder):
         """Return how many texts are too long, and how many tokens the model reads."""
         if not hasattr(self.tokenizer, "encode"):
             return 0, 0
-        most = self.tokenizer.context_length
-        return sum(len(self.tokenizer.encode(text)) + 2 > most for text in texts), most
+        limit = self.tokenizer.context_length
+        return sum(len(self.tokenizer.encode(text)) + 2 > limit for text in texts), limit
 
 
 def _identify(target: str, options: Options) -> Mapping[str, Json] | None:
-    found = _find(open_clip(), target, options)
+    source = _find(open_clip(), target, options)
     # An architecture can be one that the user added.
-    config = None if found.settings else open_clip().get_model_config(found.architecture)
+    config = None if source.settings else open_clip().get_model_config(source.architecture)
     named = config and config.get("text_cfg", {}).get("hf_tokenizer_name")
-    if named or (config and "siglip" in found.architecture.lower()):
+    if named or (config and "siglip" in source.architecture.lower()):
         return None  # its tokenizer lies elsewhere
-    return {**found.identity("open_clip", options), "config": config}
+    return {**source.identity("open_clip", options), "config": config}
 
 
 @adapter("open_clip", preview=lambda _: Preview("encoder"), identify=_identify, backends=True)
@@ -95,36 +95,36 @@ def load(target: str, options: Options) -> OpenClipEncoder:
     """
     library = open_clip()
     placement = place(options.device, options.dtype, "open_clip", options.backend)
-    found = _find(library, target, options)
-    placement = with_backend(placement, options, [found.weights])
+    source = _find(library, target, options)
+    placement = with_backend(placement, options, [source.weights])
     computed = placement.dtype if placement.backend == "torch" else "float32"
     try:
         model, transform = library.create_model_from_pretrained(
-            found.architecture,
-            pretrained=None if found.settings else str(found.weights),
+            source.architecture,
+            pretrained=None if source.settings else str(source.weights),
             precision=PRECISIONS[computed],
             device=placement.device,
-            **found.image_settings,
+            **source.image_settings,
         )
-        tokenizer = library.get_tokenizer(found.architecture)
+        tokenizer = library.get_tokenizer(source.architecture)
     except Exception as error:
         raise ModelError(f"{target} cannot be loaded: {error}") from error
-    more: dict[str, Json] = {}
-    if not found.settings:
-        more["configuration"] = library.get_model_config(found.architecture)
+    extra_facts: dict[str, Json] = {}
+    if not source.settings:
+        extra_facts["configuration"] = library.get_model_config(source.architecture)
     settings = dict(model.eval().visual.preprocess_cfg)
-    return encoder(options, found, placement, model, transform, tokenizer, settings, more)
+    return encoder(options, source, placement, model, transform, tokenizer, settings, extra_facts)
 
 
 def encoder(
     options: Options,
-    found: LibraryWeights,
+    source: LibraryWeights,
     placement: Placement,
     model: "CLIP",
     transform: "Callable[[Image], Tensor]",
     tokenizer: "SimpleTokenizer | HFTokenizer",
     settings: Mapping[str, Json],
-    more: Mapping[str, Json],
+    extra_facts: Mapping[str, Json],
 ) -> OpenClipEncoder:
     """Return a module of open_clip with its tokenizer as a dual encoder.
 
@@ -139,34 +139,34 @@ def encoder(
     more : mapping
         Further facts that change an output.
     """
-    images = stacked(transform, placement.torch)
-    prepare = preparation(options.name, images, of_open_clip(settings), placement.torch)
+    images = stack_images(transform, placement.torch)
+    prepare = preparation(options.name, images, read_open_clip(settings), placement.torch)
     tower = build_tower(
         placement,
         options,
         model,
-        lambda whole, inputs: (whole.encode_image(inputs["pixel_values"]),),
+        lambda clip, inputs: (clip.encode_image(inputs["pixel_values"]),),
         prepare,
     )
     with placement.torch.inference_mode():
-        some = model.encode_text(tokenizer(["a"]).to(placement.device))
+        example = model.encode_text(tokenizer(["a"]).to(placement.device))
     facts = {
-        "architecture": found.own_name,
+        "architecture": source.architecture_name,
         "image_processor": "open_clip.image_transform_v2",
         "image_backend": "torchvision",
         "image_settings": json.loads(json.dumps(settings)),
         "tokenizer": type(tokenizer).__name__,
         "text": {"max_length": tokenizer.context_length},
-        **more,
+        **extra_facts,
     }
     # An architecture may name any tokenizer of transformers.
     inner = getattr(getattr(tokenizer, "tokenizer", None), "backend_tokenizer", None)
     if inner is not None:
         facts["tokens"] = hashlib.sha256(inner.to_str().encode()).hexdigest()
     info = tower_info(
-        options, "open_clip", found.files, found.digest, tower.placement, open_clip(),
-        revision=found.revision,
-        dimension=int(some.shape[1]),
+        options, "open_clip", source.files, source.digest, tower.placement, open_clip(),
+        revision=source.revision,
+        dimension=int(example.shape[1]),
         preprocessing=facts | prepare.facts,
         **logit_line(model),
     )  # fmt: skip
@@ -177,17 +177,17 @@ def _find(library: Any, target: str, options: Options) -> LibraryWeights:
     """Return which model a name is of, and from which files it is loaded; see `load`."""
     if Path(target).is_dir() or target.startswith("hf-hub:"):
         return LibraryWeights.in_folder(target, SETTINGS, WEIGHTS, options)
-    architecture, _, rest = target.partition("/")
+    architecture, _, weights_name = target.partition("/")
     config = library.get_model_config(architecture)
     if config is None:
         raise ModelError(
             f"open_clip has no architecture {architecture!r}. To do: name one of "
             "open_clip.list_models(), and its weights: open_clip:ViT-B-32/openai."
         )
-    if Path(rest).is_file():
-        without_revision(target, options)
-        return LibraryWeights(architecture, checked(Path(rest), target, options))
-    return _tag(library, architecture, rest, bool(config.get("quick_gelu")), options)
+    if Path(weights_name).is_file():
+        refuse_revision(target, options)
+        return LibraryWeights(architecture, refuse_pickle(Path(weights_name), target, options))
+    return _tag(library, architecture, weights_name, bool(config.get("quick_gelu")), options)
 
 
 def _tag(
@@ -203,17 +203,21 @@ def _tag(
             f"(QuickGELU: {bool(settings.get('quick_gelu'))}). To do: name "
             f"{architecture.removesuffix('-quickgelu')}{'' if quick_gelu else '-quickgelu'}/{tag}."
         )
-    asked, _, name = settings.get("hf_hub", "").rpartition("/")
-    if not asked:
+    hub_id, _, name = settings.get("hf_hub", "").rpartition("/")
+    if not hub_id:
         raise ModelError(
             f"The weights {tag} of {architecture} are on no hub. To do: download them and name the "
             f"file: open_clip:{architecture}/path/to/weights."
         )
     names = [name] if name else [*WEIGHTS]
-    wanted = [one for one in names if one.endswith(".safetensors") or options.allow_pickle]
-    if not wanted:
-        checked(Path(name), f"{architecture}/{tag}", options)
-    folder = fetched(asked, options, wanted)
-    prepared = {PREPARED[key]: settings[key] for key in PREPARED if key in settings}
+    readable = [
+        file_name
+        for file_name in names
+        if file_name.endswith(".safetensors") or options.allow_pickle
+    ]
+    if not readable:
+        refuse_pickle(Path(name), f"{architecture}/{tag}", options)
+    folder = fetch_folder(hub_id, options, readable)
+    image_settings = {PREPARED[key]: settings[key] for key in PREPARED if key in settings}
     weights = weights_file(f"{architecture}/{tag}", folder, names, options)
-    return LibraryWeights(architecture, weights, None, commit(folder), prepared)
+    return LibraryWeights(architecture, weights, None, commit(folder), image_settings)

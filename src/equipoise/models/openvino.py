@@ -79,16 +79,16 @@ def compiled(
 
     def run(images: Floats32) -> tuple[Floats32, ...]:
         with alone:
-            found = request.infer([np.ascontiguousarray(images)], share_inputs=True)
+            results = request.infer([np.ascontiguousarray(images)], share_inputs=True)
             # Copied: the next call writes its results into the same memory.
-            return tuple(np.array(found[place], dtype=np.float32) for place in range(count))
+            return tuple(np.array(results[place], dtype=np.float32) for place in range(count))
 
     return run
 
 
 @cache
 def _core() -> Any:
-    """Return the one core of this process.
+    """Return the OpenVINO core that the process shares.
 
     Each gives the thread that makes it a stack for signals, and takes that back where it is the
     last one's and in that thread. Of several that end in another order one leaves a stack that is

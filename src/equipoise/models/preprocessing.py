@@ -1,4 +1,4 @@
-"""How images become tensors: the library's steps, and faster ones that agree with them."""
+"""Image preparation: a library's own steps, and a faster equivalent."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Recipe:
 
     @property
     def size(self) -> Sides | None:
-        """Height and width of what a model sees; None where they depend on the image."""
+        """Height and width of the model's input; None if they depend on the image."""
         return self.crop or (None if isinstance(self.resize, int) else self.resize)
 
     def resized(self, height: int, width: int) -> Sides:
@@ -78,8 +78,23 @@ class Recipe:
         return cut((height - self.crop[0]) / 2), cut((width - self.crop[1]) / 2)
 
 
+class Scale(NamedTuple):
+    """The scale that pixels are put on.
+
+    Attributes
+    ----------
+    mean, std : float or sequence of 3 float
+    factor : float
+        Grey levels are multiplied by it, before `mean` and `std`.
+    """
+
+    mean: Any
+    std: Any
+    factor: float
+
+
 def _readable(read: Callable[Settings, Recipe]) -> Callable[Settings, Recipe | None]:
-    """Have a reader of settings return None where they say something that `Recipe` does not."""
+    """Make a reader of settings return None if `Recipe` can't express them."""
 
     @wraps(read)
     def found(*settings: Settings.args, **named: Settings.kwargs) -> Recipe | None:
@@ -92,7 +107,7 @@ def _readable(read: Callable[Settings, Recipe]) -> Callable[Settings, Recipe | N
 
 
 @_readable
-def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe:
+def read_transformers(settings: Mapping[str, Any], backend: str) -> Recipe:
     """Read the settings of an image processor of transformers.
 
     Parameters
@@ -121,13 +136,13 @@ def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe:
     factor = settings["rescale_factor"] if "do_rescale" in steps else 1.0
     normal = "do_normalize" in steps
     mean, std = (settings["image_mean"], settings["image_std"]) if normal else (0.0, 1.0)
-    scale, pillow = (mean, std, float(factor)), backend != "torchvision"
+    scale, pillow = Scale(mean, std, float(factor)), backend != "torchvision"
     return _recipe(resize, PILLOW_MODES[settings["resample"]], crop, scale, pillow=pillow)
 
 
 @_readable
-def of_open_clip(settings: Mapping[str, Any]) -> Recipe:
-    """Read the `preprocess_cfg` of a model of open_clip; None where it says something else."""
+def read_open_clip(settings: Mapping[str, Any]) -> Recipe:
+    """Read open_clip's `preprocess_cfg`; None if `Recipe` can't express it."""
     size, shortest = _pair(settings["size"]), {"shortest": True, "squash": False}
     if settings["mode"] != "RGB":
         raise ValueError(f"mode {settings['mode']}")
@@ -135,8 +150,8 @@ def of_open_clip(settings: Mapping[str, Any]) -> Recipe:
 
 
 @_readable
-def of_timm(settings: Mapping[str, Any]) -> Recipe:
-    """Read what `resolve_model_data_config` tells of a model; None where it says something else."""
+def read_timm(settings: Mapping[str, Any]) -> Recipe:
+    """Read timm's `resolve_model_data_config`; None if `Recipe` can't express it."""
     channels, *sides = settings["input_size"]
     if channels != 3:
         raise ValueError(f"{channels} channels")
@@ -147,8 +162,8 @@ def of_timm(settings: Mapping[str, Any]) -> Recipe:
 
 
 @_readable
-def of_torchvision(
-    resize: int | Sides, crop: Sides | None, interpolation: str, scale: tuple[Any, Any, float]
+def read_torchvision(
+    resize: int | Sides, crop: Sides | None, interpolation: str, scale: Scale
 ) -> Recipe:
     """Return torchvision's Resize, CenterCrop, ToTensor and Normalize.
 
@@ -158,17 +173,16 @@ def of_torchvision(
         As in `Recipe`.
     interpolation : str
         ``bicubic`` or ``bilinear``.
-    scale : (mean, std, factor)
-        Grey levels are multiplied by `factor`, before `mean` and `std`.
+    scale : Scale
     """
     return _recipe(resize, interpolation, crop, scale, rounds=True)
 
 
 def _centre(large: Sides, size: Sides, settings: Mapping[str, Any], *, shorter: bool) -> Recipe:
-    """Return the recipe that keeps a centre of images resized to two sides or the shorter one."""
+    """Return the recipe that resizes images and keeps a centre."""
     if shorter and large[0] != large[1]:
         raise ValueError(f"a shorter side of {large}")
-    scale = settings["mean"], settings["std"], 1 / 255
+    scale = Scale(settings["mean"], settings["std"], 1 / 255)
     resize = large[0] if shorter else large
     return _recipe(resize, settings["interpolation"], size, scale, rounds=True)
 
@@ -177,11 +191,11 @@ def _sides(size: Any) -> int | Sides:
     """Sides of transformers: a number, a shorter side, or a height and a width."""
     if isinstance(size, int):
         return size
-    told = {key: int(value) for key, value in dict(size).items() if value is not None}
-    if told.keys() == {"shortest_edge"}:
-        return told["shortest_edge"]
-    if told.keys() == {"height", "width"}:
-        return told["height"], told["width"]
+    sides = {key: int(value) for key, value in dict(size).items() if value is not None}
+    if sides.keys() == {"shortest_edge"}:
+        return sides["shortest_edge"]
+    if sides.keys() == {"height", "width"}:
+        return sides["height"], sides["width"]
     raise ValueError(f"sides {size}")
 
 
@@ -194,13 +208,15 @@ def _recipe(
     resize: int | Sides,
     mode: str,
     crop: Sides | None,
-    scale: tuple[Any, Any, float],
+    scale: Scale,
     *,
     rounds: bool = False,
     pillow: bool = True,
 ) -> Recipe:
-    """Return a recipe; `scale` is (mean, std, factor)."""
-    levels = [np.broadcast_to(np.array(each, np.float64) / scale[2], 3) for each in scale[:2]]
+    levels = [
+        np.broadcast_to(np.array(values, np.float64) / scale.factor, 3)
+        for values in (scale.mean, scale.std)
+    ]
     if (
         mode not in PILLOW_MODES.values()
         or not (np.isfinite(levels).all() and levels[1].all())
@@ -208,7 +224,7 @@ def _recipe(
         or np.greater(crop or 0, resize).any()
     ):
         raise ValueError(f"{mode}, {levels}, the centre {crop} of {resize}")
-    mean, std = (tuple(each.tolist()) for each in levels)
+    mean, std = (tuple(level.tolist()) for level in levels)
     return Recipe(resize, mode, crop, rounds, pillow, mean, std)
 
 
@@ -225,8 +241,8 @@ def _write_pixels(recipe: Recipe, resized: Image, target: Floats32) -> None:
 def _resized_by_pillow(picture: "PillowImage", sides: Sides, mode: str) -> Image:
     from PIL import Image as pillow  # noqa: N813
 
-    how = pillow.Resampling[mode.upper()]
-    return np.asarray(picture.resize(sides[::-1], how), dtype=np.uint8)
+    resampling = pillow.Resampling[mode.upper()]
+    return np.asarray(picture.resize(sides[::-1], resampling), dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -282,33 +298,37 @@ class Pixels:
         ----------
         images : sequence of n ndarray of uint8, (height, width, 3), contiguous
         """
-        found = np.empty((len(images), 3, *(self.recipe.size or (0, 0))), dtype=np.float32)
+        pixels = np.empty((len(images), 3, *(self.recipe.size or (0, 0))), dtype=np.float32)
         threads = min(self.torch.get_num_threads(), len(images))
         with ThreadPoolExecutor(threads or 1) as pool:
-            [*(pool.map if threads > 1 else map)(self._write, images, found)]
-        return self.torch.from_numpy(found)
+            [*(pool.map if threads > 1 else map)(self._write, images, pixels)]
+        return self.torch.from_numpy(pixels)
 
     def _write(self, image: Image, target: Floats32) -> None:
-        """Write one image, resized, cut and put on its scale, into its place of the batch."""
+        """Write a prepared image into its place of the batch."""
         _write_pixels(self.recipe, self._resized(image), target)
 
     def _resized(self, image: Image) -> Image:
-        wanted = self.recipe.resized(*image.shape[:2])
-        if wanted == image.shape[:2]:
+        target_sides = self.recipe.resized(*image.shape[:2])
+        if target_sides == image.shape[:2]:
             return image
-        height, width = (before - after for before, after in zip(image.shape, wanted, strict=False))
+        height, width = (
+            before - after for before, after in zip(image.shape, target_sides, strict=False)
+        )
         # Torch's levels differ by one from Pillow's at most, whatever the image shows.
-        near = min(image.shape[0] / wanted[0], image.shape[1] / wanted[1]) >= SHRINKS
-        if self.recipe.pillow and not (near and height <= 2 * width):
+        shrinks_enough = (
+            min(image.shape[0] / target_sides[0], image.shape[1] / target_sides[1]) >= SHRINKS
+        )
+        if self.recipe.pillow and not (shrinks_enough and height <= 2 * width):
             from PIL import Image as pillow  # noqa: N813
 
-            return _resized_by_pillow(pillow.fromarray(image), wanted, self.recipe.mode)
+            return _resized_by_pillow(pillow.fromarray(image), target_sides, self.recipe.mode)
         # torch warns of an array that it could write to by mistake.
-        given = self.torch.from_numpy(image if image.flags.writeable else image.copy())
-        found = self.torch.nn.functional.interpolate(
-            given.permute(2, 0, 1)[None], size=wanted, mode=self.recipe.mode, antialias=True
+        tensor = self.torch.from_numpy(image if image.flags.writeable else image.copy())
+        resized = self.torch.nn.functional.interpolate(
+            tensor.permute(2, 0, 1)[None], size=target_sides, mode=self.recipe.mode, antialias=True
         )
-        return np.asarray(found[0].permute(1, 2, 0).numpy(), dtype=np.uint8)
+        return np.asarray(resized[0].permute(1, 2, 0).numpy(), dtype=np.uint8)
 
 
 VERSION = "equipoise 1"
@@ -380,8 +400,8 @@ class Preparation:
         )
 
 
-def stacked(transform: Callable[[Any], Any], torch: ModuleType) -> Library:
-    """Return the library's own call, of one that takes an image at a time."""
+def stack_images(transform: Callable[[Any], Any], torch: ModuleType) -> Library:
+    """Return a call that prepares images one at a time and stacks them."""
     return lambda images: {"pixel_values": torch.stack([transform(image) for image in images])}
 
 
@@ -391,7 +411,7 @@ def preparation(
     recipe: Recipe | None,
     torch: ModuleType,
 ) -> Preparation:
-    """Choose how images are prepared, once for a loaded model.
+    """Choose a model's image preparation, once after loading.
 
     Parameters
     ----------
@@ -432,7 +452,7 @@ def _agree(fast: Pixels, library: Library) -> bool:
 
 @cache
 def probes() -> tuple[Image, ...]:
-    """Return images of several forms: random levels, where a resize differs most, and smooth."""
+    """Return test images of several shapes: random levels and a smooth ramp."""
     generator = np.random.default_rng(11)
     noise = [generator.integers(0, 256, (*size, 3), dtype=np.uint8) for size in PROBES]
     rows, columns = np.mgrid[0:300, 0:200]

@@ -1,4 +1,4 @@
-"""What a model must offer to be audited: one of four small protocols."""
+"""The four protocols that a model can implement to be audited."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
@@ -10,17 +10,17 @@ from equipoise.models.info import ModelInfo
 
 @runtime_checkable
 class Model(Protocol):
-    """Anything that says what it is."""
+    """Any model with `info`."""
 
     @property
     def info(self) -> ModelInfo:
-        """What the model is."""
+        """Facts that identify the model."""
         ...
 
 
 @runtime_checkable
 class DualEncoder(Model, Protocol):
-    """A model with one tower for images and one for texts, both ending in one space.
+    """A model with an image tower and a text tower that share a space.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Classifier(Model, Protocol):
         ...
 
     def features(self, images: Images) -> Floats32:
-        """Return what the last layer sees of n images, (n, dimension)."""
+        """Return the inputs of the last layer for n images, (n, dimension)."""
         ...
 
 
@@ -88,7 +88,7 @@ class Answerer(Model, Protocol):
     """A model that answers a question about an image, or captions it."""
 
     def answer(self, images: Images, question: str) -> list[str]:
-        """Return one answer for each image, as the model wrote it, without sampling.
+        """Return an answer for each image, as the model wrote it, without sampling.
 
         Parameters
         ----------
@@ -121,5 +121,5 @@ DESCRIPTIONS: Mapping[Offer, str] = {
 
 
 def offer_of(model: Model) -> Offer | None:
-    """Return what a model can do, None of an object that is no model."""
+    """Return the kind of outputs of a model, None for other objects."""
     return next((name for name, kind in PROTOCOLS.items() if isinstance(model, kind)), None)

@@ -22,7 +22,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def source_digests(modules: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 of the files of modules, and of the local modules that they import.
+    """Return SHA-256 of modules' source files, and of local modules they import.
 
     An import is found in the source, wherever it stands, and no module is imported for it. A module
     is local when it belongs to a package of `modules`, or is not installed. Imports by a computed
@@ -38,23 +38,25 @@ def source_digests(modules: Iterable[str]) -> dict[str, str]:
     mapping of str to str
         By the name of the module.
     """
-    roots, found = {*modules}, dict[str, str]()
+    roots, digests = {*modules}, dict[str, str]()
     tops = {root.partition(".")[0] for root in roots} - {"equipoise"}
-    waiting, seen = [*roots], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
+    pending, visited = [*roots], set[str]()
+    while pending:
+        name = pending.pop()
+        if name in visited:
             continue
-        seen.add(name)
+        visited.add(name)
         top = name.partition(".")[0]
-        own = name in roots or top in tops
-        if not own and (top in sys.stdlib_module_names or top == "equipoise" or _installed(top)):
+        is_local = name in roots or top in tops
+        if not is_local and (
+            top in sys.stdlib_module_names or top == "equipoise" or _installed(top)
+        ):
             continue
         path = _file(name)
-        if path is not None and (own or not _installed(name)):
-            found[name] = sha256_of(path)
-            waiting += _imports(name, path)
-    return dict(sorted(found.items()))
+        if path is not None and (is_local or not _installed(name)):
+            digests[name] = sha256_of(path)
+            pending += _imports(name, path)
+    return dict(sorted(digests.items()))
 
 
 def _installed(name: str) -> bool:
@@ -63,13 +65,13 @@ def _installed(name: str) -> bool:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module, None where it has none.
+    """Return the file of a module, or None.
 
     It is found without importing the packages around it: their code may fail.
     """
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None:
-        top, *inner = _around(name)
+        top, *inner = _package_chain(name)
         spec = None
         with suppress(ImportError, ValueError):
             spec = find_spec(top)
@@ -81,8 +83,8 @@ def _file(name: str) -> Path | None:
 
 
 def _imports(name: str, path: Path) -> Iterator[str]:
-    """Yield the names of modules that a module may import, and of the packages around it."""
-    yield from _around(name)
+    """Yield the modules that a module may import, and their packages."""
+    yield from _package_chain(name)
     if path.suffix != ".py":
         return
     try:
@@ -92,18 +94,18 @@ def _imports(name: str, path: Path) -> Iterator[str]:
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            wanted = [one.name for one in node.names]
+            imported = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
             base = resolve_name(base, package) if package or not node.level else base
-            wanted = [f"{base}.{one.name}" for one in node.names]
+            imported = [f"{base}.{alias.name}" for alias in node.names]
         else:
             continue
-        for module in wanted:
-            yield from _around(module)
+        for module in imported:
+            yield from _package_chain(module)
 
 
-def _around(name: str) -> list[str]:
+def _package_chain(name: str) -> list[str]:
     """Return the names of the packages around a module, outermost first, and its own."""
     return [*accumulate(name.split("."), "{}.{}".format)]
 
@@ -135,7 +137,7 @@ def load(target: str, options: Options) -> Model:
         "cannot be audited. Expected info and the methods of one protocol in equipoise.models: "
         f"{', '.join(kind.__name__ for kind in kinds)}"
     )
-    model: Model = _made(target, options, kinds, expected)
+    model: Model = _call_factory(target, options, kinds, expected)
     return model
 
 
@@ -149,11 +151,11 @@ def load_generator(target: str, options: Options) -> ImageGenerator:
         As in `load`.
     """
     expected = "makes no images. Expected info and generate(prompts, seeds, sampling)"
-    model: ImageGenerator = _made(target, options, (ImageGenerator,), expected)
+    model: ImageGenerator = _call_factory(target, options, (ImageGenerator,), expected)
     return model
 
 
-def _made(target: str, options: Options, kinds: tuple[type, ...], expected: str) -> Any:
+def _call_factory(target: str, options: Options, kinds: tuple[type, ...], expected: str) -> Any:
     """Return the model that a factory of the user's makes, keyed by its code.
 
     So that other code meets no old evidence, the SHA-256 of the source of the factory's module, of
@@ -202,7 +204,10 @@ def _made(target: str, options: Options, kinds: tuple[type, ...], expected: str)
             f"{target} made a model whose info is a {type(model.info).__name__}, expected "
             "equipoise.models.ModelInfo."
         )
-    sources = {f"{one} (source)": digest for one, digest in source_digests(modules).items()}
+    sources = {
+        f"{source_module} (source)": digest
+        for source_module, digest in source_digests(modules).items()
+    }
     declared = {} if options.revision is None else {"declared_revision": options.revision}
     info = replace(
         model.info,

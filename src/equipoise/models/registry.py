@@ -1,4 +1,4 @@
-"""Adapters of model libraries: one registered for each prefix of a model's name."""
+"""Adapters of model libraries, registered by the prefix of a model's name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ LoadT = TypeVar("LoadT", bound=Load)
 
 @dataclass(frozen=True)
 class Preview:
-    """What is known of a model before it is loaded.
+    """Facts of a model before it is loaded.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class Adapter:
-    """How models of one library are loaded.
+    """The functions that load the models of a library.
 
     Attributes
     ----------
@@ -100,11 +100,19 @@ class Adapter:
 _ADAPTERS: dict[tuple[str, bool], Adapter] = {}
 
 
-def adapter(prefix: str, *, makes_images: bool = False, **facts: Any) -> Callable[[LoadT], LoadT]:
-    """Register the function that loads models of one library.
+def adapter(
+    prefix: str,
+    *,
+    makes_images: bool = False,
+    preview: Callable[[str], Preview] = lambda _: Preview(),
+    identify: Identify | None = None,
+    backends: bool = False,
+    runs_code: bool = False,
+) -> Callable[[LoadT], LoadT]:
+    """Register the function that loads models of a library.
 
-    With `makes_images`, its models make images, see `equipoise.models.generators`. Other
-    keywords are those of `Adapter`.
+    With `makes_images`, its models make images, see `equipoise.models.generators`. See `Adapter`
+    for the other parameters.
 
     Raises
     ------
@@ -121,7 +129,8 @@ def adapter(prefix: str, *, makes_images: bool = False, **facts: Any) -> Callabl
     def register(load: LoadT) -> LoadT:
         if (prefix, makes_images) in _ADAPTERS:
             raise InputError(f"the prefix {prefix!r} is taken. To do: choose another one")
-        _ADAPTERS[prefix, makes_images] = Adapter(prefix, load, **facts)
+        registered = Adapter(prefix, load, preview, identify, backends, runs_code)
+        _ADAPTERS[prefix, makes_images] = registered
         return load
 
     return register
@@ -134,8 +143,12 @@ def unregister(prefix: str) -> None:
 
 def adapters(*, makes_images: bool = False) -> Mapping[str, Adapter]:
     """Return adapters of models to audit, or of models that make images, by prefix."""
-    known = sorted(_ADAPTERS.items())
-    return {prefix: each for (prefix, images), each in known if images == makes_images}
+    registered = sorted(_ADAPTERS.items())
+    return {
+        prefix: registration
+        for (prefix, images), registration in registered
+        if images == makes_images
+    }
 
 
 def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str]:
@@ -146,15 +159,15 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
     ModelError
         When the name has no known prefix.
     """
-    prefix, _, rest = name.partition(":")
-    known = adapters(makes_images=makes_images)
-    if not rest or prefix not in known:
-        what = "model that makes images" if makes_images else "model"
+    prefix, _, target = name.partition(":")
+    by_prefix = adapters(makes_images=makes_images)
+    if not target or prefix not in by_prefix:
+        kind = "model that makes images" if makes_images else "model"
         raise ModelError(
-            f"{name!r} names no {what}. A name is a prefix and what it loads: "
-            f"{', '.join(f'{one}:…' for one in known)}."
+            f"{name!r} names no {kind}. A name is a prefix and what it loads: "
+            f"{', '.join(f'{known_prefix}:…' for known_prefix in by_prefix)}."
         )
-    return known[prefix], rest
+    return by_prefix[prefix], target
 
 
 def load_nested(name: str, options: Options, *, makes_images: bool = False, **changes: Any) -> Any:
@@ -173,40 +186,40 @@ def load_nested(name: str, options: Options, *, makes_images: bool = False, **ch
             f"lead back here or to more than {MOST_NESTED}. Expected: a model that stands alone in "
             "the end. To do: name the model that was changed in the file, or make the file anew."
         )
-    found, rest = find_adapter(name, makes_images=makes_images)
-    if found.runs_code and not options.trust_remote_code:
+    inner, target = find_adapter(name, makes_images=makes_images)
+    if inner.runs_code and not options.trust_remote_code:
         raise ModelError(
             f"{options.name} runs {name}, which is Python code. To do: if you trust where the "
             "file comes from, set trust_remote_code: true."
         )
-    return found.load(rest, replace(options, name=name, outer=outer, **changes))
+    return inner.load(target, replace(options, name=name, outer=outer, **changes))
 
 
 def _real(name: str) -> str:
-    """Return a model's name with its folder or file as the disk has it, whatever leads there."""
-    prefix, _, rest = name.partition(":")
-    return f"{prefix}:{os.path.realpath(Path(rest).expanduser())}"
+    """Return a model's name with the real path of its folder or file."""
+    prefix, _, path = name.partition(":")
+    return f"{prefix}:{os.path.realpath(Path(path).expanduser())}"
 
 
 def relative(name: str, folder: Path) -> str:
     """Return the name of a model with its folder or file relative to another folder."""
-    prefix, _, rest = name.partition(":")
-    path = Path(rest).expanduser()
-    if is_code(prefix) or not rest or not path.exists():
+    prefix, _, location = name.partition(":")
+    path = Path(location).expanduser()
+    if is_code(prefix) or not location or not path.exists():
         return name
     return f"{prefix}:{Path(os.path.relpath(path, folder)).as_posix()}"
 
 
 def absolute(name: str, folder: Path) -> str:
-    """Return the name of a model with a folder or file that lies beside another in full."""
-    prefix, _, rest = name.partition(":")
-    beside = rest.startswith("../") or (folder / rest).exists()
-    if is_code(prefix) or not rest or not beside:
+    """Return a model's name with the full path of a folder or file beside another."""
+    prefix, _, location = name.partition(":")
+    is_relative = location.startswith("../") or (folder / location).exists()
+    if is_code(prefix) or not location or not is_relative:
         return name
-    return f"{prefix}:{os.path.normpath(folder / rest)}"
+    return f"{prefix}:{os.path.normpath(folder / location)}"
 
 
 def is_code(prefix: str) -> bool:
-    """Return whether names with a prefix are Python code rather than a file or a folder."""
-    found = _ADAPTERS.get((prefix, False))
-    return found is not None and found.runs_code
+    """Return whether names with a prefix are Python code."""
+    registration = _ADAPTERS.get((prefix, False))
+    return registration is not None and registration.runs_code

@@ -1,5 +1,6 @@
-"""The libraries that run models: imported when the first model is loaded, and not before."""
+"""The libraries that run models, imported with the first model."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from equipoise.core import Bytes, MissingExtraError, ModelError
+from equipoise.core.writing import translated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,8 +42,8 @@ def gpus() -> int:
 def imported(name: str, extra: str, *needed: str) -> ModuleType:
     """Return a module, or say which extra installs it and the modules that it needs."""
     try:
-        for each in ("torch", *needed):
-            import_module(each)
+        for module in ("torch", *needed):
+            import_module(module)
         return import_module(name)
     except ImportError as error:
         raise MissingExtraError(error.name or name, extra) from error
@@ -69,7 +71,7 @@ def timm() -> ModuleType:
 
 @dataclass
 class Batches:
-    """The size of batches that fits, found by trying.
+    """A batch size that fits into memory, found by trying.
 
     Attributes
     ----------
@@ -116,9 +118,9 @@ class Batches:
                 if not self.exhausted(error):
                     raise
                 if self.size == 1:
-                    first = str(error).partition("\n")[0]
+                    first_line = str(error).partition("\n")[0]
                     raise ModelError(
-                        f"The memory does not hold a batch of one: {first} "
+                        f"The memory does not hold a batch of one: {first_line} "
                         "To do: choose device: cpu, a smaller model, or dtype: float16."
                     ) from error
                 self.size //= 2
@@ -132,7 +134,7 @@ class Batches:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a model runs and what it computes with.
+    """The device, data type and backend of a model.
 
     Attributes
     ----------
@@ -153,14 +155,14 @@ class Placement:
 
     @property
     def torch_dtype(self) -> "TorchDtype":
-        """What torch computes with: another backend is given float32, and makes its own of it."""
+        """Data type in torch; float32 if another backend converts the model."""
         name = self.dtype if self.backend == "torch" else "float32"
-        found: TorchDtype = getattr(self.torch, name)
-        return found
+        torch_dtype: TorchDtype = getattr(self.torch, name)
+        return torch_dtype
 
     @property
     def identity(self) -> dict[str, str]:
-        """What of it is part of a model's key: not the number of a device such as cuda:1."""
+        """Facts for a model's key: the kind of device, without its number, and dtype."""
         return {"device": self.device.partition(":")[0], "dtype": self.dtype}
 
     def put(self, inputs: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
@@ -173,10 +175,10 @@ class Placement:
             for name, value in inputs.items()
         }
 
-    def batches(self, most: int | None = None) -> Batches:
+    def batches(self, max_size: int | None = None) -> Batches:
         """Return batches of a size for the device, halved when its memory is exhausted."""
         size = CPU_BATCH if self.device == "cpu" else CUDA_BATCH
-        return Batches(min(size, most or size), self._exhausted, self.torch.cuda.empty_cache)
+        return Batches(min(size, max_size or size), self._exhausted, self.torch.cuda.empty_cache)
 
     def _exhausted(self, error: Exception) -> bool:
         return isinstance(error, self.torch.OutOfMemoryError | MemoryError) or (
@@ -185,7 +187,7 @@ class Placement:
 
 
 def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placement:
-    """Decide where a model runs.
+    """Choose the device and data type of a model.
 
     Parameters
     ----------
@@ -210,9 +212,9 @@ def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placeme
         If there is no such device, data type or backend, or the backend is not for the device.
     """
     library = torch(extra)
-    for what, name, known in (("dtype", dtype, DTYPES), ("backend", backend, BACKENDS)):
-        if name not in known:
-            raise ModelError(f"There is no {what} {name!r}. There are {', '.join(known)}.")
+    for setting, name, allowed in (("dtype", dtype, DTYPES), ("backend", backend, BACKENDS)):
+        if name not in allowed:
+            raise ModelError(f"There is no {setting} {name!r}. There are {', '.join(allowed)}.")
     if backend not in {"auto", "torch"}:
         if device.startswith("cuda"):
             raise ModelError(
@@ -259,3 +261,25 @@ def quiet(library: ModuleType) -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def saving(folder: Path) -> Iterator[None]:
+    """Say what to do where a library cannot write weights into a folder.
+
+    Raises
+    ------
+    RunError
+        In place of an OSError, and of what safetensors makes of one.
+    """
+    from safetensors import SafetensorError
+
+    with translated(folder):
+        try:
+            yield
+        except SafetensorError as error:
+            match = re.search(r"os error (\d+)", str(error))
+            if match is None:
+                raise
+            number = int(match[1])
+            raise OSError(number, os.strerror(number), str(folder)) from error

@@ -1,4 +1,4 @@
-"""The part of a model that sees images, run by torch or by what was chosen in its place."""
+"""The image tower of a model, run by torch or another backend."""
 
 import math
 import warnings
@@ -32,15 +32,15 @@ Call = Callable[[Any, Mapping[str, Any]], Outputs]
 """From a model and its inputs by name to tensors of one row an image."""
 
 # Beside torch in float32, on random levels: a converted tower that is another one is far off.
-LEAST_COSINE = {"float32": 0.999999, "bfloat16": 0.999}
+MIN_COSINE = {"float32": 0.999999, "bfloat16": 0.999}
 
 
 # Smaller models answer before a larger one would be converted.
-LEAST_BYTES = 20_000_000
+MIN_BYTES = 20_000_000
 
 
 def with_backend(placement: Placement, options: Options, weights: Iterable[Path]) -> Placement:
-    """Choose what runs the image tower of a model.
+    """Choose the backend of a model's image tower.
 
     Parameters
     ----------
@@ -77,23 +77,23 @@ def with_backend(placement: Placement, options: Options, weights: Iterable[Path]
         options.backend == "torch"
         or placement.device != "cpu"
         or not (able and installed)
-        or sum(path.stat().st_size for path in weights) < LEAST_BYTES
+        or sum(path.stat().st_size for path in weights) < MIN_BYTES
     ):
         return placement
     return replace(placement, backend="openvino")
 
 
-def torch_only(options: Options, what: str) -> None:
+def torch_only(options: Options, kind: str) -> None:
     """Refuse another backend for a model that has no tower for images alone."""
     if options.backend not in {"auto", "torch"}:
         raise ModelError(
-            f"{options.name} is {what}, which runs on torch only; backend {options.backend} was "
+            f"{options.name} is {kind}, which runs on torch only; backend {options.backend} was "
             "asked for. To do: backend: torch."
         )
 
 
 def last_linear(torch: ModuleType, head: "Module | None") -> "Linear | None":
-    """Return the last linear layer of a classifier's head, None where there is none."""
+    """Return the last linear layer of a classifier's head, or None."""
     if head is None:
         return None
     layers = [layer for layer in head.modules() if isinstance(layer, torch.nn.Linear)]
@@ -103,20 +103,20 @@ def last_linear(torch: ModuleType, head: "Module | None") -> "Linear | None":
 Returned = TypeVar("Returned")
 
 
-def seen_by(layer: "Module", call: Callable[[], Returned]) -> tuple[Returned, "Tensor"]:
-    """Return what a call of a model returns, and what a layer is given in it: (n, dimension)."""
-    seen: list[Any] = []
-    hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+def call_with_input(layer: "Module", call: Callable[[], Returned]) -> tuple[Returned, "Tensor"]:
+    """Return a call's result, and the input of a layer during it: (n, dimension)."""
+    layer_inputs: list[Any] = []
+    hook = layer.register_forward_pre_hook(lambda _, inputs: layer_inputs.append(inputs[0]))
     try:
         returned = call()
     finally:
         hook.remove()
-    return returned, seen[-1].flatten(start_dim=1)
+    return returned, layer_inputs[-1].flatten(start_dim=1)
 
 
 @dataclass(frozen=True)
 class Tower:
-    """From what a preparation returns to tensors of float32 on the CPU, one row an image.
+    """A function from prepared images to float32 tensors on the CPU, a row an image.
 
     Attributes
     ----------
@@ -213,26 +213,27 @@ def _converted(placement: Placement, model: Any, call: Call, prepare: Preparatio
             # Tracing tells what it cannot follow; what came of it is compared below.
             warnings.simplefilter("ignore")
             run = openvino.compiled(torch, module, pixels, placement.dtype)
-            for some in (pixels, pixels[:1]):
-                _compare(module(some), run(some.numpy()), LEAST_COSINE[placement.dtype])
+            for batch in (pixels, pixels[:1]):
+                _compare(module(batch), run(batch.numpy()), MIN_COSINE[placement.dtype])
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
 
     def outputs(inputs: Mapping[str, Any]) -> Outputs:
-        found = run(inputs["pixel_values"].float().numpy())
-        return tuple(torch.from_numpy(array) for array in found)
+        arrays = run(inputs["pixel_values"].float().numpy())
+        return tuple(torch.from_numpy(array) for array in arrays)
 
     return Tower(placement, prepare, call, outputs)
 
 
-def _compare(expected: Outputs, found: Outputs, least: float) -> None:
-    for tensor, array in zip(expected, found, strict=True):
+def _compare(expected: Outputs, actual: Outputs, min_cosine: float) -> None:
+    for tensor, array in zip(expected, actual, strict=True):
         if tensor.shape != array.shape:
             raise ModelError(f"its vectors have the shape {array.shape}, not {tensor.shape}")
-        a, b = (np.asarray(each, np.float64).reshape(len(array), -1) for each in (tensor, array))
+        a = np.asarray(tensor, np.float64).reshape(len(array), -1)
+        b = np.asarray(array, np.float64).reshape(len(array), -1)
         norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
         cosine = ((a * b).sum(axis=1) / np.maximum(norms, np.finfo(np.float64).tiny)).min()
-        if not cosine >= least:
+        if not cosine >= min_cosine:
             raise ModelError(f"its vectors have cosine {cosine:.6f} with torch's")
 
 
@@ -277,7 +278,7 @@ def tower_info(
 
 
 def logit_line(model: "Module") -> dict[str, float]:
-    """Return what a dual encoder makes of a cosine: `scale` and `bias` of `ModelInfo`."""
+    """Return the line from cosines to logits: `scale` and `bias` of `ModelInfo`."""
     bias = getattr(model, "logit_bias", None)
     scale = math.exp(model.logit_scale.item())
     return {"scale": scale, "bias": 0.0 if bias is None else bias.item()}
@@ -285,7 +286,7 @@ def logit_line(model: "Module") -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TowerModel:
-    """A model of a library, whose images pass through a `Tower`; made by `load_model`."""
+    """A library's model with a `Tower` for images; made by `load_model`."""
 
     info: ModelInfo
     model: Any
@@ -293,7 +294,7 @@ class TowerModel:
 
     @property
     def placement(self) -> Placement:
-        """Where it runs."""
+        """Placement of the tower."""
         return self.tower.placement
 
     @property
@@ -309,14 +310,16 @@ class TowerModel:
     def over_images(
         self, function: Callable[[Outputs], "Tensor"], images: Images, width: int | None
     ) -> Floats32:
-        """Return rows of what a function makes of the tower's outputs, (n, width)."""
-        parts = self.batches.map(lambda some: function(self.tower.run(self.prepare(some))), images)
+        """Apply a function to the tower's outputs for images; return (n, width)."""
+        parts = self.batches.map(
+            lambda batch: function(self.tower.run(self.prepare(batch))), images
+        )
         return _stack(width, parts)
 
 
 @dataclass(frozen=True)
 class TowerEncoder(TowerModel, ABC):
-    """A dual encoder, whose tower gives vectors."""
+    """A dual encoder with a tower for images."""
 
     tokenizer: Any
 
@@ -346,15 +349,15 @@ class TowerEncoder(TowerModel, ABC):
 
         A text that is longer than the model reads is cut, with a warning that counts them.
         """
-        long, most = self.count_long(texts) if texts else (0, 0)
-        if long:
+        n_long, limit = self.count_long(texts) if texts else (0, 0)
+        if n_long:
             warnings.warn(
-                f"{self.info.name}: {long} of {len(texts)} texts are longer than the {most} tokens "
-                "that the model reads; the rest of them was cut off.",
+                f"{self.info.name}: {n_long} of {len(texts)} texts are longer than the {limit} "
+                "tokens that the model reads; the rest of them was cut off.",
                 stacklevel=2,
             )
         with self.placement.torch.inference_mode():
-            parts = self.text_batches.map(lambda some: self.encode(some).float().cpu(), texts)
+            parts = self.text_batches.map(lambda batch: self.encode(batch).float().cpu(), texts)
         return _stack(self.info.dimension, parts)
 
 
@@ -377,7 +380,7 @@ class TowerClassifier(TowerModel):
         return self.over_images(self._probabilities, images, len(self.labels))
 
     def features(self, images: Images) -> Floats32:
-        """Return what the last layer sees of n images, (n, dimension)."""
+        """Return the inputs of the last layer for n images, (n, dimension)."""
         return self.over_images(self._features, images, self.info.dimension)
 
     def _probabilities(self, outputs: Outputs) -> Any:
@@ -394,4 +397,6 @@ class TowerClassifier(TowerModel):
 
 
 def _stack(width: int | None, parts: list[Any]) -> Floats32:
-    return np.concatenate([np.empty((0, width or 0), np.float32), *(one.numpy() for one in parts)])
+    return np.concatenate(
+        [np.empty((0, width or 0), np.float32), *(part.numpy() for part in parts)]
+    )

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,8 @@ from pydantic import TypeAdapter
 from equipoise.core import Floats, Floats32, ModelError, Positions, record
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
-from equipoise.models.hub import without_revision
+from equipoise.core.writing import write
+from equipoise.models.hub import refuse_revision
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder
@@ -30,7 +31,7 @@ PLACE = "{}"
 
 @dataclass(frozen=True)
 class Rule:
-    """How a neutral text is said with attributes.
+    """A neutral text, and the same text with attributes.
 
     Attributes
     ----------
@@ -59,13 +60,13 @@ class Ensemble:
     rules: tuple[Rule, ...]
     values: tuple[str, ...]
 
-    def said(self, text: str) -> tuple[str, ...]:
-        """Return the captions that a text stands for; itself where it is not neutral."""
+    def captions(self, text: str) -> tuple[str, ...]:
+        """Return the captions of a neutral text; other texts stay alone."""
         for pattern, rule in self._patterns:
-            found = pattern.fullmatch(text)
+            match = pattern.fullmatch(text)
             # What stands for the subject, or of a whole text all of it, must name no value.
-            if found and not self._named.search(found[pattern.groups]):
-                subject = found[1] if pattern.groups else ""
+            if match and not self._value_pattern.search(match[pattern.groups]):
+                subject = match[1] if pattern.groups else ""
                 return tuple(caption.replace(PLACE, subject) for caption in rule.attributed)
         return (text,)
 
@@ -78,35 +79,35 @@ class Ensemble:
         ]
 
     @cached_property
-    def _named(self) -> re.Pattern[str]:
-        return naming(self.values)
+    def _value_pattern(self) -> re.Pattern[str]:
+        return word_pattern(self.values)
 
 
 Embed = Callable[[Sequence[str]], Floats32]
 
 
-def mean_vectors(embed_texts: Embed, said: Sequence[Sequence[str]]) -> Floats32:
-    """Return one vector for each group of captions: the mean of their unit vectors.
+def mean_vectors(embed_texts: Embed, caption_groups: Sequence[Sequence[str]]) -> Floats32:
+    """Return the mean of the captions' unit vectors, for each group of captions.
 
     Of a single caption it is the vector itself, as long as it is. Every caption is read once.
     """
-    once = [*dict.fromkeys(one for captions in said for one in captions)]
-    place = {text: row for row, text in enumerate(once)}
-    vectors = embed_texts(once).astype(np.float64)
+    distinct = [*dict.fromkeys(chain.from_iterable(caption_groups))]
+    place = {text: row for row, text in enumerate(distinct)}
+    vectors = embed_texts(distinct).astype(np.float64)
     unit = unit_vectors(vectors)
-    found = [
-        vectors[place[captions[0]]]
-        if len(captions) == 1
-        else unit[[place[one] for one in captions]].mean(axis=0)
-        for captions in said
-    ]
-    return np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
+    means = []
+    for captions in caption_groups:
+        rows = [place[caption] for caption in captions]
+        means.append(vectors[rows[0]] if len(rows) == 1 else unit[rows].mean(axis=0))
+    return np.array(means, dtype=np.float32).reshape(len(caption_groups), vectors.shape[1])
 
 
-def naming(words: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that finds any of some words as a whole word, whatever its case."""
-    every = "|".join(re.escape(one) for one in sorted(words, key=len, reverse=True))
-    return re.compile(rf"(?<!\w)(?:{every})(?!\w)" if every else r"(?!)", re.IGNORECASE)
+def word_pattern(words: Sequence[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of some words, whole and in any case."""
+    alternatives = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.compile(
+        rf"(?<!\w)(?:{alternatives})(?!\w)" if alternatives else r"(?!)", re.IGNORECASE
+    )
 
 
 SETTINGS, MATCHING = "equipoise_model.json", "matching.safetensors"
@@ -115,8 +116,8 @@ FORMAT = 3
 
 
 @dataclass(frozen=True)
-class Said:
-    """How neutral texts are said with one value of an attribute.
+class ValueCaptions:
+    """Captions of neutral texts that name a value of an attribute.
 
     Attributes
     ----------
@@ -131,11 +132,11 @@ class Said:
 
 @dataclass(frozen=True)
 class Draws:
-    """Combinations of attribute values, one of which each image of a neutral prompt leans to.
+    """Combinations of attribute values, drawn for images of neutral prompts.
 
     Attributes
     ----------
-    combinations : tuple of Said
+    combinations : tuple of ValueCaptions
         Drawn with equal shares. Rules of each: neutral prompts, and captions that name its values.
     values : tuple of str
         A prompt that holds one of these words is not neutral.
@@ -143,7 +144,7 @@ class Draws:
         How far the embedding of a prompt moves towards that of its caption; 1: all the way.
     """
 
-    combinations: tuple[Said, ...]
+    combinations: tuple[ValueCaptions, ...]
     values: tuple[str, ...]
     strength: float = 1.0
 
@@ -152,15 +153,15 @@ class Draws:
         return int(stream(seed, "balance").integers(len(self.combinations)))
 
     def text(self, prompt: str, seed: int) -> str:
-        """Return the caption that an image leans to; the prompt itself where it isn't neutral."""
+        """Return the caption drawn for an image; a prompt that isn't neutral is unchanged."""
         rules = self.combinations[self.place(seed)].rules
-        captions = Ensemble(rules, self.values).said(prompt)
+        captions = Ensemble(rules, self.values).captions(prompt)
         return captions[int(stream(seed, "caption").integers(len(captions)))]
 
 
 @record
 class Wrapping:
-    """What is done to the texts and vectors of a model.
+    """Changes to the texts and vectors of a model.
 
     Attributes
     ----------
@@ -202,7 +203,7 @@ class Wrapping:
 
 @dataclass(frozen=True)
 class WrappedEncoder:
-    """A dual encoder whose vectors are changed on their way out; made by `load_model`."""
+    """A dual encoder with changed output vectors; made by `load_model`."""
 
     info: ModelInfo
     base: DualEncoder
@@ -210,8 +211,8 @@ class WrappedEncoder:
 
     def embed_images(self, images: Images) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised."""
-        found, matching = self.base.embed_images(images), self.wrapping.matching
-        return found if matching is None else matching.images(found)
+        vectors, matching = self.base.embed_images(images), self.wrapping.matching
+        return vectors if matching is None else matching.images(vectors)
 
     def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
@@ -222,35 +223,35 @@ class WrappedEncoder:
         ensemble = self.wrapping.ensemble
         if ensemble is None:
             return self.base.embed_texts(texts)
-        return mean_vectors(self.base.embed_texts, [*map(ensemble.said, texts)])
+        return mean_vectors(self.base.embed_texts, [*map(ensemble.captions, texts)])
 
 
 def save_wrapped(
-    folder: Path, base: ModelInfo, wrapping: Wrapping, *, at: Path | None = None
+    folder: Path, base: ModelInfo, wrapping: Wrapping, *, destination: Path | None = None
 ) -> None:
-    """Write what ``equipoise:folder`` names as a model.
+    """Write the folder that ``equipoise:folder`` loads as a model.
 
     Parameters
     ----------
     folder : Path
         There, and empty.
     base : ModelInfo
-        Of the model to wrap. A folder or file is named relative to `at`.
+        Of the model to wrap. A folder or file is named relative to `destination`.
     wrapping : Wrapping
-    at : Path, optional
-        Where the folder will lie in the end; `folder` unless given.
+    destination : Path, optional
+        Where the folder moves afterwards. Default: `folder`.
     """
     settings = {
         "format": FORMAT,
-        "base": relative(base.name, folder if at is None else at),
+        "base": relative(base.name, destination or folder),
         "base_weights_sha256": base.weights_sha256,
         **wrapping.facts,
         "record": dict(wrapping.record),
     }
     for name, numbers in wrapping.arrays.items():
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
-        save_file(numbers, folder / name)
+        write(folder / name, save(numbers))
     write_settings(folder / SETTINGS, settings)
 
 
@@ -280,10 +281,25 @@ def load(target: str, options: Options) -> WrappedEncoder:
     return WrappedEncoder(info, base, wrapping)
 
 
-def open_wrapped(
-    target: str, options: Options, *, makes_images: bool = False
-) -> tuple[Any, Wrapping, ModelInfo]:
-    """Return the model inside a folder, what is changed of it, and facts of both together.
+class OpenedModel(NamedTuple):
+    """A wrapped model, read from its folder.
+
+    Attributes
+    ----------
+    base : model
+        The model inside.
+    wrapping : Wrapping
+    info : ModelInfo
+        Facts of the model with its wrapping.
+    """
+
+    base: Any
+    wrapping: Wrapping
+    info: ModelInfo
+
+
+def open_wrapped(target: str, options: Options, *, makes_images: bool = False) -> OpenedModel:
+    """Open a folder with a wrapped model.
 
     Parameters
     ----------
@@ -297,7 +313,7 @@ def open_wrapped(
     ModelError
         See `load`.
     """
-    without_revision(target, options)
+    refuse_revision(target, options)
     folder = Path(target).expanduser()
     try:
         settings = TypeAdapter(Settings).validate_json(read_regular(folder / SETTINGS))
@@ -308,16 +324,16 @@ def open_wrapped(
         wrapping = _wrapping(settings, folder, base.info.dimension or 0)
     except Exception as error:
         raise ModelError(f"{target} cannot be read: {error}.") from error
-    kept = digests(folder / name for name in wrapping.arrays)
+    array_digests = digests(folder / name for name in wrapping.arrays)
     info = replace(
         base.info,
         name=options.name,
-        weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
-        files={**base.info.files, **digests([folder / SETTINGS]), **kept},
+        weights_sha256=one_digest({"base": base.info.weights_sha256, **array_digests}),
+        files={**base.info.files, **digests([folder / SETTINGS]), **array_digests},
         revision=None,
         preprocessing={**base.info.preprocessing, "wrapping": wrapping.facts},
     )
-    return base, wrapping, info
+    return OpenedModel(base, wrapping, info)
 
 
 def _base(settings: Settings, folder: Path, options: Options, *, makes_images: bool) -> Any:
@@ -341,7 +357,7 @@ def _wrapping(settings: Settings, folder: Path, dimension: int) -> Wrapping:
     if settings.matching:
         from safetensors.numpy import load_file
 
-        matching = Matching.of(settings.matching, load_file(folder / MATCHING), dimension)
+        matching = Matching.from_numbers(settings.matching, load_file(folder / MATCHING), dimension)
     if draws and (folder / SHIFTS).is_file():
         from safetensors.numpy import load_file
 
@@ -361,7 +377,7 @@ class Attribute:
     """Values of an attribute, in the order of the gate's columns."""
 
     attribute: str
-    values: tuple[Said, ...]
+    values: tuple[ValueCaptions, ...]
 
 
 @dataclass(frozen=True)
@@ -372,7 +388,7 @@ class _Facts:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the file of settings holds."""
+    """Contents of the settings file."""
 
     format: Literal[3]
     base: str
@@ -385,7 +401,7 @@ class Settings:
 
 @record
 class Matching:
-    """A neutral text's similarity to an image as a mean with that of captions that fit the image.
+    """Similarity averaged over a neutral text and captions that fit the image.
 
     score = w₀ · cos(image, text) + w₁ · cos(both without `directions`) + Σ wₐ · cos(image, captions
     of the text that name the value of attribute a that the image was told to have). Vectors that
@@ -412,8 +428,8 @@ class Matching:
     directions: Floats32
 
     @staticmethod
-    def of(facts: _Facts, numbers: Mapping[str, Floats32], dimension: int) -> Matching:
-        """Read what `facts` and `numbers` made of a matching.
+    def from_numbers(facts: _Facts, numbers: Mapping[str, Floats32], dimension: int) -> Matching:
+        """Return the matching that `facts` and `numbers` describe.
 
         Raises
         ------
@@ -444,16 +460,16 @@ class Matching:
 
     @property
     def dimension(self) -> int:
-        """Numbers of a vector: a block for the text, one for each value, and what fills up."""
+        """Length of a vector: a block for the text, for each value, and a filler."""
         return len(self.gate) * self._blocks + 1
 
     @property
     def stretch(self) -> float:
-        """What a cosine is to be multiplied by to be the mean of cosines."""
+        """Factor from a cosine to the mean of cosines."""
         return self._length * math.sqrt(LEAD + len(self.attributes))
 
-    def told(self, images: Floats) -> list[Positions]:
-        """Return the value of each attribute that images of unit length are told to have.
+    def gate_columns(self, images: Floats) -> list[Positions]:
+        """Assign a value of each attribute to images of unit length.
 
         Parameters
         ----------
@@ -469,7 +485,7 @@ class Matching:
         return [scores[:, start:end].argmax(axis=1) + start for start, end in pairwise(ends)]
 
     def cosines(self, images: Floats, blocks: Floats) -> Floats:
-        """Return what the weights weigh, of images of unit length and one neutral text.
+        """Return the cosines of images with a neutral text, before weighting.
 
         Parameters
         ----------
@@ -481,23 +497,25 @@ class Matching:
         -------
         ndarray of float64, shape (n, weights)
         """
-        near, every = images @ blocks[LEAD:].T, np.arange(len(images))
-        fitting = [near[every, place] for place in self.told(images)]
-        return np.column_stack([images @ blocks[0], self.cleared(images) @ blocks[1], *fitting])
+        caption_cosines, rows = images @ blocks[LEAD:].T, np.arange(len(images))
+        fitting = [caption_cosines[rows, column] for column in self.gate_columns(images)]
+        return np.column_stack(
+            [images @ blocks[0], self.remove_directions(images) @ blocks[1], *fitting]
+        )
 
-    def cleared(self, unit: Floats) -> Floats:
+    def remove_directions(self, unit: Floats) -> Floats:
         """Return vectors without the directions, at length 1."""
         rows = self.directions.astype(np.float64)
         return unit_vectors(unit - (unit @ rows.T) @ rows)
 
     def images(self, vectors: Floats32) -> Floats32:
-        """Return vectors of images, (n, `dimension`), of those of the model inside."""
+        """Return extended vectors of images, (n, `dimension`)."""
         unit = unit_vectors(vectors)
         blocks = np.zeros((len(unit), self._blocks, len(self.gate)), dtype=np.float32)
         blocks[:, 0] = unit
-        blocks[:, 1] = self.cleared(unit)
-        for place in self.told(unit):
-            blocks[np.arange(len(unit)), LEAD + place] = unit
+        blocks[:, 1] = self.remove_directions(unit)
+        for columns in self.gate_columns(unit):
+            blocks[np.arange(len(unit)), LEAD + columns] = unit
         return np.pad(blocks.reshape(len(unit), self.dimension - 1), ((0, 0), (0, 1)))
 
     def texts(self, embed_texts: Embed, texts: Sequence[str]) -> Floats32:
@@ -508,38 +526,42 @@ class Matching:
         embed_texts : callable
         texts : sequence of str
         """
-        found = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, blocks in enumerate(self.blocks(embed_texts, texts)):
             weights = self._block_weights if len(blocks) > 1 else np.ones(1)
-            found[row, : blocks.size] = (weights[:, None] * blocks).ravel()
+            vectors[row, : blocks.size] = (weights[:, None] * blocks).ravel()
             # All texts are equally long, so that cosines of neutral ones and others compare.
             if blocks.any():
-                found[row, -1] = math.sqrt(max(self._length**2 - float(weights @ weights), 0.0))
-        return found
+                vectors[row, -1] = math.sqrt(max(self._length**2 - float(weights @ weights), 0.0))
+        return vectors
 
     def blocks(self, embed_texts: Embed, texts: Sequence[str]) -> list[Floats]:
         """Return unit vectors of each text, (1 or blocks, dimension).
 
         Those of a neutral text are its own, without directions, and for each value.
         """
-        groups = [self._said(text) for text in texts]
-        unit = unit_vectors(mean_vectors(embed_texts, [one for some in groups for one in some]))
-        ends = np.cumsum([len(some) for some in groups])
+        groups = [self._caption_groups(text) for text in texts]
+        unit = unit_vectors(mean_vectors(embed_texts, [*chain.from_iterable(groups)]))
+        ends = np.cumsum([len(group) for group in groups])
         parts = np.split(unit, ends[:-1]) if groups else []
-        return [
-            part if len(part) == 1 else np.concatenate([part[:1], self.cleared(part[:1]), part[1:]])
-            for part in parts
-        ]
+        return [self._with_cleared_block(part) for part in parts]
 
-    def _said(self, text: str) -> list[tuple[str, ...]]:
-        """Return a text, then, of a neutral one, its captions for each value."""
-        captions = [each.said(text) for each in self._ensembles]
-        fits = not self._named.search(text) and (text,) not in captions
+    def _with_cleared_block(self, vectors: Floats) -> Floats:
+        """Insert the text without directions after the text; a text alone stays alone."""
+        if len(vectors) == 1:
+            return vectors
+        cleared = self.remove_directions(vectors[:1])
+        return np.concatenate([vectors[:1], cleared, vectors[1:]])
+
+    def _caption_groups(self, text: str) -> list[tuple[str, ...]]:
+        """Return a text, followed by its captions for each value if it is neutral."""
+        captions = [ensemble.captions(text) for ensemble in self._ensembles]
+        fits = not self._value_pattern.search(text) and (text,) not in captions
         return [(text,), *captions] if fits else [(text,)]
 
     @property
     def _sizes(self) -> list[int]:
-        return [len(each.values) for each in self.attributes]
+        return [len(attribute.values) for attribute in self.attributes]
 
     @cached_property
     def _block_weights(self) -> Floats:
@@ -557,15 +579,19 @@ class Matching:
 
     @cached_property
     def _ensembles(self) -> list[Ensemble]:
-        return [Ensemble(said.rules, ()) for each in self.attributes for said in each.values]
+        return [
+            Ensemble(value.rules, ()) for attribute in self.attributes for value in attribute.values
+        ]
 
     @cached_property
-    def _named(self) -> Any:
-        return naming([said.value for each in self.attributes for said in each.values])
+    def _value_pattern(self) -> Any:
+        return word_pattern(
+            [value.value for attribute in self.attributes for value in attribute.values]
+        )
 
 
 def unit_vectors(vectors: npt.ArrayLike) -> Floats:
-    """Return vectors at length 1 in float64; one of zeros stays, and is similar to nothing."""
+    """Return vectors at length 1 in float64; zero vectors stay zero."""
     wide = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
     return wide / np.where(lengths > 0, lengths, 1.0)

@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from equipoise.core import AuditResult, Family
+from equipoise.core import Aggregate, AuditResult, Family, Finding
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
-from equipoise.metrics.spec import AGAINST_REST, corrected_with, spec_of
+from equipoise.metrics.spec import MetricSpec, corrected_with, spec_for, spec_of
 from equipoise.report.blocks import (
     Block,
     Code,
@@ -29,7 +29,7 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.text import in_words, listed, number, plural, title
-from equipoise.report.words import compares, is_comparison, models_of
+from equipoise.report.words import compares, is_comparison, models_of, null_sentence
 
 MOST_BYTES = 48_000
 """Larger pictures are left out and counted: a page stays a page."""
@@ -170,7 +170,7 @@ def settings(result: AuditResult) -> Section:
     """Return how each metric is computed, tested and judged, and the config."""
     config = json.dumps(result.manifest.resolved, ensure_ascii=False, indent=2, default=str)
     seen = dict.fromkeys(
-        (title(one.metric), number(one.threshold), one.method, one.null or "none", one.unit,
+        (title(one.metric), number(one.threshold), one.method, null_sentence(one), one.unit,
          one.citation, "" if is_comparison(one) else in_words(parameters_text(one.parameters)))
         for one in result.findings
     )  # fmt: skip
@@ -222,9 +222,16 @@ def reading(summary: Summary) -> Facts:
         spec.title: f"{spec.definition} {spec.direction}"
         for one in summary.statements
         if one.finding
-        for spec in [spec_of(one.finding.metric.removesuffix(AGAINST_REST))]
+        for spec in [_described(one.finding)]
     }
     return Facts((*metrics.items(), *_TERMS))
+
+
+def _described(finding: Finding) -> MetricSpec:
+    """Return the record whose definition says what a finding measures."""
+    if finding.aggregate is Aggregate.AGAINST_REST:
+        return spec_of(finding.metric)
+    return spec_for(finding.metric, finding.aggregate, finding.compared_to)
 
 
 _TERMS = (

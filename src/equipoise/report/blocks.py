@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core.types import Json
+from equipoise.report.selecting import Selector
 from equipoise.report.text import count, interval, number, p_value, percent, title, verdict_title
 
 MAX_ROWS = 200
@@ -423,9 +424,9 @@ class Page:
 
     Attributes
     ----------
-    leads : tuple of str
+    leads : tuple of Selector
         Metrics of the statements, most important first.
-    by_group : tuple of str
+    by_group : tuple of Selector
         Metrics of the table by group.
     front : tuple of callable
         Sections that take the place of the table by group, open.
@@ -450,8 +451,8 @@ class Page:
         Whether findings have verdicts.
     """
 
-    leads: tuple[str, ...] = ()
-    by_group: tuple[str, ...] = ()
+    leads: tuple[Selector, ...] = ()
+    by_group: tuple[Selector, ...] = ()
     front: tuple[MakeSection, ...] = ()
     subjects: str = "subjects"
     sections: tuple[MakeSection, ...] = ()
@@ -531,9 +532,9 @@ def has(value: float | None) -> bool:
     return value is not None and not math.isnan(value)
 
 
-def parameters_text(parameters: str) -> str:
-    """Return a finding's parameters, JSON, as "name: value" pairs."""
-    known = json.loads(parameters).items()
+def parameters_text(parameters: Mapping[str, Json]) -> str:
+    """Return a finding's parameters as "name: value" pairs."""
+    known = sorted(parameters.items())
     return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
 
 

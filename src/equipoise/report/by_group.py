@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow.csv import write_csv
 
-from equipoise.core import AuditResult, Finding, GroupValue, Verdict
-from equipoise.metrics.spec import AGAINST_REST, spec_of
+from equipoise.core import Aggregate, AuditResult, Finding, GroupValue, Verdict
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import SYMBOLS, Mark, Number, Section, Table, has, scope
+from equipoise.report.selecting import Selector, measure_of, selects
 from equipoise.report.summary import group_value_name, in_points
 from equipoise.report.text import interval, number, percent
 from equipoise.report.words import contrast, has_shares
@@ -47,12 +48,12 @@ class GroupTable:
     apart: Mapping[tuple[str, ...], Mark]
 
     @classmethod
-    def of(cls, result: AuditResult, metrics: Sequence[str]) -> "GroupTable":
+    def of(cls, result: AuditResult, metrics: Sequence[Selector]) -> "GroupTable":
         """Return the table of a result, of findings of some metrics, most important first."""
         places: dict[Key, dict[str, Finding]] = {}
         for metric in metrics:
             for one in result.findings:
-                if one.metric == metric and any(has(part.value) for part in one.by_group):
+                if selects(metric, one) and any(has(part.value) for part in one.by_group):
                     columns = places.setdefault((one.model, one.groups, one.version), {})
                     about = f" ({one.subject})" if one.subject else ""
                     columns.setdefault(f"{_column(one)}{about}", one)
@@ -69,7 +70,7 @@ class GroupTable:
         apart = {
             _place(one, one.metric, one.group): _LOWER if one.value < 0 else _HIGHER
             for one in result.findings
-            if one.metric.endswith(AGAINST_REST) and one.verdict == Verdict.DISPARITY
+            if one.aggregate is Aggregate.AGAINST_REST and one.verdict == Verdict.DISPARITY
         }
         return cls(places, tuple(titles), apart)
 
@@ -79,8 +80,12 @@ class GroupTable:
         every = {name: one for columns in self.places.values() for name, one in columns.items()}
         # Of many subjects, such as classes, the first few would say little; of two one stands for
         # both.
-        many = Counter(one.metric for one in every.values())
-        single = {one.metric: name for name, one in reversed(every.items()) if many[one.metric] < 3}
+        many = Counter(map(measure_of, every.values()))
+        single = {
+            measure_of(one): name
+            for name, one in reversed(every.items())
+            if many[measure_of(one)] < 3
+        }
         few = [name for name, one in every.items() if not one.subject or name in single.values()]
         return tuple((few or [*every])[:MOST_COLUMNS])
 
@@ -113,14 +118,14 @@ class GroupTable:
     def _marks(
         self, finding: Finding, own: GroupValue, worst: GroupValue | None
     ) -> tuple[Mark, ...]:
-        rest = spec_of(finding.metric).rest + AGAINST_REST
+        rest = spec_of_finding(finding).rest
         apart = self.apart.get(_place(finding, rest, own.group))
         return (*([apart] if apart else []), *([_WORST] if own is worst else []))
 
 
 def _worst(finding: Finding) -> GroupValue | None:
     """Return the group that is worst off in a disparity, where a side is worse."""
-    harmed = finding.verdict == Verdict.DISPARITY and spec_of(finding.metric).harm != "either"
+    harmed = finding.verdict == Verdict.DISPARITY and spec_of_finding(finding).harm != "either"
     found = contrast(finding) if harmed else None
     # Differences of the subjects can cancel out, so that no group is worse off on the whole.
     if found and not found[0].low <= found[2].value <= found[0].high:
@@ -148,7 +153,7 @@ def _text(finding: Finding, own: GroupValue, *, shares: bool) -> str:
     return f"{value} {interval(scale * own.low, scale * own.high, digits)}"
 
 
-def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
+def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | None:
     """Return the table by group of an audit; None where no finding has values by group.
 
     Parameters
@@ -185,7 +190,7 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
 _ORDER = (_LOWER, _HIGHER, _WORST)
 
 
-def group_file(result: AuditResult, metrics: Sequence[str]) -> pa.Table | None:
+def group_file(result: AuditResult, metrics: Sequence[Selector]) -> pa.Table | None:
     """Return the table by group with every metric, for a file; None where there is none.
 
     Parameters

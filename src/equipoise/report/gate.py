@@ -1,19 +1,21 @@
 """The gate: rules on findings that a build passes or fails, and their JUnit form."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from equipoise.core import AuditResult, ConfigError, Finding
+from equipoise.core import Aggregate, AuditResult, ConfigError, Finding, Variant
+from equipoise.core.estimate import name_with
+from equipoise.metrics.spec import SPECS, own_aggregate
 from equipoise.report.text import number, visible
 
 On = Literal["value", "lower", "upper"]
+Of = Literal["value", "difference", "ratio", "worst_group", "against_rest"]
 Outcome = Literal["passed", "breached", "not estimable", "no match"]
 _COLUMN = {"value": "value", "lower": "ci_low", "upper": "ci_high"}
-# Versions that describe a number against a null hypothesis other than the one that is tested.
-_OTHER_NULL = "null: "
 _NAMES = {"value": "", "lower": "lower end of ", "upper": "upper end of "}
 
 
@@ -24,21 +26,29 @@ class GateRule:
     Attributes
     ----------
     metric : str
-        Public name of the metric.
+        Registered name of the metric.
+    of : str or None
+        What is held against the bounds: the "value", the "difference" or "ratio" of groups, the
+        "worst_group", or each group "against_rest". None: the value; of a metric that is a
+        difference by definition, the difference.
     min, max : float or None
         Smallest and largest number that passes; at least one is given.
     on : "value", "lower" or "upper"
         Whether the value or an end of its interval is held against the bounds.
     model, groups, subject, version : str or None
-        Which findings the rule is about; None: all models, groups and versions, save versions
-        that stand beside under another null hypothesis ("null: pool order"). Without a
+        Which findings the rule is about; None: all models, groups and versions, save variants
+        that stand beside under another null hypothesis. Without a
         subject the rule is about the findings for the whole and, where the metric has none of
         these, about every subject.
+
+    change_from : str or None
+        The model or run that a change is from; None: levels, no changes.
 
     Raises
     ------
     ConfigError
-        When no bound is given, the bounds cross, or `on` is unknown.
+        When no bound is given, the bounds cross, `on` or `of` is unknown, or the metric has an
+        ending that `of` or `change_from` replaces.
     """
 
     metric: str
@@ -49,14 +59,33 @@ class GateRule:
     groups: str | None = None
     subject: str | None = None
     version: str | None = None
+    of: Of | None = None
+    change_from: str | None = None
+
+    @property
+    def aggregate(self) -> Aggregate:
+        """How groups compare in what is held against the bounds."""
+        return own_aggregate(self.metric) if self.of is None else Aggregate(self.of)
 
     def __post_init__(self) -> None:
+        if (new := new_spelling(self.metric)) is not None:
+            raise ConfigError(
+                f"gate rule on {self.metric!r}: findings have no such metric. To do: write {new}",
+                key="metric", expected=new,
+            )  # fmt: skip
+        if self.of not in (None, *Aggregate):
+            raise ConfigError(
+                f"gate rule on {self.metric}: of {self.of!r}. Expected {', '.join(Aggregate)}",
+                key="of", expected=", ".join(Aggregate),
+            )  # fmt: skip
         bounded = self.min is not None or self.max is not None
         crossed = self.min is not None and self.max is not None and self.min > self.max
         if not bounded or crossed or self.on not in _COLUMN:
             raise ConfigError(
                 f"gate rule on {self.metric}: min {self.min}, max {self.max}, on {self.on!r}. "
-                "Expected min or max, min not above max, and on: value, lower or upper"
+                "Expected min or max, min not above max, and on: value, lower or upper",
+                key="on" if self.on not in _COLUMN else "min",
+                expected="min or max, min not above max, and on: value, lower or upper",
             )
 
     def __str__(self) -> str:
@@ -67,7 +96,37 @@ class GateRule:
         ]
         where = [part for part in (self.model, self.subject, self.groups, self.version) if part]
         scope = f" ({', '.join(map(visible, where))})" if where else ""
-        return f"{_NAMES[self.on]}{visible(self.metric)} {' and '.join(bounds)}{scope}"
+        metric = name_with(visible(self.metric), self.aggregate)
+        change = f", change from {visible(self.change_from)}," if self.change_from else ""
+        return f"{_NAMES[self.on]}{metric}{change} {' and '.join(bounds)}{scope}"
+
+
+# Spellings that `of` replaces.
+_SPELLINGS: Mapping[str, str] = MappingProxyType({
+    "accuracy_gap": "metric: accuracy, of: difference",
+    "worst_group_accuracy": "metric: accuracy, of: worst_group",
+    "activation_share_gap": "metric: activation_share, of: difference",
+    "hit_rate_gap": "metric: hit_rate, of: difference",
+    "labelled_share_gap": "metric: labelled_share, of: difference",
+    "rejection_gap": "metric: rejected_share, of: difference",
+})  # fmt: skip
+_ENDINGS: Mapping[str, str] = MappingProxyType({
+    "_against_rest": "metric: {metric}, of: against_rest",
+    "_change": "metric: {metric}, change_from: before",
+})  # fmt: skip
+
+
+def new_spelling(metric: str) -> str | None:
+    """Return how to write an outdated name of a metric; None for a name of today."""
+    if metric in SPECS:
+        return None
+    for ending, text in _ENDINGS.items():
+        base = metric.removesuffix(ending)
+        if base != metric and (base in SPECS or base in _SPELLINGS):
+            of = _SPELLINGS.get(base, f"metric: {base}").removeprefix("metric: ")
+            return f"{{{text.format(metric=of)}}}"
+    known = _SPELLINGS.get(metric)
+    return known and f"{{{known}}}"
 
 
 @dataclass(frozen=True)
@@ -143,7 +202,7 @@ def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
     ...     }
     ... )
     >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
-    >>> outcome = report.gate(result, [report.GateRule("worst_group_accuracy", min=0.9)])
+    >>> outcome = report.gate(result, [report.GateRule("accuracy", of="worst_group", min=0.9)])
     >>> outcome.passed, outcome.exit_code
     (False, 1)
     """
@@ -155,6 +214,7 @@ def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
     whole = [finding for finding in matching if not finding.subject]
     if rule.subject is None and whole:
         matching = whole
+    matching = _between_groups(matching)
     if not matching:
         return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
     # One number tested against two null hypotheses is two findings: the rule is about the number.
@@ -162,16 +222,28 @@ def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
     return [_check(rule, finding) for finding in reversed(once.values())]
 
 
+def _place(finding: Finding) -> tuple[str, ...]:
+    return finding.model, finding.metric, finding.subject, finding.groups, finding.version
+
+
 def _number(finding: Finding) -> tuple[object, ...]:
-    place = (finding.model, finding.metric, finding.subject, finding.groups, finding.version)
+    # Of several groups each has a number of its own.
+    place = (*_place(finding), finding.group)
     return (*place, repr((finding.value, finding.ci_low, finding.ci_high)))
 
 
 def _matches(finding: Finding, rule: GateRule) -> bool:
-    if rule.version is None and finding.version.startswith(_OTHER_NULL):
+    if rule.version is None and finding.variant is Variant.POOL_ORDER:
         return False
-    places = ("metric", "model", "groups", "subject", "version")
-    return all(getattr(rule, one) in (None, getattr(finding, one)) for one in places)
+    change = finding.change_from == (rule.change_from or "")
+    places = ("metric", "aggregate", "model", "groups", "subject", "version")
+    return change and all(getattr(rule, name) in (None, getattr(finding, name)) for name in places)
+
+
+def _between_groups(findings: Sequence[Finding]) -> list[Finding]:
+    """Leave out differences to all rows where groups differ from each other at the same place."""
+    between = {_place(finding) for finding in findings if not finding.compared_to}
+    return [f for f in findings if not f.compared_to or _place(f) not in between]
 
 
 def _check(rule: GateRule, finding: Finding) -> GateCheck:
@@ -211,7 +283,7 @@ def junit(result: GateResult) -> str:
     ...     }
     ... )
     >>> result = equipoise.audit(people, target="label", pred="pred", groups="gender")
-    >>> outcome = report.gate(result, [report.GateRule("worst_group_accuracy", min=0.9)])
+    >>> outcome = report.gate(result, [report.GateRule("accuracy", of="worst_group", min=0.9)])
     >>> report.junit(outcome).count("<testcase")
     1
     """

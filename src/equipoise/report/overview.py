@@ -3,7 +3,16 @@
 import math
 from collections.abc import Hashable, Sequence
 
-from equipoise.core import AuditResult, Family, Finding, Verdict
+from equipoise.core import (
+    Aggregate,
+    AuditResult,
+    ComparedTo,
+    Family,
+    Finding,
+    NullHypothesis,
+    Verdict,
+)
+from equipoise.metrics.spec import spec_for
 from equipoise.report.blocks import (
     SYMBOLS,
     Badge,
@@ -23,6 +32,7 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.comparison_page import differences_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
+from equipoise.report.selecting import measure_of
 from equipoise.report.summary import groups_chart, mark
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -32,7 +42,6 @@ from equipoise.report.text import (
     number,
     p_value,
     plural,
-    title,
 )
 from equipoise.report.words import (
     better_off,
@@ -43,12 +52,14 @@ from equipoise.report.words import (
     heading,
     is_comparison,
     name_of,
+    null_sentence,
     pair_of,
     ranked,
     sentence,
 )
 
-Wholes = dict[tuple[str, str], dict[tuple[str, str], Finding]]
+Measured = tuple[str, Aggregate, ComparedTo]
+Wholes = dict[tuple[str, str], dict[tuple[str, Measured], Finding]]
 
 
 def models(result: AuditResult) -> Section | None:
@@ -60,7 +71,7 @@ def models(result: AuditResult) -> Section | None:
     for key, found in wholes.items():
         names = dict.fromkeys(model for model, _ in found)
         values = [
-            (title(metric), *(_whole(found.get((model, metric))) for model in names))
+            (spec_for(*metric).title, *(_whole(found.get((model, metric))) for model in names))
             for metric in dict.fromkeys(metric for _, metric in found)
         ]
         caption = f"By {scope(*key)}: value, interval and the verdict's symbol"
@@ -74,7 +85,7 @@ def _wholes(result: AuditResult) -> Wholes:
     every: Wholes = {}
     for f in result.findings:
         if f.model and not f.subject and f.family != Family.LEAF:
-            every.setdefault((f.groups, f.version), {}).setdefault((f.model, f.metric), f)
+            every.setdefault((f.groups, f.version), {}).setdefault((f.model, measure_of(f)), f)
     # A number without groups, such as accuracy, stands beside those of every grouping.
     grouped = {key: found for key, found in every.items() if key[0]}
     return {key: every.get(("", key[1]), {}) | found for key, found in (grouped or every).items()}
@@ -184,7 +195,7 @@ def _facts(finding: Finding) -> Pairs:
         ("Excluded", in_words("; ".join(items))),
         ("p", p_value(finding.p_value)),
         ("Interval", finding.method),
-        ("Null hypothesis", finding.null),
+        ("Null hypothesis", null_sentence(finding)),
         ("Resampled", finding.unit),
         ("Direction", finding.direction),
         ("Note", in_words(finding.reason)),
@@ -199,7 +210,7 @@ def _estimates(findings: Sequence[Finding]) -> Chart:
     for one in findings:
         label = f"{one.subject}: {name_of(one)}" if one.subject else name_of(one)
         # Two findings about one number differ in what they hold it against.
-        label = f"Within class: {label}" if "within" in one.null else label
+        label = f"Within class: {label}" if one.null is NullHypothesis.WITHIN_CLASS else label
         word = VERDICT_TITLES[one.verdict]
         marks.append(
             mark(one, label)
@@ -222,7 +233,7 @@ def all_findings(findings: Sequence[Finding]) -> Section | None:
         "Model": "model", "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
         "#Chance band": "chance_low chance_high", "#n": "n",
         "~Note": lambda one: in_words(one.reason),
-        "~Null hypothesis": "null",
+        "~Null hypothesis": null_sentence,
     }  # fmt: skip
     table = Table.of("All findings", columns, ranked(findings), source="findings")
     return Section("evidence", "All findings", (table,)) if findings else None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from equipoise.core import AuditResult, Finding, Manifest, RunError
 from equipoise.core.files import read_json_file, read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
+from equipoise.core.writing import writer
 
 if TYPE_CHECKING:
     from equipoise.report.blocks import Page
@@ -69,20 +68,17 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     from equipoise.report.rendering import render
 
     folder = Path(directory)
-    _write_table(folder / "findings.parquet", findings_to_table(result.findings))
+    write_table(findings_to_table(result.findings), folder / "findings.parquet")
     _write_text(folder / "findings.json", _lines(result.findings))
     _write_text(folder / "manifest.json", [_json(result.manifest)])
-    if result.tables:
-        with _written(folder / "tables") as tables:
-            tables.mkdir(exist_ok=True)
     for name, table in result.tables.items():
-        _write_table(folder / "tables" / f"{name}.parquet", table)
+        write_table(table, folder / "tables" / f"{name}.parquet")
     if WORKSHEET in result.tables:
-        with _written(folder / f"{WORKSHEET}.csv") as path:
-            write_csv(result.tables[WORKSHEET], path)
+        with writer(folder / f"{WORKSHEET}.csv") as file:
+            write_csv(result.tables[WORKSHEET], file)
     by_group = group_file(result, page.by_group) if page else None
     if by_group is not None:
-        _write_table(folder / f"{FILE}.parquet", by_group)
+        write_table(by_group, folder / f"{FILE}.parquet")
         _write_text(folder / f"{FILE}.csv", [as_csv(by_group)])
     _write_text(folder / "report.html", [render(result, page)])
 
@@ -162,28 +158,9 @@ def _read_table(path: Path) -> pa.Table:
         raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[Path]:
-    """Say what to do where a file cannot be written; the cause names the file, too."""
-    try:
-        yield path
-    except OSError as error:
-        # pyarrow wraps what the system says in words of its own.
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise RunError(
-            f"{path}: cannot be written: {why}. "
-            "To do: check the permissions, the free space and the limit of file sizes there."
-        ) from OSError(error.errno, why, str(path))
-
-
-def _write_table(path: Path, table: pa.Table) -> None:
-    with _written(path):
-        write_table(table, path)
-
-
 def _write_text(path: Path, parts: Iterable[str]) -> None:
-    with _written(path), path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(parts)
+    with writer(path) as file:
+        file.writelines(part.encode() for part in parts)
 
 
 def _json(value: Any) -> str:

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from equipoise.core import AuditResult, Family, Finding, Verdict
-from equipoise.metrics.spec import AGAINST_REST, spec_of
+from equipoise.core import Aggregate, AuditResult, Family, Finding, Verdict
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Badge, Chart, Page, Statement, Summary, Tally, has
 from equipoise.report.plots import Axis, intervals, labelled_points
+from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.text import count, listed, plural, title
 from equipoise.report.words import (
     certainty,
@@ -31,7 +32,7 @@ LEAST_GROUPS, MOST_GROUPS = 3, 14
 
 def summarize(
     result: AuditResult,
-    leads: Sequence[str],
+    leads: Sequence[Selector],
     caveat: str = "",
     apart: str = "",
     steps: Sequence[str] = Page.steps,
@@ -41,7 +42,7 @@ def summarize(
     Parameters
     ----------
     result : AuditResult
-    leads : sequence of str
+    leads : sequence of Selector
         Metrics that lead, most important first; among others the largest excess leads.
     caveat : str
         Shown where a statement is a disparity.
@@ -76,7 +77,7 @@ def merged(warnings: Sequence[str], models: Sequence[str]) -> tuple[str, ...]:
 
 
 def _statement(
-    model: str, findings: Sequence[Finding], leads: Sequence[str], apart: str
+    model: str, findings: Sequence[Finding], leads: Sequence[Selector], apart: str
 ) -> Statement:
     every_test = [one for one in findings if one.tested]
     tested = [one for one in every_test if one.leads]
@@ -101,14 +102,13 @@ def _statement(
     return Statement(badge, text, f"{headline(lead)} {certainty(lead)}", tally, lead)
 
 
-def leading(tested: Sequence[Finding], leads: Sequence[str]) -> Finding:
+def leading(tested: Sequence[Finding], leads: Sequence[Selector]) -> Finding:
     """Return the finding that leads: by verdict, metric, and whether it names who is worse off."""
     verdict = tested[0].verdict
     same = [one for one in tested if one.verdict == verdict]
 
     def place(finding: Finding) -> tuple[int, bool, bool, bool]:
-        metric = finding.metric.removesuffix(AGAINST_REST)
-        known = leads.index(metric) if metric in leads else len(leads)
+        known = place_in(leads, finding)
         apart = contrast(finding) if finding.group else None
         worse = apart is None or apart[0].group == finding.group
         part = bool(finding.subject) and finding.family is not Family.COMPOSITE
@@ -124,12 +124,7 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
     if not drawn:
         return None
     first = _of_all_groups(drawn[0], findings)
-    metric = (first.metric, first.groups, first.version, first.null.split(";")[0])
-    alike = [
-        one
-        for one in findings
-        if (one.metric, one.groups, one.version, one.null.split(";")[0]) == metric
-    ]
+    alike = [finding for finding in findings if _series(finding) == _series(first)]
     same = [one for one in alike if one.subject == first.subject][:MOST_MODELS]
     if any(not math.isnan(part.value) for part in first.by_group):
         return groups_chart(first, same)
@@ -138,6 +133,11 @@ def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | Non
     rows = [mark(one, one.model or name_of(one)) | {"tip": figures(one)} for one in drawn]
     label = f"{name_of(first)} of each model, with interval and chance band."
     return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
+
+
+def _series(finding: Finding) -> tuple[object, ...]:
+    """Return what findings share that stand in one chart."""
+    return (*measure_of(finding), finding.groups, finding.version, finding.null)
 
 
 def mark(finding: Finding, label: str) -> dict[str, str | float]:
@@ -152,9 +152,9 @@ def _of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
     """Return the finding over all groups behind that of one group against all others."""
     place = finding.model, finding.subject, finding.groups, finding.version
     for one in findings if finding.group else ():
-        rest = spec_of(one.metric).rest
         same = (one.model, one.subject, one.groups, one.version) == place
-        if same and rest and finding.metric == rest + AGAINST_REST:
+        gap = one.aggregate is Aggregate.DIFFERENCE and spec_of_finding(one).rest == finding.metric
+        if same and gap and finding.aggregate is Aggregate.AGAINST_REST:
             return one
     return finding
 
@@ -205,12 +205,12 @@ def _subjects_chart(first: Finding, alike: Sequence[Finding]) -> Chart:
 
 def in_points(finding: Finding) -> bool:
     """Whether the numbers of a finding and of its groups are shares, or differences of shares."""
-    return has_shares(finding) or spec_of(finding.metric).unit in ("share", "points")
+    return has_shares(finding) or spec_of_finding(finding).unit in ("share", "points")
 
 
 def group_value_name(finding: Finding) -> str:
     """Return the name of the number that each group of a finding has."""
-    spec = spec_of(finding.metric)
+    spec = spec_of_finding(finding)
     label = title(spec.group_metric) if spec.group_metric else spec.group_label
     return label[:1].upper() + label[1:] if label else title(finding.metric)
 

@@ -1,16 +1,25 @@
 """Findings in words: who is worse off, and the numbers in one line; of one model or of two."""
 
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
-from equipoise.core import AuditResult, Finding, GroupValue, Harm, Verdict
+from equipoise.core import (
+    AuditResult,
+    Finding,
+    GroupValue,
+    Harm,
+    IntervalKind,
+    NullHypothesis,
+    Verdict,
+)
 from equipoise.core.wording import shortened
-from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_of
+from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
+from equipoise.report.selecting import measure_of
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -21,22 +30,23 @@ from equipoise.report.text import (
     p_value,
     percent,
     plural,
-    title,
+    verdict_title,
 )
 
 _LARGEST_LOG = 700.0
 
 
-def _is_gap(finding: Finding) -> bool:
-    """Whether a finding is the difference between groups in a rate."""
-    spec = spec_of(finding.metric)
-    return spec.rate and (spec.unit != "share" or not math.isnan(finding.chance))
+def spec_of_shown(finding: Finding) -> MetricSpec:
+    """Return the record of a finding's value; of two models that are compared, of each value."""
+    if is_comparison(finding):
+        return spec_for(finding.metric, finding.aggregate, finding.compared_to)
+    return spec_of_finding(finding)
 
 
 def name_of(finding: Finding) -> str:
-    """Return a finding's metric for display; of a rate, the difference between groups."""
-    name = title(finding.metric)
-    return f"{name} difference" if _is_gap(finding) else name
+    """Return a finding's metric for display, with how groups or models compare in it."""
+    spec = spec_of_shown(finding)
+    return f"{spec.title} difference" if is_comparison(finding) and spec.rate else spec.title
 
 
 def heading(finding: Finding) -> str:
@@ -78,7 +88,7 @@ def headline(finding: Finding) -> str:
 
 def _groups_sentence(finding: Finding) -> str | None:
     """Say which group is worse off than which; None where groups have no shares of their own."""
-    spec = spec_of(finding.metric)
+    spec = spec_of_finding(finding)
     summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
     if summary or not spec.clause or spec.bands or not has_shares(finding):
         return None
@@ -158,7 +168,7 @@ def contrast(finding: Finding) -> tuple[GroupValue, GroupValue, GroupValue] | No
 
 def worse_side(finding: Finding) -> Literal["lower", "higher"]:
     """Return which side of its groups' numbers is worse."""
-    spec = spec_of(finding.metric)
+    spec = spec_of_finding(finding)
     if spec.rate:
         return "higher" if spec.harm == "higher" else "lower"
     return spec.groups_harm
@@ -168,7 +178,7 @@ def harm(finding: Finding) -> Harm:
     """Return which side of chance is worse for the value itself."""
     if is_comparison(finding):
         return "either"
-    return "higher" if _is_gap(finding) else spec_of(finding.metric).value_harm
+    return spec_of_finding(finding).value_harm
 
 
 def harmful_side(finding: Finding) -> int:
@@ -181,7 +191,7 @@ def harmful_side(finding: Finding) -> int:
 
 def has_shares(finding: Finding) -> bool:
     """Whether groups' own values are shares."""
-    spec, values = spec_of(finding.metric), (part.value for part in finding.by_group)
+    spec, values = spec_of_finding(finding), (part.value for part in finding.by_group)
     # What groups have by the metric's own name are differences, such as preferences.
     shares = spec.group_metric != spec.name and (spec.unit != "number" or bool(spec.group_label))
     return shares and all(math.isnan(value) or 0 <= value <= 1 for value in values)
@@ -197,7 +207,7 @@ def _counted(part: GroupValue) -> str:
 
 def _value_sentence(finding: Finding) -> str:
     """State a value and its direction."""
-    spec = spec_of(finding.metric)
+    spec = spec_of_finding(finding)
     direction = finding.direction.strip().rstrip(".")
     within = "{direction}" in spec.sentence
     template = spec.sentence if direction or not within else SENTENCE
@@ -210,7 +220,7 @@ def _value_sentence(finding: Finding) -> str:
         size=_shown(replace(finding, value=abs(finding.value)), spec),
         groups=f" ({finding.groups})" if finding.groups else "",
         direction=direction,
-        k=json.loads(finding.parameters).get("k", "K"),
+        k="K" if finding.top_k is None else finding.top_k,
     )
     if within or not direction:
         return _capitalised(text)
@@ -219,7 +229,7 @@ def _value_sentence(finding: Finding) -> str:
 
 def _shown(finding: Finding, spec: MetricSpec) -> str:
     """Return a value in its unit, with its band."""
-    if spec.unit == "share" and not _is_gap(finding):
+    if spec.unit == "share" and not finding.change_from:
         return percent(finding.value)
     scaled, unit = _scale(finding)
     text = f"{scaled(finding.value)}{unit}"
@@ -231,7 +241,7 @@ def figures(finding: Finding) -> str:
     what = finding.model if is_comparison(finding) else name_of(finding)
     parts = [f"{what} {number(finding.value)}"]
     if not math.isnan(finding.ci_low):
-        spread = finding.method.startswith("resampling spread")
+        spread = finding.interval is IntervalKind.SPREAD
         kind = "resampling spread" if spread else f"{100 * finding.level:g} % interval"
         parts.append(f"{kind} {interval(finding.ci_low, finding.ci_high)}")
     drawn = not math.isnan(finding.chance_low)
@@ -267,9 +277,9 @@ def certainty(finding: Finding) -> str:
 
 def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
     """Return how numbers of a finding are shown without their unit, and the unit."""
-    unit = spec_of(finding.metric).unit
+    unit = spec_of_shown(finding).unit
     if unit in ("share", "points"):
-        share = unit == "share" and not _is_gap(finding)
+        share = unit == "share" and not finding.change_from
         return (lambda value: number(100 * value, 1)), " %" if share else " points"
     if unit == "log ratio":
         return (lambda log: number(math.inf if log >= _LARGEST_LOG else math.exp(log), 2)), " times"
@@ -308,8 +318,49 @@ def _weight(finding: Finding) -> float:
 
 def better_off(finding: Finding) -> bool:
     """Whether a finding is about one group that is better off than the others."""
-    found = contrast(finding) if finding.group and spec_of(finding.metric).rest == "" else None
+    alone = finding.group and spec_of_finding(finding).rest == ""
+    found = contrast(finding) if alone else None
     return found is not None and found[0].group != finding.group
+
+
+def null_sentence(finding: Finding) -> str:
+    """Say what is exchangeable under the null hypothesis of a finding, and how it was drawn."""
+    if finding.null is NullHypothesis.NONE:
+        return finding.null_drawn or "none"
+    sentence = NULL_SENTENCES[finding.null]
+    return f"{sentence} ({finding.null_drawn})" if finding.null_drawn else sentence
+
+
+NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
+    NullHypothesis.ROWS: "Groups are exchangeable over all rows",
+    NullHypothesis.WITHIN_CLASS: "Groups are exchangeable within each true class",
+    NullHypothesis.WITHIN_PREDICTION: "Groups are exchangeable within each predicted label",
+    NullHypothesis.WITHIN_SETS: "Groups are exchangeable within each counterfactual set",
+    NullHypothesis.POOL_ORDER: "The order within each pool is random",
+    NullHypothesis.UNITS: "Units exchange their groups",
+    NullHypothesis.MEMBERS: "Members of the sets are exchangeable",
+    NullHypothesis.REPLICATES: "Groups do not differ: bootstrap replicates are centred",
+    NullHypothesis.MODELS: "The two models, or before and after, are exchangeable",
+    NullHypothesis.SIGNS: "Differences may as well have the other sign",
+    NullHypothesis.HYPOTHESIS: "The hypothesis is exchangeable over subjects",
+    NullHypothesis.LARGEST: "The largest p of several null hypotheses",
+    NullHypothesis.SHARES: "True shares are equal, or those from outside",
+    NullHypothesis.REFERENCE: "Images are drawn from the reference population",
+    NullHypothesis.MAPS: "Maps are exchangeable between images",
+    NullHypothesis.CAUSE: "The cause does not matter within a group",
+    NullHypothesis.NORMAL: "Numbers are independent and normal: Student's t",
+})  # fmt: skip
+"""What is exchangeable under each null hypothesis."""
+
+
+def shown_verdict(finding: Finding) -> str:
+    """Return what people read for the verdict of a finding, with the threshold where it decides."""
+    title = verdict_title(finding.verdict, comparison=is_comparison(finding))
+    if finding.verdict is not Verdict.BELOW_THRESHOLD or math.isnan(finding.threshold):
+        return title
+    points = spec_of_shown(finding).unit in ("share", "points")
+    enough = f"{100 * finding.threshold:g} points" if points else f"{finding.threshold:g}"
+    return f"{title} (under {enough})"
 
 
 def names_groups(finding: Finding) -> bool:
@@ -359,7 +410,7 @@ def pair_of(finding: Finding) -> Pair | None:
     """Return the two models of a finding; None where it is about one."""
     if not is_comparison(finding):
         return None
-    known = json.loads(finding.parameters)
+    known = finding.parameters
     first, second = (
         math.nan if known[key] is None else float(known[key]) for key in ("value_a", "value_b")
     )
@@ -381,14 +432,14 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
     over = f" over {finding.groups}" if finding.groups else ""
     # One measure may come in several versions, such as words with words and images with images.
     version = "" if finding.version in _PLAIN else f" ({finding.version})"
-    share = spec_of(finding.metric).unit == "share"
+    share = spec_of_shown(finding).unit == "share"
     shown = percent if share else number
     values = [(shown(v), m) for v, m in zip(pair.values, (pair.first, pair.second), strict=True)]
     if pair.worse == pair.first:
         values.reverse()
     both = ", ".join(f"{model} {value}" for value, model in values)
     many = plural(finding.n, "subject") if over_subjects(finding) else f"n = {count(finding.n)}"
-    start = f"{title(finding.metric)}{subject}{over}{version} ({many}): {both}"
+    start = f"{spec_of_shown(finding).title}{subject}{over}{version} ({many}): {both}"
     if math.isnan(finding.value):
         return f"{start}; no difference can be given ({finding.reason})."
     apart, scale = abs(finding.value), 100 if share else 1
@@ -464,9 +515,11 @@ def leading(findings: Sequence[Finding]) -> list[Finding]:
         # Where nothing could be tested, one of the numbers says why.
         chosen += [one for one in over if math.isfinite(one.q_value)] or over[:1]
         known = [one for one in own if not one.subject and not math.isnan(one.value)]
-        metrics = dict.fromkeys(one.metric for one in known if not over_subjects(one))
+        metrics = dict.fromkeys(measure_of(one) for one in known if not over_subjects(one))
         chosen += [
-            max((one for one in known if one.metric == metric), key=lambda one: abs(one.value))
-            for metric in [*metrics][:SUMMARIES]
+            max(
+                (one for one in known if measure_of(one) == measure), key=lambda one: abs(one.value)
+            )
+            for measure in [*metrics][:SUMMARIES]
         ]
     return chosen

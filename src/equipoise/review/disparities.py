@@ -95,7 +95,7 @@ class Disparity:
         right = pl.when(pl.col("target") == said).then(pl.lit("right")).otherwise(pl.lit("wrong"))
         table = self.images.table.with_columns(prediction=said, right=right)
         images = replace(self.images, table=table)
-        return _outcome(images, _metric(self.finding), self.finding.subject)[0]
+        return _outcome(images, self.finding.metric, self.finding.subject)[0]
 
     def joined(self, ids: pl.Series, values: pl.Series) -> pl.Series:
         """Return the value of each image of the run, null where it has none."""
@@ -123,16 +123,12 @@ def _outcome(images: RunImages, metric: str, subject: str) -> tuple[Floats, str]
 
 
 _OUTCOMES: Mapping[str, str] = {
-    **dict.fromkeys(("accuracy", "accuracy_gap", "worst_group_accuracy"), "right"),
+    "accuracy": "right",
     **dict.fromkeys(("true_positive_rate", "false_negative_rate", "equalized_odds"), "hit"),
     **dict.fromkeys(("false_positive_rate", "true_negative_rate"), "alarm"),
     **dict.fromkeys(("selection_rate", "demographic_parity"), "said"),
     "precision": "precise",
 }
-
-
-def _metric(finding: Finding) -> str:
-    return finding.metric.removesuffix("_against_rest")
 
 
 def find_disparity(
@@ -181,14 +177,14 @@ def find_disparity(
         )
     ]  # fmt: skip
     if not fitting:
-        able = sorted({_metric(one) for one in result.findings if _explainable(one, str(kind))})
+        able = sorted({one.metric for one in result.findings if _explainable(one, str(kind))})
         raise ConfigError(
             f"{run}: no finding fits; expected a metric among {listed(able)} and a subject, model "
             "and groups of the run. To do: name others with --finding, --subject, --model, --groups"
         )
     finding = fitting[0]
     found = (_of_predictions if kind == "predictions" else _of_concept)(run, finding)
-    alarms = _OUTCOMES.get(_metric(finding)) == "alarm"
+    alarms = _OUTCOMES.get(finding.metric) == "alarm"
     return _among(found, group, max if alarms else min)
 
 
@@ -197,13 +193,13 @@ def _explainable(finding: Finding, kind: str) -> bool:
         return False
     if kind == "concepts":
         return bool(finding.subject)
-    metric = _metric(finding)
+    metric = finding.metric
     return metric in _OUTCOMES and (_OUTCOMES[metric] == "right" or bool(finding.subject))
 
 
 def _of_predictions(run: Path, finding: Finding) -> Disparity:
     images = load_images(run, model=finding.model, groups=finding.groups)
-    outcome, shows = _outcome(images, _metric(finding), finding.subject)
+    outcome, shows = _outcome(images, finding.metric, finding.subject)
     labels: Objects = np.array(images.table["target"].to_list(), dtype=object)
     return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
 

@@ -16,7 +16,7 @@ from equipoise.audits.concepts.config import Config as Concepts
 from equipoise.audits.config_fields import RunConfig
 from equipoise.audits.config_images import CORNERS
 from equipoise.audits.images import Known
-from equipoise.audits.kinds import audit_of
+from equipoise.audits.kind import audit_of
 from equipoise.audits.outputs import Models
 from equipoise.audits.predictions.config import Config as Predictions
 from equipoise.audits.predictions.config import ModelConfig

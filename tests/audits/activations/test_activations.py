@@ -59,7 +59,12 @@ def run(**changes):
 def test_a_model_with_more_activation_on_the_region_of_a_group_is_a_disparity():
     result = run()
     share, gap, beyond = result.findings
-    assert (gap.metric, gap.subject, gap.groups) == ("activation_share_gap", "face", "gender")
+    assert (gap.metric, gap.aggregate, gap.subject, gap.groups) == (
+        "activation_share",
+        "difference",
+        "face",
+        "gender",
+    )
     assert gap.verdict is Verdict.DISPARITY
     assert gap.family is Family.LEAF
     assert {estimate.group: estimate.n for estimate in gap.by_group} == {"man": 40, "woman": 40}

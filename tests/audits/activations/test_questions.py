@@ -7,7 +7,7 @@ import pytest
 from audits.activations.people import N, encoder, pictures
 from equipoise import audits, report
 from equipoise.audits import parse_config
-from equipoise.audits.kinds import kind_page
+from equipoise.audits.pages import kind_page
 from equipoise.core import ConfigError, Family, Verdict
 
 PROMPTS = ["a photo of a doctor", "a photo of a nurse"]

@@ -87,7 +87,11 @@ def test_shares_follow_the_part_that_each_model_reads(pictures, reader, tmp_path
     shares = {f.model: f for f in result.findings if f.metric == "activation_share"}
     assert shares["glyph"].ci_low > 0.5
     assert shares["frame"].ci_high < 0.3
-    gaps = [f for f in result.findings if f.metric == "activation_share_gap" and not f.reason]
+    gaps = [
+        f
+        for f in result.findings
+        if f.metric == "activation_share" and f.aggregate == "difference" and not f.reason
+    ]
     assert all(gap.verdict is not Verdict.DISPARITY for gap in gaps)
     assert result.manifest.models["glyph"]["name"] == "reads the glyph"
     rows = result.tables["gallery"].to_pylist()

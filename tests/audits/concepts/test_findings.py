@@ -10,6 +10,7 @@ from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts import page
 from equipoise.core import Family, Verdict
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Table
 from equipoise.report.summary import summarize
 from equipoise.report.text import number
@@ -28,13 +29,16 @@ def test_a_rare_group_hides_no_difference_between_large_ones():
     assert any(
         finding.verdict is Verdict.INCONCLUSIVE for finding in result.findings if not finding.group
     )
-    leaves = [finding for finding in result.findings if finding.metric == "auroc_against_rest"]
+    leaves = [
+        finding
+        for finding in result.findings
+        if finding.metric == "auroc" and finding.aggregate == "against_rest"
+    ]
     assert [finding.group for finding in leaves[:3]] == ["a", "b", "rare"]
     assert {finding.verdict for finding in leaves[:2]} == {Verdict.DISPARITY}
     assert leaves[0].family is Family.COMPOSITE is not leaves[3].family is Family.LEAF
-    assert leaves[0].threshold == config.testing.threshold("auroc")
-    leaf = [finding for finding in result.findings if finding.family is Family.LEAF]
-    assert audits.plan(config).tests == len(leaf)
+    assert leaves[0].threshold == config.testing.threshold(spec_of("auroc"))
+    assert audits.plan(config).tests == sum(finding.tested for finding in result.findings)
     lead = summarize(result, page.PAGE.leads).statements[0].finding
     assert lead.group in ("a", "b")
 
@@ -50,7 +54,7 @@ def test_the_protocol_of_the_source_has_no_verdict_but_a_reason():
 def test_the_plan_counts_images_and_rare_concepts():
     versions = {"rare": {"min_positives": 90}, "hall": {"prevalence": "hall"}}
     plan = audits.plan(audits.parse_config(small(versions=versions)))
-    assert (plan.details["images"], plan.details["rows"], plan.tests) == (400, 400, 4)
+    assert (plan.details["images"], plan.details["rows"], plan.tests) == (400, 400, 5)
     assert plan.details["models"] == [{"model": "m", "concepts": 4, "images_without_scores": 0}]
     by_version = {row["version"]: row for row in plan.details["versions"]}
     assert by_version["baseline"]["concepts_compared"] == 4

@@ -32,7 +32,7 @@ def test_the_page_of_the_example(result):
 
 
 def test_the_planted_disparities_are_the_only_disparities(result):
-    gaps = {(f.subject, f.groups): f for f in result.findings if f.metric == "rejection_gap"}
+    gaps = {(f.subject, f.groups): f for f in result.findings if f.aggregate == "difference"}
     disparities = {
         (subject.partition(",")[0], groups)
         for (subject, groups), gap in gaps.items()

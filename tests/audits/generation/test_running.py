@@ -58,7 +58,7 @@ def test_a_group_that_a_model_cannot_draw_is_found(biased, tmp_path):
     by_group = shares(result, "caption similarity")
     assert by_group["red"] == by_group["green"] == 0.0
     assert 0.2 < by_group["blue"] < 0.8
-    findings = {f.subject: f for f in result.findings if f.metric == "rejection_gap"}
+    findings = {f.subject: f for f in result.findings if f.aggregate == "difference"}
     gap = findings["caption similarity"]
     assert gap.verdict == Verdict.DISPARITY
     assert gap.value == pytest.approx(by_group["blue"])

@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from collections import Counter
 
 import pytest
 
 from audits.live_models.worlds import KINDS, diversity
 from equipoise import audits
+from equipoise.audits.kind import audit_of
 from equipoise.audits.model_cache import look_up
+from equipoise.core import DataError
 from equipoise.evidence import RunOptions
 from equipoise.models.registry import Preview
 from equipoise.planted.scenes.embed import WEIGHTS
@@ -48,6 +51,26 @@ def test_a_plan_before_the_first_run(kind, world):
     }
     assert "96 items are left to run" in planned.notes[0]
     assert not (world / "evidence").exists()
+
+
+@pytest.mark.usefixtures("loads")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_counts_tests_before_a_model_has_run(kind, world):
+    before = plan(KINDS[kind](), world)
+    assert any("random numbers in place" in note for note in before.notes)
+    result = audits.run(audits.parse_config(KINDS[kind]()), base=world)
+    tested = Counter(finding.model for finding in result.findings if finding.tested)
+    assert Counter(before.tests_by_model) == tested
+
+
+def test_a_plan_whose_stand_ins_cannot_be_measured_knows_no_number_of_tests(world, monkeypatch):
+    def refuse(*_):
+        raise DataError("no two images differ")
+
+    monkeypatch.setattr(type(audit_of("diversity")), "measure", refuse)
+    planned = plan(diversity(), world)
+    assert (planned.tests, planned.tests_by_model) == (None, {"m": None})
+    assert planned.values["tests"] is None
 
 
 @pytest.mark.usefixtures("loads")

@@ -73,7 +73,7 @@ def test_a_classifier_may_know_classes_that_the_data_do_not_have(world):
     values = predictions()
     model = Classifier(labels=("other", "more", CHOSEN[0]))
     values["models"] = {"m": {"model": model, "map": {"more": CHOSEN[1]}, "k": 2}}
-    _, note = audits.plan(audits.parse_config(values), base=world).notes
+    *_, note = audits.plan(audits.parse_config(values), base=world).notes
     assert note == (
         "m: no row has 'other' as data.target, subject, and these are classes of the model. Where "
         "it predicts one, the audit stops after it has run: map them under models.m.map, or set "

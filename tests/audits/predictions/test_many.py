@@ -53,7 +53,7 @@ def test_few_classes_have_findings_whatever_their_size():
 def test_many_small_groups_are_listed_once():
     group = np.concatenate([np.arange(3).repeat(400), np.arange(3, 153).repeat(4)])
     result = audited(np.arange(len(group)) % 4, group)
-    gap = next(finding for finding in result.findings if finding.metric == "accuracy_gap")
+    gap = next(finding for finding in result.findings if finding.compared_to == "overall")
     assert [estimate.group for estimate in gap.by_group] == ["group 000", "group 001", "group 002"]
     assert {exclusion.reason: exclusion.count for exclusion in gap.excluded}[
         "groups under 30 rows"
@@ -64,5 +64,5 @@ def test_many_small_groups_are_listed_once():
 def test_a_few_small_groups_are_listed_with_the_others():
     group = np.concatenate([np.arange(3).repeat(400), np.arange(3, 53).repeat(4)])
     result = audited(np.arange(len(group)) % 4, group)
-    gap = next(finding for finding in result.findings if finding.metric == "accuracy_gap")
+    gap = next(finding for finding in result.findings if finding.compared_to == "overall")
     assert len(gap.by_group) == 53

@@ -65,7 +65,7 @@ def test_the_findings_equal_the_audit_of_a_table_of_predictions(colours):
     table = pl.read_csv(colours / "images.csv").rename({"shown": "said"})
     from_table = audits.run(config(table=table, prediction="said"), base=colours)
     assert numbers(run) == numbers(from_table)
-    worst = [finding.value for finding in run.findings if finding.metric == "worst_group_accuracy"]
+    worst = [finding.value for finding in run.findings if finding.aggregate == "worst_group"]
     assert max(worst) < 0.8
     assert run.manifest.models["m"]["name"] == "python:fake:classifier"
 

@@ -1,6 +1,5 @@
 """The audit of retrieval: planted disparities are detected, and unusual input is noted."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +91,7 @@ def test_pools_that_are_too_small_are_counted():
 def test_scores_in_memory_and_reread_scores_give_the_same_numbers(monkeypatch):
     ranking = {"ranking": {"k": 10, "curves": True, "similarity": True}}
     in_memory = run(**ranking)
-    monkeypatch.setattr("equipoise.audits.engines.rankings.audit._CELLS", 0)
+    monkeypatch.setattr("equipoise.audits.engines.rankings.designs._CELLS", 0)
     reread = run(**ranking)
     assert str(reread.findings) == str(in_memory.findings)
     numbers = [
@@ -229,7 +228,7 @@ def test_desired_shares_and_named_groups_of_a_single_choice_are_noted():
     assert "no shares of gender, gender × race" in notes
     assert "it isn't measured for gender × race" in notes
     params = {
-        (f.metric, f.groups): json.loads(f.parameters)
+        (f.metric, f.groups): f.parameters
         for f in result.findings
         if not f.subject and f.version == "default"
     }

@@ -12,9 +12,9 @@ from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentatio
 from equipoise.mitigate.augmentation.experiment import (
     ARMS,
     Experiment,
+    compare_trainings,
     difference_findings,
     findings_of,
-    gain,
     tables_of,
 )
 from equipoise.mitigate.training import Job, network, predict, train
@@ -25,9 +25,9 @@ SHORT = Schedule(epochs=2, batch=32)
 
 
 def faces(n, shares, seed):
-    drawn = draw_faces(n, long_hair=shares, seed=seed)
-    regions = Regions(drawn.boxes, np.ones(n, dtype=bool))
-    return Faces(drawn.images, drawn.labels, drawn.groups, regions)
+    sample = draw_faces(n, long_hair=shares, seed=seed)
+    regions = Regions(sample.boxes, np.ones(n, dtype=bool))
+    return Faces(sample.images, sample.labels, sample.groups, regions)
 
 
 def weights(module):
@@ -37,38 +37,38 @@ def weights(module):
 @pytest.mark.parametrize("name", ["cnn", "vit", "timm:resnet10t"])
 def test_networks_by_name_start_from_their_seed(name):
     before = torch.get_rng_state()
-    one, same, other = (network(name, 4, 40, seed=seed) for seed in (1, 1, 2))
-    for first, second in zip(weights(one), weights(same), strict=True):
+    module, same, other = (network(name, 4, 40, seed=seed) for seed in (1, 1, 2))
+    for first, second in zip(weights(module), weights(same), strict=True):
         np.testing.assert_array_equal(first, second)
-    assert any((a != b).any() for a, b in zip(weights(one), weights(other), strict=True))
+    assert any((a != b).any() for a, b in zip(weights(module), weights(other), strict=True))
     assert torch.equal(before, torch.get_rng_state())
-    codes, features = predict(one.eval(), [np.zeros((40, 40, 3), np.uint8)] * 3)
+    codes, features = predict(module.eval(), [np.zeros((40, 40, 3), np.uint8)] * 3)
     assert len(codes) == len(features) == 3
 
 
 @pytest.mark.parametrize("name", ["cnn", "vit"])
 def test_a_training_taken_up_gives_the_same_weights(name, tmp_path):
     job = Job(name, TOOLS, 3, Schedule(epochs=3, batch=32))
-    whole = train(job, MixedFaces(faces(64, BIASED, 1), seed=2), tmp_path / "whole.pt")
+    uninterrupted = train(job, MixedFaces(faces(64, BIASED, 1), seed=2), tmp_path / "whole.pt")
 
     class Stopped(MixedFaces):
-        def changed(self, place):
+        def training_image(self, place):
             if self.epoch == 1:
                 raise KeyboardInterrupt
-            return super().changed(place)
+            return super().training_image(place)
 
     with pytest.raises(KeyboardInterrupt):
         train(job, Stopped(faces(64, BIASED, 1), seed=2), tmp_path / "cut.pt")
     torch.manual_seed(99)
 
     class Resumed(MixedFaces):
-        def changed(self, place):
+        def training_image(self, place):
             assert self.epoch > 0
-            return super().changed(place)
+            return super().training_image(place)
 
     resumed = train(job, Resumed(faces(64, BIASED, 1), seed=2), tmp_path / "cut.pt")
-    for one, other in zip(weights(whole), weights(resumed), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for expected, other in zip(weights(uninterrupted), weights(resumed), strict=True):
+        np.testing.assert_array_equal(expected, other)
 
 
 def run(tmp_path, **changed):
@@ -85,9 +85,9 @@ def test_the_tables_and_findings_of_an_experiment(tmp_path):
     tables, findings = tables_of(small, replicates=100), findings_of(small)
     rows = tables["augmentation"].to_pylist()
     assert [row["arm"] for row in rows] == [*ARMS]
-    right = small.right("cnn", "biased")
+    right = small.is_right("cnn", "biased")
     assert rows[0]["accuracy"] == right.mean()
-    balanced = small.right("cnn", "balanced").mean()
+    balanced = small.is_right("cnn", "balanced").mean()
     assert rows[0]["difference"] == pytest.approx(abs(balanced - right.mean()), abs=1e-12)
     percent = 100 * abs(balanced - right.mean()) / balanced
     assert rows[0]["percent_difference"] == pytest.approx(percent, abs=1e-9)
@@ -98,9 +98,11 @@ def test_the_tables_and_findings_of_an_experiment(tmp_path):
     counts = tables["augmentation_images"].to_pylist()
     assert [row["count"] for row in counts[:2]] == [15, 1]
     assert sum(row["count"] for row in counts) == 64 + 64 + 80
-    assert [one.model for one in findings] == [f"cnn ({arm}) − cnn (biased)" for arm in ARMS[1:]]
+    assert [finding.model for finding in findings] == [
+        f"cnn ({arm}) − cnn (biased)" for arm in ARMS[1:]
+    ]
     assert findings[0].value == pytest.approx(
-        small.right("cnn", "partial mixing").mean() - right.mean(), abs=1e-12
+        small.is_right("cnn", "partial mixing").mean() - right.mean(), abs=1e-12
     )
 
 
@@ -114,50 +116,50 @@ def test_what_is_no_experiment(tmp_path):
     tested = faces(80, (0.5,) * 4, 3)
     images = np.array(tested.images)
     images[[3, 7]] = np.asarray(faces(64, (0.5,) * 4, 2).images)[[5, 0]]
-    known = replace(tested, images=images)
+    overlapping = replace(tested, images=images)
     with pytest.raises(InputError, match="^2 of 80 test images are also .* image 3, .* image 5 of"):
-        run(tmp_path, test=known)
+        run(tmp_path, test=overlapping)
 
 
 def test_the_gain_of_one_run_is_the_paired_t_of_its_images():
     random = np.random.default_rng(0)
     second, first = (random.random((1, 200)) < share for share in (0.7, 0.6))
-    found = gain(second.astype(float), first.astype(float))
+    change = compare_trainings(second.astype(float), first.astype(float))
     test = stats.ttest_rel(second[0].astype(float), first[0].astype(float))
-    assert found.p_value == pytest.approx(test.pvalue, abs=1e-12)
+    assert change.p_value == pytest.approx(test.pvalue, abs=1e-12)
     ends = test.confidence_interval()
-    assert (found.low, found.high) == pytest.approx((ends.low, ends.high), abs=1e-12)
-    assert "says nothing of training again" in found.method
+    assert (change.low, change.high) == pytest.approx((ends.low, ends.high), abs=1e-12)
+    assert "says nothing of training again" in change.method
 
 
 def test_the_interval_of_a_gain_covers_over_runs_and_images():
-    random, held, quiet = np.random.default_rng(5), 0, 0
+    random, n_covered, quiet = np.random.default_rng(5), 0, 0
     for _ in range(400):
         ease = random.normal(0, 1, 150)
         luck = random.normal(0, 0.3, (2, 3, 1))
         right = (random.normal(0, 1, (2, 3, 150)) + ease + luck > 0).astype(float)
-        found = gain(right[0], right[1])
-        held += found.low <= 0 <= found.high
-        quiet += found.p_value > 0.05
-    assert held / 400 >= 0.94
-    assert held == quiet
+        change = compare_trainings(right[0], right[1])
+        n_covered += change.low <= 0 <= change.high
+        quiet += change.p_value > 0.05
+    assert n_covered / 400 >= 0.94
+    assert n_covered == quiet
 
 
 def test_images_that_show_nothing_leave_something_open():
     """What is never seen in n images is, at 95 %, in at most as many as Clopper-Pearson allows."""
     right = np.ones((3, 200))
-    most = stats.binomtest(0, 200).proportion_ci(0.95, "exact").high
-    found = gain(right, right)
-    assert (found.low, found.high) == pytest.approx((-most, most), abs=1e-12)
-    alone = gain(right, 0 * right)
-    assert (alone.low, alone.high) == pytest.approx((1 - most, 1.0), abs=1e-12)
+    bound = stats.binomtest(0, 200).proportion_ci(0.95, "exact").high
+    change = compare_trainings(right, right)
+    assert (change.low, change.high) == pytest.approx((-bound, bound), abs=1e-12)
+    alone = compare_trainings(right, 0 * right)
+    assert (alone.low, alone.high) == pytest.approx((1 - bound, 1.0), abs=1e-12)
     truth = np.arange(200) % 2
     answers = {("cnn", arm): np.tile(truth, (3, 1)) for arm in ARMS}
     done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, {})
     row = tables_of(done, replicates=100)["augmentation"].to_pylist()[0]
     for name, scale in (("difference", 1), ("runs", 1), ("percent", 100)):
-        assert (row[f"{name}_low"], row[f"{name}_high"]) == (0.0, pytest.approx(scale * most))
-    assert [one.verdict for one in findings_of(done)] == [Verdict.INCONCLUSIVE] * 3
+        assert (row[f"{name}_low"], row[f"{name}_high"]) == (0.0, pytest.approx(scale * bound))
+    assert [finding.verdict for finding in findings_of(done)] == [Verdict.INCONCLUSIVE] * 3
 
 
 def experiment(shares, runs, images, missing):
@@ -171,19 +173,22 @@ def experiment(shares, runs, images, missing):
 
 
 def test_changed_faces_are_judged_where_half_of_each_group_has_one():
-    enough, few = (
+    half_covered, few = (
         findings_of(experiment((0.6, 0.95, 0.95, 0.97), 3, 400, {"biased": missing}))
         for missing in ({"x": (0, 9), "y": (5, 10)}, {"x": (0, 9), "y": (6, 10)})
     )
-    assert [one.verdict for one in enough] == [Verdict.DISPARITY] * 3
-    assert [one.verdict for one in few] == [Verdict.NONE, Verdict.NONE, Verdict.DISPARITY]
-    assert all("4 of 10 biased images of y" in one.reason for one in few[:2])
-    assert [one.q_value for one in few] == [one.q_value for one in enough]
+    assert [finding.verdict for finding in half_covered] == [Verdict.DISPARITY] * 3
+    assert [finding.verdict for finding in few] == [Verdict.NONE, Verdict.NONE, Verdict.DISPARITY]
+    assert all("4 of 10 biased images of y" in finding.reason for finding in few[:2])
+    assert [finding.q_value for finding in few] == [finding.q_value for finding in half_covered]
 
 
 def test_a_network_that_learned_nothing_has_no_verdict_of_likeness():
     untaught, taught = (
-        [one.verdict for one in findings_of(experiment(shares, 5, 4000, {}), threshold=0.05)]
+        [
+            finding.verdict
+            for finding in findings_of(experiment(shares, 5, 4000, {}), threshold=0.05)
+        ]
         for shares in ((0.5,) * 4, (0.5, 0.5, 0.5, 0.9))
     )
     assert untaught == [Verdict.NONE] * 3
@@ -202,18 +207,18 @@ def test_families_differ_by_the_mean_of_their_differences():
             share = balanced if arm == "balanced" else biased
             answers[name, arm] = np.where(random.random((2, n)) < share, truth, 1 - truth)
     done = Experiment(tuple(shares), ("x", "y"), ("f", "m"), truth, answers, {}, {})
-    found = difference_findings(done, {"CNN": ["a", "b"], "ViT": ["c"]}, replicates=300)
-    values = {(one.model, one.version): one for one in found}
-    accuracy = {key: (own == truth).mean() for key, own in answers.items()}
+    findings = difference_findings(done, {"CNN": ["a", "b"], "ViT": ["c"]}, replicates=300)
+    values = {(finding.model, finding.version): finding for finding in findings}
+    accuracy = {key: (codes == truth).mean() for key, codes in answers.items()}
     delta = {name: abs(accuracy[name, "balanced"] - accuracy[name, "biased"]) for name in shares}
     for name, expected in delta.items():
         assert values[name, "default"].value == pytest.approx(expected, abs=1e-12)
         percent = 100 * expected / accuracy[name, "balanced"]
         assert values[name, "percent"].value == pytest.approx(percent, abs=1e-9)
-    apart = (delta["a"] + delta["b"]) / 2 - delta["c"]
+    difference = (delta["a"] + delta["b"]) / 2 - delta["c"]
     family = values["CNN − ViT", "default"]
-    assert family.value == pytest.approx(apart, abs=1e-12)
-    assert family.ci_low < apart < family.ci_high
+    assert family.value == pytest.approx(difference, abs=1e-12)
+    assert family.ci_low < difference < family.ci_high
     # The standard error by hand: images are independent, runs of one image aren't.
     signed = {
         name: (answers[name, "balanced"] == truth).mean(0) * 1.0
@@ -223,4 +228,4 @@ def test_families_differ_by_the_mean_of_their_differences():
     error = np.std((signed["a"] + signed["b"]) / 2 - signed["c"]) / np.sqrt(n)
     width = (family.ci_high - family.ci_low) / (2 * stats.norm.ppf(0.975))
     assert width == pytest.approx(error, rel=0.2)
-    assert {one.verdict for one in found} == {Verdict.NONE}
+    assert {finding.verdict for finding in findings} == {Verdict.NONE}

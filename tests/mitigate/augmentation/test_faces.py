@@ -34,43 +34,43 @@ def ramp(value):
 
 def test_boxes_of_a_table_are_cut_to_their_images():
     none = (None, None, None, None)
-    found = regions_of_columns(columns((-3, 2, 9, 99), none, (1.4, 1.6, 5, 5)), [(10, 8)] * 3)
-    assert found.boxes.tolist() == [[0, 2, 8, 10], [0, 0, 0, 0], [1, 2, 5, 5]]
-    assert found.found.tolist() == [True, False, True]
-    assert found.box(1) is None
-    assert found.missing(["a", "a", "b"]) == {"a": (1, 2), "b": (0, 1)}
+    regions = regions_of_columns(columns((-3, 2, 9, 99), none, (1.4, 1.6, 5, 5)), [(10, 8)] * 3)
+    assert regions.boxes.tolist() == [[0, 2, 8, 10], [0, 0, 0, 0], [1, 2, 5, 5]]
+    assert regions.has_face.tolist() == [True, False, True]
+    assert regions.box(1) is None
+    assert regions.missing(["a", "a", "b"]) == {"a": (1, 2), "b": (0, 1)}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("box_columns", "message"),
     [
         (columns((1, 2, None, 4)), "^row 1: the box"),
         (columns((5, 5, 5, 9)), r"^row 1: the box \[5, 5, 5, 9\]"),
         (columns((90, 0, 99, 9)), "^row 1: the box"),
     ],
 )
-def test_what_is_no_box(given, message):
+def test_what_is_no_box(box_columns, message):
     with pytest.raises(InputError, match=message):
-        regions_of_columns(given, [(10, 10)])
+        regions_of_columns(box_columns, [(10, 10)])
 
 
 def test_quarters_come_from_the_other_face_and_nothing_else_changes():
     image, other = ramp(10), ramp(100)
-    made = mix_regions(image, (0, 0, 8, 8), other, (0, 0, 8, 8), (True, False, False, True))
-    assert np.unique(made[:4, :4]).tolist() == [100]
-    assert np.unique(made[4:, 4:]).tolist() == [103]
-    np.testing.assert_array_equal(made[:4, 4:], image[:4, 4:])
-    np.testing.assert_array_equal(made[4:, :4], image[4:, :4])
+    mixed = mix_regions(image, (0, 0, 8, 8), other, (0, 0, 8, 8), (True, False, False, True))
+    assert np.unique(mixed[:4, :4]).tolist() == [100]
+    assert np.unique(mixed[4:, 4:]).tolist() == [103]
+    np.testing.assert_array_equal(mixed[:4, 4:], image[:4, 4:])
+    np.testing.assert_array_equal(mixed[4:, :4], image[4:, :4])
     assert image[0, 0, 0] == 10
 
 
 def test_noise_is_uniform_within_the_box_alone_and_repeats():
     image = np.full((80, 80, 3), 7, np.uint8)
-    made = noise_region(image, (10, 20, 70, 80), np.random.default_rng(1))
-    box = made[20:80, 10:70]
+    noisy = noise_region(image, (10, 20, 70, 80), np.random.default_rng(1))
+    box = noisy[20:80, 10:70]
     assert abs(box.mean() - 127.5) < 3 * 73.9 / math.sqrt(box.size)
-    assert (made[:20] == 7).all()
-    assert (made[:, :10] == 7).all()
+    assert (noisy[:20] == 7).all()
+    assert (noisy[:, :10] == 7).all()
 
 
 def test_what_cannot_be_mixed():
@@ -85,31 +85,33 @@ def people(n=40):
     """Men are dark and women bright; the last image has no face."""
     groups = np.array(["man", "woman"] * (n // 2), dtype=object)
     images = np.stack([ramp(10 if group == "man" else 200) for group in groups])
-    found = np.arange(n) < n - 1
-    boxes = np.tile((0, 0, 8, 8), (n, 1)) * found[:, None]
+    has_face = np.arange(n) < n - 1
+    boxes = np.tile((0, 0, 8, 8), (n, 1)) * has_face[:, None]
     labels = np.array(["x", "x", "y", "y"] * (n // 4), dtype=object)
-    return Faces(images, labels, groups, Regions(boxes, found))
+    return Faces(images, labels, groups, Regions(boxes, has_face))
 
 
 def test_faces_are_mixed_with_those_of_another_group():
     faces = people()
     data = MixedFaces(faces, seed=3)
     for place in range(len(data) - 1):
-        made = data.changed(place)
-        quarters = [made[4 * (q // 2), 4 * (q % 2), 0] for q in range(4)]
-        own = 10 if faces.groups[place] == "man" else 200
-        taken = [quarter not in range(own, own + 4) for quarter in quarters]
-        assert 1 <= sum(taken) <= 3
+        image = data.training_image(place)
+        quarters = [image[4 * (q // 2), 4 * (q % 2), 0] for q in range(4)]
+        base_value = 10 if faces.groups[place] == "man" else 200
+        exchanged = [quarter not in range(base_value, base_value + 4) for quarter in quarters]
+        assert 1 <= sum(exchanged) <= 3
         assert data[place][1] == faces.labels[place]
-    np.testing.assert_array_equal(data.changed(39), faces.images[39])
+    np.testing.assert_array_equal(data.training_image(39), faces.images[39])
 
 
 def test_what_is_drawn_follows_from_seed_epoch_and_place_alone():
     data, again = MixedFaces(people(), seed=3), MixedFaces(people(), seed=3)
-    backwards = [again.changed(place) for place in reversed(range(40))][::-1]
-    np.testing.assert_array_equal([data.changed(place) for place in range(40)], backwards)
+    backwards = [again.training_image(place) for place in reversed(range(40))][::-1]
+    np.testing.assert_array_equal([data.training_image(place) for place in range(40)], backwards)
     again.epoch = 1
-    assert any((data.changed(place) != again.changed(place)).any() for place in range(40))
+    assert any(
+        (data.training_image(place) != again.training_image(place)).any() for place in range(40)
+    )
 
 
 def test_what_is_no_set_of_faces():
@@ -125,11 +127,11 @@ def photograph():
 
 
 def test_the_cascade_finds_a_face_and_counts_images_without():
-    found = CascadeDetector()([photograph(), np.full((60, 60, 3), 90, np.uint8)])
-    assert found.found.tolist() == [True, False]
-    left, top, right, bottom = found.boxes[0].tolist()
+    regions = CascadeDetector()([photograph(), np.full((60, 60, 3), 90, np.uint8)])
+    assert regions.has_face.tolist() == [True, False]
+    left, top, right, bottom = regions.boxes[0].tolist()
     # Her eyes and mouth lie around (133, 100) of the scaled photograph.
     assert left < 133 < right
     assert top < 100 < bottom
     assert right - left < 160
-    assert found.missing(["woman", "man"]) == {"man": (1, 1), "woman": (0, 1)}
+    assert regions.missing(["woman", "man"]) == {"man": (1, 1), "woman": (0, 1)}

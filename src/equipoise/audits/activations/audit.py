@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.activations.designs import Design, Mapped, Question, questions
+from equipoise.audits.activations.data import ActivationData, Mapped
+from equipoise.audits.activations.designs import Design, Question, questions
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.columns import ImageData, numbers_of
+from equipoise.audits.columns import numbers_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     ConfigError,
     DataError,
@@ -25,7 +26,6 @@ from equipoise.core import (
     Floats,
     Groups,
     InputError,
-    record,
     table_of,
 )
 from equipoise.data import ArraySource, Vectors, load_vectors
@@ -33,6 +33,7 @@ from equipoise.data.labels import Items, Outputs
 from equipoise.evidence.extraction import Extraction, Settings, extracted
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Asked, Request
+from equipoise.metrics.spec import spec_for
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.models.images import Images
 
@@ -49,22 +50,6 @@ _SIDE = 32
 
 _NO_VERDICT = "where a model looks is no disparity in itself; the gap between groups is tested"
 _BESIDE = "stands beside the gap in the share itself, which is tested"
-
-
-@record
-class ActivationData(ImageData):
-    """What an audit of activations measures.
-
-    Attributes
-    ----------
-    models : mapping of str to Mapped
-        Where questions are asked, of the first one.
-    asked : mapping of str to mapping of str to Mapped
-        By model and prompt, where questions are asked.
-    """
-
-    models: Mapping[str, Mapped]
-    asked: Mapping[str, Mapping[str, Mapped]]
 
 
 @audit_kind("activations")
@@ -165,7 +150,10 @@ class Activations(Audit["Config", ActivationData, Design]):
         by_group = tuple(group for part in shares for group in part.by_group)
         shown = whole(share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region)
         found, *leaves = parts(gap, place)
-        tested = [replace(found, harm=gap.harm), *(leaf(one, gap.metric) for one in leaves)]
+        tested = [
+            replace(found, harm=gap.harm),
+            *(leaf(draft, spec_for(gap.metric, gap.aggregate)) for draft in leaves),
+        ]
         for at, one in enumerate(tested):
             if np.isnan(one.finding.p_value):
                 tested[at] = without_verdict(one, "there is nothing to exchange")
@@ -299,7 +287,7 @@ def _read(
         load_vectors(
             source,
             images,
-            what=f"models.{name}.{what}",
+            subject=f"models.{name}.{what}",
             max_unmatched=config.data.max_unmatched,
             zeros=True,
         )

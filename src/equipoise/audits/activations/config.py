@@ -1,9 +1,9 @@
 """The configuration of an audit of activations."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
@@ -174,7 +174,8 @@ class Config(AuditConfig):
     gallery: Annotated[int, Field(ge=0, le=12)] = 4
     blur: Blur = ()
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_activations(self) -> Self:
         among("blur", () if self.blur == "all" else self.blur, self.data.regions)
         asks = self.questions is not None
         if self.questions is not None:
@@ -189,3 +190,4 @@ class Config(AuditConfig):
                     f"models.{name}.target: required, and missing: what the model is asked for, "
                     "where data.target names no column of it"
                 )
+        return self

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise.audits.activations.data import ActivationData, Mapped
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Measured
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, lacking
+from equipoise.audits.kind import Measured
 from equipoise.core import (
-    AnyArray,
     Estimate,
     Family,
     Floats,
@@ -32,60 +32,12 @@ from equipoise.metrics.spec import spec_of
 from equipoise.metrics.values.activation import Regions, paired_share_difference
 
 if TYPE_CHECKING:
-    from equipoise.audits.activations.audit import ActivationData
     from equipoise.audits.activations.config import Config, QuestionsConfig
     from equipoise.stats.resampling import Resampling
 
 # Seconds for an image in a permutation or replicate of a design, and for a design whatever its
 # size: rough guides, from the example.
 _SECONDS_PER_IMAGE, _SECONDS_PER_DESIGN = 4e-7, 0.15
-
-
-@record
-class Mapped:
-    """One model's maps.
-
-    Attributes
-    ----------
-    used : ndarray of int64, shape (n,)
-        Images with a map.
-    maps : ndarray, shape (n, rows, columns)
-    boxes : mapping of str to ndarray, shape (n, 4)
-        By region, as shares of the map.
-    frames : ndarray, shape (n, 4), or None
-        What the map lies over, in pixels.
-    without : int
-        Images without a map.
-    pictures : mapping of int to bytes
-        Overlays by place among the images with a map.
-    falls : ndarray, shape (n, 2), or None
-        How far the score falls when the first and the second person are hidden.
-    apart, fallen : ndarray
-        Of two people in every image: the share on the first less that on the second, and how much
-        more the score falls without the first; NaN where that isn't known.
-    """
-
-    used: Integers
-    maps: AnyArray
-    boxes: Mapping[str, Floats]
-    frames: Floats | None
-    without: int
-    pictures: Mapping[int, bytes] = field(default_factory=dict)
-    falls: Floats | None = None
-    apart: Floats = field(default_factory=lambda: np.empty(0))
-    fallen: Floats = field(default_factory=lambda: np.empty(0))
-
-    def of_people(self, persons: Strings, n: int) -> Mapped:
-        """Return what the maps say of two people in n images, without the maps."""
-        shares = np.full((2, n), np.nan)
-        for region, own in zip(persons, shares, strict=True):
-            regions = Regions.of(self.maps, self.boxes[region])
-            own[self.used[regions.rows]] = regions.shares
-        fallen = np.full(n, np.nan)
-        if self.falls is not None:
-            fallen[self.used] = self.falls[:, 0] - self.falls[:, 1]
-        shape = np.broadcast_to(np.float32(0.0), self.maps.shape)
-        return replace(self, maps=shape, apart=shares[0] - shares[1], fallen=fallen)
 
 
 @record
@@ -110,8 +62,8 @@ class Design:
     draws: int
 
     @property
-    def tests(self) -> int:
-        """How many tests the design makes: the gap, and each of three groups or more."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         groups = int(self.groups.usable.sum())
         return 1 + groups * (groups > 2)
 
@@ -159,8 +111,8 @@ class Question(Design):
     pictured: bool
 
     @property
-    def tests(self) -> int:
-        """How many tests the question makes: of all images, and of each of several groups."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         groups = int(self.every.usable.sum())
         return 0 if self.control else 1 + groups * (groups > 1)
 
@@ -229,7 +181,7 @@ class Question(Design):
         large = {name for name, ok in zip(self.every.names, self.every.usable, strict=True) if ok}
         by_group = tuple(own for part in share.parts for own in part.by_group)
         found = [whole(share, place, Family.LEAF, by_group=by_group)]
-        leaves = [leaf(one, share.metric) for one in parts(share, place)]
+        leaves = [leaf(one, spec_of(share.metric)) for one in parts(share, place)]
         if len(large) > 1:
             found += [one for one in leaves if one.finding.group in large]
         return (

@@ -1,6 +1,6 @@
 """The page of an audit of activations."""
 
-from equipoise.core import AuditResult
+from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import Page, Pairs, TableSection
 from equipoise.report.text import count
 
@@ -56,10 +56,9 @@ questions = TableSection(
 PAGE = Page(
     leads=(
         "paired_share_difference",
-        "activation_share_against_rest",
-        "activation_share_gap",
+        ("activation_share", Aggregate.DIFFERENCE),
     ),
-    by_group=("activation_share_gap", "paired_share_difference"),
+    by_group=(("activation_share", Aggregate.DIFFERENCE), "paired_share_difference"),
     subjects="regions",
     steps=(
         "Look at maps of {group}, and check the boxes of the regions.",

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.answers.config import Config, FigureConfig, ModelConfig
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import located
@@ -37,18 +36,22 @@ from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
     direction,
+    gap_of,
     parts,
     whole,
     without_verdict,
 )
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models
 from equipoise.core import (
+    Aggregate,
     ConfigError,
     DataError,
     Facts,
     Family,
     Floats,
     Groups,
+    IntervalKind,
     Objects,
     record,
     table_of,
@@ -188,8 +191,8 @@ class AnswersDesign(LabelDesign):
         return [name for name, usable in names if usable and about == self.groups.name]
 
     @property
-    def tests(self) -> int:
-        """About how many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         figures = len(self.config.figures) if self.first else 0
         compared = self.frequent if self.config.metrics.answer_gap else []
         return figures + (4 + len(compared) if self.leads else 0)
@@ -229,7 +232,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         for name, figure in config.figures.items():
             table = located(figure.table, base)
             items = load_items(
-                ItemSource(table, figure.subject, (figure.value,), **figure.csv), what="figures"
+                ItemSource(table, figure.subject, (figure.value,), **figure.csv), subject="figures"
             )
             values = zip(items.ids, numbers_of(items, figure.value).tolist(), strict=True)
             figures[name] = {answer: value for answer, value in values if not math.isnan(value)}
@@ -439,9 +442,10 @@ def _read(
 def _spread_aside(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Call ends that leave out their own value what they are: no interval."""
     finding = draft.finding
-    if math.isnan(finding.ci_low) or finding.ci_low <= finding.value <= finding.ci_high:
+    inside = math.isnan(finding.ci_low) or finding.ci_low <= finding.value <= finding.ci_high
+    if inside or finding.interval is not IntervalKind.PERCENTILE:
         return draft
-    return draft.changed(method=spread(finding.method, ASIDE))
+    return draft.changed(method=spread(finding.method, ASIDE), interval=IntervalKind.SPREAD)
 
 
 def _answered(
@@ -473,8 +477,8 @@ def _answered(
                 yield without_verdict(draft, "a shape of counts, without a chance level")
     known = one.config.data.target is not None and not one.wording
     if metrics.accuracy is not None and known:
-        overall = measure(one.overall, [Accuracy("accuracy", None)], resampling, seed)[0]
-        gap = measure(one.counts, [Accuracy("accuracy_gap", "rows")], resampling, seed)[0]
+        overall = measure(one.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]
+        gap = measure(one.counts, [Accuracy(Aggregate.DIFFERENCE, "rows")], resampling, seed)[0]
         rates = gap.parts[0].by_group
         yield whole(overall, place, Family.DESCRIPTIVE, by_group=rates)
         yield whole(gap, place, Family.COMPOSITE, by_group=rates)
@@ -505,7 +509,7 @@ def _unanswered(
     yield from every if one.silent else with_unresolved(every, one.pooled)
     why = [*map(_of_rows, state_gaps(one, states, kinds, place, resampling, seed))]
     if len(kinds) == 1:
-        why = [replace(draft, fold=("unanswered_rate", "")) for draft in why]
+        why = [replace(draft, fold=gap_of("unanswered_rate", "")) for draft in why]
     yield from [*why, *against_rest(why)]
 
 

@@ -1,9 +1,9 @@
 """The configuration of an audit of answers."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from equipoise.audits.config import (
     AssociationOptions,
@@ -32,9 +32,11 @@ from equipoise.audits.config_fields import (
 class DataConfig(LabelledImagesConfig):
     """The images that were asked about, their groups, and the true answer where it is known."""
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_answers_data(self) -> Self:
         if self.map is not None and self.target is None:
             raise ValueError("'map' is about true answers, and no 'target' is given")
+        return self
 
 
 class ModelConfig(LabelModelConfig):
@@ -67,10 +69,12 @@ class ModelConfig(LabelModelConfig):
     questions: Annotated[Mapping[Name, Name], Field(min_length=1)] | None = None
     normalize: NormalizeConfig | None = NormalizeConfig()
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_answers_model(self) -> Self:
         if self.model is not None and bool(self.question) == bool(self.questions):
             given = "both are" if self.question else "neither is"
             raise ValueError(f"'question' or 'questions': {given} given; expected one of them")
+        return self
 
 
 class FigureConfig(OutsideConfig):
@@ -113,7 +117,8 @@ class Config(AuditConfig):
     figures: Mapping[Name, FigureConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_answers(self) -> Self:
         check_row_numbers(self.data, self.models)
         several = [name for name, one in self.models.items() if one.by_question or one.questions]
         if self.data.target is not None and several:
@@ -124,6 +129,7 @@ class Config(AuditConfig):
         for name, figure in self.figures.items():
             wanted = group_name(figure.groups or ()) or None
             among(f"figures.{name}.groups", wanted, self.group_names)
+        return self
 
     @property
     def answers(self) -> FrequentOptions:

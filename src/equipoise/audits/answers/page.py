@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from equipoise.core import AuditResult
+from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import (
     PLACE,
     Chart,
@@ -139,7 +139,7 @@ def texts(result: AuditResult) -> Section | None:
 
 PAGE = Page(
     leads=("answer_gap",),
-    by_group=("accuracy_gap", "worst_group_accuracy", "unanswered_rate", "refused_rate",
+    by_group=(("accuracy", Aggregate.DIFFERENCE), "unanswered_rate", "refused_rate",
               "unknown_rate", "empty_rate"),
     subjects="answers",
     sections=(unanswered, answers, figures, texts),

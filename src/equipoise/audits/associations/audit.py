@@ -16,7 +16,6 @@ from scipy.special import ndtri
 
 from equipoise.audits import group_sizes
 from equipoise.audits.associations.config import Config, ModelConfig
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import check_one_space
 from equipoise.audits.config_fields import OutsideConfig
 from equipoise.audits.engines.associations import measures
@@ -31,6 +30,7 @@ from equipoise.audits.engines.associations.spaces import (
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.images import Known
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Family, Integers, table_of
 from equipoise.core.types import Json
@@ -107,7 +107,7 @@ class Associations(Audit[Config, AssociationData, Question]):
             lambda: {
                 name: load_items(
                     images.get(name, section).source(models.base, tuple(config.columns(name))),
-                    what=name,
+                    subject=name,
                 )
                 for name, section in config.data.items()
             },
@@ -220,8 +220,7 @@ class Associations(Audit[Config, AssociationData, Question]):
             "questions": [
                 {"question": design.options.metric, "model": design.model,
                  "groups": design.options.group_text, "numbers": len(design.cases),
-                 "modalities": [*dict.fromkeys(c.modality for c in design.cases if c.modality)],
-                 "tests": design.tests}
+                 "modalities": [*dict.fromkeys(c.modality for c in design.cases if c.modality)]}
                 for design in designs
             ],
             "detectable": [
@@ -426,7 +425,7 @@ def _series(
     ids = np.array(subjects, dtype=object)
     wanted = Items(f"subjects of {options.metric}", "subject", ids, {}, {}, {"rows": len(ids)})
     # A series of all occupations or nations has more than the subjects, or fewer.
-    return load_matrix(section.source(base), wanted, what=section.value, max_unmatched=1.0)
+    return load_matrix(section.source(base), wanted, subject=section.value, max_unmatched=1.0)
 
 
 def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import (
@@ -48,7 +48,8 @@ class TableConfig(PicturesConfig):
     text: Name | None = None
     templates: Templates = AS_IT_IS
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_associations_table(self) -> Self:
         texts = self.text is not None or self.templates != AS_IT_IS
         images = not self.is_plain or any((self.path, self.root, self.crop))
         if texts if self.kind == "image" else images:
@@ -56,6 +57,7 @@ class TableConfig(PicturesConfig):
                 "'text' and 'templates' are about texts, which are a table with 'table' and 'id'; "
                 "the other keys are about images"
             )
+        return self
 
 
 class PairsConfig(ArrayConfig):
@@ -87,9 +89,11 @@ class ModelConfig(RunConfig):
     embeddings: Mapping[Name, ArrayConfig] = {}
     pairs: Listed[PairsConfig] = ()
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_associations_model(self) -> Self:
         if self.model is None and bool(self.embeddings) == bool(self.pairs):
             raise ValueError("expected 'embeddings', 'pairs', or 'model' to run it")
+        return self
 
 
 Members = OneOrMore[Label]
@@ -119,7 +123,8 @@ class Config(AuditConfig):
     ]
     measure: Annotated[Listed[MeasureConfig], Field(min_length=1)]
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_associations(self) -> Self:
         for model, section in self.models.items():
             among(f"models.{model}.embeddings", section.embeddings, self.data)
             for index, pairs in enumerate(section.pairs):
@@ -127,6 +132,7 @@ class Config(AuditConfig):
         for name, members in self.sets.items():
             among(f"sets.{name}", members, self.data)
         self._check_measures()
+        return self
 
     def _check_measures(self) -> None:
         images = [name for name, table in self.data.items() if table.kind == "image"]

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, placed
 from equipoise.audits.concepts.config import BASELINE, Config, Version
 from equipoise.audits.concepts.data import ConceptData, Scores, load
@@ -30,7 +29,9 @@ from equipoise.audits.findings import (
 from equipoise.audits.findings import (
     parts as part_findings,
 )
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
+    Aggregate,
     Booleans,
     DataError,
     Estimate,
@@ -40,6 +41,7 @@ from equipoise.core import (
     Groups,
     GroupValue,
     Integers,
+    NullHypothesis,
     Strings,
     record,
     table_of,
@@ -47,6 +49,7 @@ from equipoise.core import (
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
+    CENTRED,
     HALL_RULE,
     Choices,
     ConceptResults,
@@ -56,7 +59,7 @@ from equipoise.metrics.scores.disparity import (
     reasons_of,
     summarise,
 )
-from equipoise.metrics.spec import AGAINST_REST, spec_of
+from equipoise.metrics.spec import spec_of
 from equipoise.report.text import listed
 from equipoise.stats import Bootstrap, Resampling, minimum_difference
 
@@ -145,8 +148,8 @@ class Design:
         return self.baseline.excluded
 
     @property
-    def tests(self) -> int:
-        """About how many tests of concepts the baseline makes; versions aren't tested."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         if self.version.changes:
             return 0
         pairs, groups = self._pairs, int(self.cut.groups.usable.sum())
@@ -165,7 +168,7 @@ class Design:
         Those of the baseline are one family over groups and metrics; a version's are corrected by
         themselves, in the table of choices.
         """
-        tests = self.tests * len(self.config.data.groups) or self.concepts * self._pairs
+        tests = self.resolved_tests * len(self.config.data.groups) or self.concepts * self._pairs
         return resampling_of(self.config, tests)
 
     def seconds(self, _: int) -> float:
@@ -339,7 +342,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 "concepts_too_rare": len(positives) - compared,
             })  # fmt: skip
             if not design.version.changes:
-                detectable.append(_detectable(design, positives, max(tests.values())))
+                detectable.append(_detectable(design, positives, max(1, *tests.values())))
         models = [
             {
                 "model": name,
@@ -553,13 +556,14 @@ def _findings(run: Run) -> Iterator[UncorrectedFinding]:
         yield _settled(run, _pair(run, draft, Family.COMPOSITE))
     for index in range(len(results.names)):
         concept, *own = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
-        null = results.null_differences(index)[1]
+        tests = _null(run, index)
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
-        yield _settled(run, concept.changed(null=null))
+        yield _settled(run, concept.changed(**tests))
         for draft in own if several else ():
-            yield _settled(run, _pair(run, draft, Family.LEAF).changed(null=null), repeats)
+            yield _settled(run, _pair(run, draft, Family.LEAF).changed(**tests), repeats)
     for draft in drafts:
-        if draft.finding.metric.endswith(AGAINST_REST) and not run.design.version.changes:
+        against_rest = draft.finding.aggregate is Aggregate.AGAINST_REST
+        if against_rest and not run.design.version.changes:
             yield _settled(run, _leaf(run, draft))
 
 
@@ -568,8 +572,16 @@ def _leaf(run: Run, draft: UncorrectedFinding) -> UncorrectedFinding:
     finding, names = draft.finding, run.results.names
     concept = names.index(finding.subject) if finding.subject else None
     family = Family.COMPOSITE if concept is None else Family.LEAF
-    null = run.results.null_differences(concept)[1]
-    return leaf(draft, run.metric, family=family, null=null)
+    return leaf(draft, spec_of(run.metric), family=family, **_null(run, concept))
+
+
+def _null(run: Run, concept: int | None) -> Fields:
+    """Return what the test of a concept, or of their mean, exchanges, and how it was drawn."""
+    drawn = run.results.null_differences(concept)[1]
+    exchanged = run.results.choices.prevalence != "observed" or run.metric == "auroc"
+    permuted = NullHypothesis.WITHIN_CLASS if exchanged else NullHypothesis.ROWS
+    kind = NullHypothesis.REPLICATES if drawn == CENTRED else permuted
+    return {"null": kind if drawn else NullHypothesis.NONE, "null_drawn": drawn}
 
 
 def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:
@@ -643,7 +655,11 @@ def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
 def _group_rows(run: Run) -> Iterator[Row]:
     """Yield a row for each concept and group: its value beside its prevalence."""
     design, found = run.design, run.results
-    wanted = (part for part in run.estimate.parts if part.metric == run.metric)
+    wanted = (
+        part
+        for part in run.estimate.parts
+        if part.metric == run.metric and part.aggregate is Aggregate.DIFFERENCE
+    )
     for concept, part in enumerate(wanted):
         for group, own in enumerate(part.by_group):
             positives, n = int(found.positives[concept, group]), int(found.groups.counts[group])

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt
+from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, ResamplingConfig
 from equipoise.audits.config_fields import (
@@ -192,12 +192,14 @@ class DataConfig(Section):
     min_group_size: PositiveInt = MIN_SIZE
     max_unmatched: Share = 0.01
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_concepts_data(self) -> Self:
         if self.labels.file is None and self.images.format is None:
             raise ValueError(
                 "labels.file: required, and missing: 'table' and 'folder' say which images there "
                 "are, and not what they show"
             )
+        return self
 
 
 class ChoicesConfig(Section):
@@ -241,7 +243,8 @@ class ChoicesConfig(Section):
     where: Filters = Field(default_factory=dict)
     map: Name | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_concepts_choices(self) -> Self:
         for attribute, terms in self.terms.items():
             values = [value for listed in terms.values() for value in listed]
             twice = sorted({value for value in values if values.count(value) > 1})
@@ -250,6 +253,7 @@ class ChoicesConfig(Section):
                     f"terms.{attribute}: {', '.join(map(repr, twice))} counts as more than one "
                     "group; expected each value once"
                 )
+        return self
 
     @property
     def changes(self) -> Fields:
@@ -342,7 +346,8 @@ class Config(AuditConfig):
             names += version.choices.where
         return columns_of([names], self.data.images.unit)
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_concepts(self) -> Self:
         attributes = columns_of(self.data.groups)
         sections = (self.data.labels, *self.models.values())
         maps = [*dict.fromkeys(name for section in sections for name in section.maps)]
@@ -352,6 +357,7 @@ class Config(AuditConfig):
                 among(f"{place}.{key}", getattr(choices, key), attributes)
             among(f"{place}.map", choices.map, maps)
         self._check_versions()
+        return self
 
     def _check_versions(self) -> None:
         for version in self.every_version:

@@ -171,7 +171,7 @@ def load(config: Config, models: Models) -> ConceptData:
             if model.model is None
             else _run(models, name, model, known, config.concepts or sorted(labels.known)),
             images,
-            what=f"scores of {name}",
+            subject=f"scores of {name}",
             max_unmatched=config.data.max_unmatched,
         )
         for name, model in config.models.items()
@@ -214,7 +214,7 @@ def _open_labels(config: Config, images: Known, items: Items, models: Models) ->
     matrix = load_matrix(
         section.source(models.base),
         items,
-        what="labels",
+        subject="labels",
         max_unmatched=config.data.max_unmatched,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from equipoise.audits.concepts.config import BASELINE
 from equipoise.core import AuditResult
-from equipoise.metrics.spec import AGAINST_REST, spec_of
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
     Chart,
     Page,
@@ -193,7 +193,7 @@ def _against_size(found: Sequence[Row], metric: str, name: str) -> Chart:
 
 
 PAGE = Page(
-    leads=tuple(name for metric in _METRICS for name in (metric + AGAINST_REST, metric)),
+    leads=_METRICS,
     by_group=(*_METRICS, "hit_rate"),
     subjects="concepts",
     sections=(versions, robust, prevalence, order, sample_size),

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from equipoise.audits.audit import audit_kind
 from equipoise.audits.counterfactuals.config import Config
-from equipoise.audits.engines.rankings.audit import RankingDesign, Rankings
+from equipoise.audits.engines.rankings.audit import Rankings
+from equipoise.audits.engines.rankings.designs import RankingDesign
 from equipoise.audits.engines.rankings.scores import RankingData
+from equipoise.audits.kind import audit_kind
 from equipoise.core.types import Json
 
 

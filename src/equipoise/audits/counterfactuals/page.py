@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from equipoise.audits.engines.rankings.audit import POOL_ORDER
 from equipoise.audits.engines.rankings.page import (
     APART,
     CAVEAT,
@@ -15,7 +14,7 @@ from equipoise.audits.engines.rankings.page import (
     hypotheses,
     queries,
 )
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Finding, Variant
 from equipoise.report.blocks import Page, Pairs, Row, Section, image_count, panels, scope
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import interval, listed, number, title
@@ -56,14 +55,16 @@ def subjects(result: AuditResult) -> Section | None:
         "others are compared among images with one of its values; K is then their number of values "
         "unless you set it, so the numbers don't compare with those of combinations."
     )
+    wholes = [one for one in result.findings if one.metric in MEASURES and not one.subject]
+    versions = {_design(one): one.version for one in wholes if one.variant is Variant.MAIN}
     means = [
         {
-            **vars(each),
-            "pool": each.version.endswith(POOL_ORDER),
-            "version": each.version.removesuffix(POOL_ORDER).removesuffix(", ") or "default",
+            **vars(finding),
+            "pool": finding.variant is Variant.POOL_ORDER,
+            "version": versions[_design(finding)],
         }
-        for each in result.findings
-        if each.metric in MEASURES and not each.subject and not each.version.endswith("target")
+        for finding in wholes
+        if finding.variant in (Variant.MAIN, Variant.POOL_ORDER)
     ]
     charts = []
     for (groups, version, metric), panel in panels(means, "groups", "version", "metric").items():
@@ -72,6 +73,12 @@ def subjects(result: AuditResult) -> Section | None:
             label = f"{name}, means; grey: chance within sets; dashed: chance in the pool"
             charts.append(intervals(marks, label, Axis(title(metric)), title=name))
     return Section.of("subjects", "Results by subject", text, charts) if charts else None
+
+
+def _design(finding: Finding) -> tuple[object, ...]:
+    """Return what a number and its variants share."""
+    place = finding.model, finding.groups, finding.within, finding.metric
+    return *place, finding.top_k
 
 
 def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:

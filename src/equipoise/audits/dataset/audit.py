@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.against_rest import against_rest
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, numbers_of, rows_of, tables_of
 from equipoise.audits.config import FrequentOptions, resampling_of
 from equipoise.audits.config_fields import columns_of, located
@@ -20,12 +19,14 @@ from equipoise.audits.engines.labels import OTHER, label_gaps, with_folds
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
+    fact_of,
     more_alike,
     parts,
     whole,
     without_verdict,
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     Booleans,
     DataError,
@@ -113,7 +114,7 @@ class Design:
     lacking : mapping of str to int
     data : DatasetData
     units : Coded or None
-    tests : int
+    resolved_tests : int
     """
 
     model: str
@@ -121,14 +122,14 @@ class Design:
     lacking: Mapping[str, int]
     data: DatasetData
     units: Coded | None
-    tests: int
+    resolved_tests: int
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
         vectors = self.data.models.get(self.model)
         if vectors is not None:
             return _SECONDS + 4.0 * len(self.data.ids) * vectors.dimension / _PASS
-        return _SECONDS + self.tests * len(self.groups) * draws * _SECONDS_PER_CELL
+        return _SECONDS + self.resolved_tests * len(self.groups) * draws * _SECONDS_PER_CELL
 
 
 @audit_kind("dataset")
@@ -150,7 +151,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 else models.embed_images(name, run, images.need_pictures(name))
             )
             limit = section.max_unmatched
-            vectors[name] = load_vectors(source, items, what=name, max_unmatched=limit)
+            vectors[name] = load_vectors(source, items, subject=name, max_unmatched=limit)
         sizes, repeated = None, np.zeros(len(items), np.bool_)
         if config.metrics.image_defect_rate is not None and not models.dry:
             sizes, repeated = _pictures(images, items)
@@ -179,8 +180,8 @@ class Dataset(Audit[Config, DatasetData, Design]):
         units = None if config.data.unit is None else coded[config.data.unit]
         for groups in self.groups(config, data):
             left = lacking({name: coded[name].codes for name in groups.attributes})
-            tests = 2 + len(groups) + sum(map(len, _frequent(config, data).values()))
-            designs.append(Design(DATA_SET, groups, left, data, units, tests))
+            many = 2 + len(groups) + sum(map(len, _frequent(config, data).values()))
+            designs.append(Design(DATA_SET, groups, left, data, units, many))
             pairs = len(groups) * (len(groups) - 1) // 2
             designs += [Design(name, groups, left, data, units, pairs) for name in data.models]
         return designs
@@ -333,13 +334,13 @@ def _reference(
     if reference.images is not None:
         place = "reference.images"
         images = models.read_images(reference.images, columns, name="reference", place=place)
-        items = load_items(images.source(models.base, columns), what="reference")
+        items = load_items(images.source(models.base, columns), subject="reference")
         every = groups_by(choices, items.coded)
         return {groups.name: groups for groups in every}, dict(items.inputs)
     table, number = located(reference.table, models.base), str(reference.count)
     options = reference.csv
     source = ItemSource(table, ROW_NUMBER, (*columns, number), **options)
-    items = load_items(source, what="reference")
+    items = load_items(source, subject="reference")
     counts = np.nan_to_num(numbers_of(items, number))
     found: dict[str, Groups | Mapping[str, float]] = {}
     for groups in groups_by(choices, items.coded):
@@ -375,7 +376,7 @@ def _representation(
     if len(known) == 2:
         # Both groups and their difference state one fact: that of the rarer than expected.
         first = min(known, key=lambda one: one.finding.value)
-        fold = ("representation", first.finding.subject)
+        fold = fact_of(first.finding)
         gap, *leaves = (one if one is first else replace(one, fold=fold) for one in (gap, *leaves))
     return [gap, *leaves]
 

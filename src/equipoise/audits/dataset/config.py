@@ -1,9 +1,9 @@
 """The configuration of an audit of a data set."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import AssociationOptions, AuditConfig, FrequentOptions
 from equipoise.audits.config_fields import (
@@ -82,9 +82,11 @@ class ReferenceConfig(CsvConfig):
     count: Name | None = None
     images: PicturesConfig | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_dataset_reference(self) -> Self:
         if (only_one(self, "shares", "table", "images") == "table") != bool(self.count):
             raise ValueError("'count' goes with 'table': the column of shares or counts of groups")
+        return self
 
 
 class DefectOptions(Section):
@@ -128,11 +130,13 @@ class Config(AuditConfig):
         """Names that findings give as model: of the data set, and of embeddings."""
         return (DATA_SET, *self.models)
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_dataset(self) -> Self:
         if DATA_SET in self.models:
             raise ValueError(f"models: {DATA_SET!r} is what findings call the data; rename it")
         if self.reference and given_keys(self.reference, ("shares",)):
             among("reference.shares", self.reference.shares, self.group_names)
+        return self
 
 
 DATA_SET = "the data set"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import ImageData, check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import Config, reference_name
@@ -23,6 +21,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.group_sizes import Members, Row, first_of, groups_by, lacking, size
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     DataError,
     Estimate,
@@ -32,8 +31,10 @@ from equipoise.core import (
     Groups,
     GroupValue,
     Integers,
+    NullHypothesis,
     record,
 )
+from equipoise.core.finding import plain_parameters
 from equipoise.core.types import FileFacts
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
 
 def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
     """Add the number of components, which metrics of projections don't know."""
-    parameters = json.loads(each.finding.parameters) | {"components": components}
-    return each.changed(parameters=json.dumps(parameters, sort_keys=True))
+    known = {**each.finding.parameters, "components": components}
+    return each.changed(parameters=plain_parameters(known))
 
 
 def _within(
@@ -131,7 +132,8 @@ def _to_references(
             yield each.changed(
                 subject=_subject(design, each.finding.subject),
                 family=Family.DESCRIPTIVE,
-                null="",
+                null=NullHypothesis.NONE,
+                null_drawn="",
                 by_group=tuple(diversity[name] for name in pair),
                 reason=each.finding.reason or "it has no chance level: read it beside ISS intra",
             )
@@ -211,8 +213,8 @@ class Design:
         return ", ".join(text for text in (self.model, self.groups.name, self.within) if text)
 
     @property
-    def tests(self) -> int:
-        """How many tests the sets make: one over all, and one per pair."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         many = len(self.images)
         return 0 if many < 2 else 1 + many * (many - 1) // 2
 
@@ -404,7 +406,7 @@ def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[st
     place = f"references.{name}.images" if of_reference else "data.images"
     images = models.read_images(section, columns, name=name, place=place)
     what = f"reference {name}" if of_reference else "images"
-    items = models.once(name, lambda: load_items(images.source(models.base, columns), what=what))
+    items = models.once(name, lambda: load_items(images.source(models.base, columns), subject=what))
     vectors = {}
     for model, run in config.models.items():
         source: ArraySource | Outputs
@@ -418,7 +420,7 @@ def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[st
         else:
             source = run.source(models.base)
         limit = config.data.max_unmatched
-        vectors[model] = load_vectors(source, items, what=model, max_unmatched=limit)
+        vectors[model] = load_vectors(source, items, subject=model, max_unmatched=limit)
     return items, vectors
 
 

@@ -1,9 +1,9 @@
 """The configuration of an audit of the diversity of image sets."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -52,10 +52,12 @@ class DataConfig(Section):
         """Columns of the table that are needed."""
         return columns_of(self.sets, self.within)
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_diversity_data(self) -> Self:
         for group in self.sets:
             if self.within in group:
                 raise ValueError(f"within: {self.within!r} is one of sets {group_name(group)}")
+        return self
 
 
 class ReferenceConfig(Section):
@@ -96,7 +98,8 @@ class Config(AuditConfig):
     references: Mapping[Name, ReferenceConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_diversity(self) -> Self:
         if "images" in self.references:
             raise ValueError("references.images: the audited images are called so; rename it")
         run = [name for name, model in self.models.items() if model.model is not None]
@@ -107,6 +110,7 @@ class Config(AuditConfig):
                     f"references.{name}.models: required, and missing: the embeddings by the "
                     f"models {', '.join(self.models)}"
                 )
+        return self
 
     @property
     def group_names(self) -> Sequence[str]:

@@ -1,6 +1,5 @@
 """Labels by group: designs over model, version and groups, and what is measured on their counts."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,12 +14,15 @@ from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
     direction,
+    fact_of,
+    gap_of,
     parts,
     whole,
     without_verdict,
 )
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.core import (
+    Aggregate,
     Booleans,
     DataError,
     Estimate,
@@ -38,7 +40,7 @@ from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.stats import Resampling, minimum_difference
 
 OTHER = "(no class)"
@@ -142,7 +144,7 @@ class LabelDesign:
     @cached_property
     def wording(self) -> bool:
         """Whether the labels are texts as they are written, whose content is another version."""
-        return self.version not in self.labels.judged
+        return self.version not in self.labels.versions_with_verdicts
 
     @cached_property
     def by_class(self) -> Counts:
@@ -327,7 +329,7 @@ def _findings(
     """Yield the findings of an estimate: the whole, and its parts where it has several."""
     every = () if positive is None or estimate.metric == "effect_sizes" else (positive, "")
     own = [draft for draft in parts(estimate, place) if draft.finding.subject in every or not every]
-    if estimate.metric in ("worst_group_accuracy", "accuracy_gap"):
+    if estimate.metric == "accuracy":
         yield whole(estimate, place, Family.COMPOSITE, by_group=estimate.parts[0].by_group)
     elif estimate.metric == "rates":
         yield from own
@@ -445,15 +447,14 @@ def widest_part(some: Sequence[Part]) -> Part:
 
 def _follows_base_rates(finding: Finding) -> bool:
     """Whether base rates decide a finding where each group holds one true class only."""
-    if spec_of(finding.metric).of_base_rates:
+    if spec_of_finding(finding).of_base_rates:
         return True
-    formulation = json.loads(finding.parameters).get("formulation", "separation")
-    return bool(formulation != "separation")
+    return bool(finding.parameters.get("formulation", "separation") != "separation")
 
 
 def _within_class(finding: Finding, classes: Sequence[str]) -> bool:
     """Whether a finding compares groups within each true class alone."""
-    declared = spec_of(finding.metric).within_class
+    declared = spec_of_finding(finding).within_class
     known = declared == "always" or (declared == "two classes" and len(classes) == 2)
     return known and not _follows_base_rates(finding)
 
@@ -485,8 +486,8 @@ def with_folds(
     """
     many, two, accuracy = len(classes) > MOST_FOLDED, len(classes) == 2, False
     for draft in drafts:
-        metric, subject = draft.finding.metric, draft.finding.subject
-        spec, notes = spec_of(metric), [group.note for group in draft.finding.by_group]
+        fact, notes = fact_of(draft.finding), [group.note for group in draft.finding.by_group]
+        metric, subject, spec = fact.metric, fact.subject, spec_of_finding(draft.finding)
         if two and subject and metric == "accuracy":
             # One of two classes against the other is the accuracy of all.
             if not accuracy:
@@ -497,15 +498,16 @@ def with_folds(
             why = "the groups determine the target: a model without mistakes has this gap too"
             yield without_verdict(draft, why)
         elif alike and _within_class(draft.finding, classes):
-            yield replace(draft, fold=(metric, subject, alike))
+            yield replace(draft, fold=fact._replace(groups=alike))
         elif spec.fold and not (subject and many):
-            yield replace(draft, fold=(spec.fold, subject))
-        elif two and metric == "accuracy_gap" and notes.count("") == 2:
-            yield replace(draft, fold=("accuracy", ""))
+            worst = fact.aggregate is Aggregate.WORST_GROUP
+            yield replace(draft, fold=gap_of(spec.fold, subject, "overall" if worst else ""))
+        elif two and fact.compared_to == "overall" and notes.count("") == 2:
+            yield replace(draft, fold=fact._replace(compared_to=""))
         elif two and spec.mirror and subject:
             other = classes[subject == classes[0]]
             same = spec.mirror == metric and subject == classes[0]
-            yield draft if same else replace(draft, fold=(spec.mirror, other))
+            yield draft if same else replace(draft, fold=gap_of(spec.mirror, other))
         elif not spec.fold:
             yield draft
 

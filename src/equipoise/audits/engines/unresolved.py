@@ -6,7 +6,6 @@ disparity where the groups are as alike as possible, a difference too small to m
 as different as possible.
 """
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,14 +17,13 @@ from scipy import special
 
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
-from equipoise.core import Family, Finding, Floats, record, table_of
+from equipoise.core import Aggregate, Family, Finding, Floats, record, table_of
 from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.rates import RATES, SELECTION_RATE, Cells
 from equipoise.metrics.counts.table import sum_by
-from equipoise.metrics.spec import AGAINST_REST
 from equipoise.stats import Association
 from equipoise.stats.intervals import divide
 
@@ -35,7 +33,6 @@ _RATES = {rate.name: rate for rate in RATES} | dict.fromkeys(
     ("demographic_parity", "answer_gap"), SELECTION_RATE
 )
 _ODDS = ("true_positive_rate", "false_positive_rate")
-_ACCURACY = ("accuracy_gap", "worst_group_accuracy")
 _EFFECTS = ("cramers_v", "phi", "tschuprows_t")
 _BAND = 0.975
 _LINES = 1000
@@ -69,7 +66,7 @@ def with_unresolved(
     for draft in map(_of_class, drafts):
         if draft.finding.family is Family.DESCRIPTIVE or (
             # Whether a row has an answer doesn't depend on what the others say.
-            draft.finding.metric.removesuffix(AGAINST_REST) == "unanswered_rate"
+            draft.finding.metric == "unanswered_rate"
         ):
             yield draft
         elif share > MOST_UNRESOLVED:
@@ -172,7 +169,7 @@ class Unresolved:
         """Return the smallest and largest gap of a finding's groups."""
         metric, subject = finding.metric, finding.subject
         if metric == "equalized_odds":
-            mean = json.loads(finding.parameters).get("aggregate") == "mean"
+            mean = finding.parameters.get("aggregate") == "mean"
             every = np.stack([_gaps(*self.ranges[name][:2]) for name in _ODDS])
             found = every.mean(axis=0) if mean else every.max(axis=0)
         elif metric in self.ranges:
@@ -189,13 +186,14 @@ class Unresolved:
     def _other(self, finding: Finding) -> Range:
         """Return the range of a difference whose shares move by that of the unresolved."""
         # Of accuracy the overall share and the worst move the same way.
-        both = 1.0 if finding.metric in _ACCURACY else 2.0
+        overall = finding.aggregate is Aggregate.WORST_GROUP or finding.compared_to == "overall"
+        both = 1.0 if overall else 2.0
         doubt = both * float(self.shares[self.counts.groups.usable].max())
         return _folded(finding.value - doubt, finding.value + doubt)
 
     def _against_rest(self, finding: Finding) -> Range:
         """Return how close to 0 and how far from it a group's difference to all others may be."""
-        metric = finding.metric.removesuffix(AGAINST_REST)
+        metric = finding.metric
         names, classes = self.counts.groups.names, self.counts.classes
         if metric not in self.ranges or not finding.subject:
             return self._other(finding)
@@ -210,8 +208,7 @@ class Unresolved:
 
     def _effects(self, finding: Finding) -> tuple[float, float, int]:
         """Return the range of an effect size, and the degrees of freedom of its table."""
-        parameters = json.loads(finding.parameters)
-        if parameters.get("formulation") == "sufficiency":
+        if finding.parameters.get("formulation") == "sufficiency":
             return math.nan, math.nan, 1
         found = np.array([_effects(one, self.code) for one in self._tables(finding)])
         now, least, most, df = found.sum(axis=0).tolist() if len(found) else (0.0,) * 4

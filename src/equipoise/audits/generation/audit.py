@@ -17,7 +17,6 @@ import polars as pl
 
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.findings import (
@@ -32,7 +31,9 @@ from equipoise.audits.generation import loading
 from equipoise.audits.generation.config import FILTERS, Config
 from equipoise.audits.generation.loading import GenerationData
 from equipoise.audits.group_sizes import Members, members_of
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
+    Aggregate,
     Booleans,
     DataError,
     Ends,
@@ -49,7 +50,7 @@ from equipoise.counterfactuals.filters import Check, Stage, evidence, of_combina
 from equipoise.evidence.pictures import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import ends_of, known_ends
-from equipoise.metrics.spec import AGAINST_REST, make_estimate
+from equipoise.metrics.spec import make_estimate, spec_for
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
 from equipoise.stats import Bootstrap, Resampling
@@ -129,8 +130,8 @@ class GenerationDesign:
         return self.data.filtered.candidates.columns[name][self.rows]
 
     @property
-    def tests(self) -> int:
-        """Tests: of each combination of attributes and of all, the gap and each of many groups."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         strata, groups = len({*self.column("attributes").tolist()}), int(self.checked.usable.sum())
         return (strata + (strata > 1)) * (1 + groups * (groups > 2))
 
@@ -240,39 +241,44 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
             rng=config.resampling.seed,
         )
         estimate = replace(estimate, unit=unit)
-        own = [part for part in estimate.parts if part.metric == estimate.metric]
+        own = [part for part in estimate.parts if part.aggregate is Aggregate.DIFFERENCE]
+        gap = spec_for(estimate.metric, estimate.aggregate)
         place = _place(config, design.groups.name)
         family = Family.COMPOSITE if len(own) > 1 else Family.LEAF
         findings = [_of_check(whole(estimate, place, family, by_group=own[0].by_group), check.name)]
         for part in parts(estimate, place):
-            metric, subject = part.finding.metric, part.finding.subject
+            aggregate, subject = part.finding.aggregate, part.finding.subject
             name = f"{check.name}, sets of {subject}" if subject else check.name
-            if metric == estimate.metric and subject:
+            if aggregate is Aggregate.DIFFERENCE and subject:
                 findings.append(_of_check(part, name))
-            elif metric.endswith(AGAINST_REST):
-                findings.append(_of_check(leaf(part, estimate.metric), name))
+            elif aggregate is Aggregate.AGAINST_REST:
+                findings.append(_of_check(leaf(part, gap), name))
         shares: list[dict[str, str | float | None]] = [
             {"stage": design.stage.name, "check": check.name, "attributes": part.subject,
              "groups": group_name(design.groups.attributes), "group": part.by_group[0].group,
              "images": part.by_group[0].n, "share": part.value, "low": part.low, "high": part.high,
              "chance_low": part.chance_low, "chance_high": part.chance_high}
             for part in estimate.parts
-            if part.metric == "rejected_share"
+            if part.aggregate is Aggregate.VALUE
         ]  # fmt: skip
         return Measured(tuple(findings), tables_of({"rejections": shares}, _COLUMNS))
 
     def combine(
         self, config: Config, data: GenerationData, measured: Sequence[Measured]
     ) -> Measured:
-        """Add the shares of sets, and write the kept sets as a data set.
+        """Add the shares of sets."""
+        every = Measured.together([measure_sets(config, data), *measured])
+        return replace(every, notes=(*every.notes, *_result_notes(data)))
+
+    def write(self, config: Config, data: GenerationData) -> Iterator[str]:
+        """Write the kept sets as a data set.
 
         Raises
         ------
         RunError
             When the data set can't be written.
         """
-        every = Measured.together([measure_sets(config, data), *measured])
-        return replace(every, notes=(*every.notes, *_result_notes(data), *_written(config, data)))
+        return _written(config, data)
 
     def details(
         self,

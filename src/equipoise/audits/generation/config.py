@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, model_validator
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -78,13 +78,15 @@ class CaptionsConfig(Section):
     combinations: Listed[Listed[Name]] | None = None
     template: Annotated[str, Field(min_length=1)] = ATTRIBUTES_FIRST
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation_captions(self) -> Self:
         if self.source is not None:
             for key in given_keys(self, _OWN):
                 raise ValueError(f"{key!r} is given, and {self.source} has its own")
         elif not self.subjects or not self.attributes:
             raise ValueError("expected 'subjects' and 'attributes', or a 'source'")
         self.sets()
+        return self
 
     def sets(self) -> CaptionSets:
         """Return the captions.
@@ -131,12 +133,14 @@ class GeneratorConfig(GeneratorSection):
     shared_self: Share | Ends | None = None
     guidance: Guidance = 7.5
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation_generator(self) -> Self:
         for key in ("shared", "shared_self"):
             ends = getattr(self, key)
             if isinstance(ends, tuple) and ends[0] > ends[1]:
                 raise ValueError(f"{key}: {[*ends]}; expected the lower share first")
         _ = self.sampling
+        return self
 
     @property
     def draws(self) -> Fields:
@@ -189,13 +193,15 @@ class ImagesConfig(ImageTable):
     combination: Name | None = None
     subject: Name | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation_images(self) -> Self:
         if (self.generations is None) == (self.table is None):
             number = "neither is" if self.table is None else "both are"
             raise ValueError(
                 f"'generations' or 'table': {number} given; expected a folder of generated images, "
                 "or a table of images made elsewhere"
             )
+        return self
 
     @property
     def named(self) -> dict[str, str]:
@@ -316,7 +322,8 @@ class AttributesConfig(RunConfig):
     thresholds: Literal["howard_2024"] | Mapping[Name, Least | Mapping[Name, Least]] | None = None
     labels: LabelsConfig | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation_attributes(self) -> Self:
         own = self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
         for template in own:
             if template.count("{}") != 1 or template.count("{") != 1:
@@ -326,6 +333,7 @@ class AttributesConfig(RunConfig):
                 "expected 'thresholds', such as howard_2024, or 'labels' of people to learn them "
                 "from"
             )
+        return self
 
     @property
     def fixed(self) -> Thresholds:
@@ -360,10 +368,11 @@ class FiltersConfig(Section):
     content: ContentConfig | None = None
     attributes: AttributesConfig | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation_filters(self) -> Self:
         shown, similarity = self.attributes, self.similarity
         if shown is None or shown.model is not None:
-            return
+            return self
         if shown.images is None and similarity is None:
             raise ValueError("attributes: expected 'model', 'images', or a filter of similarity")
         ran = shown.images is None and similarity is not None and similarity.model is not None
@@ -371,6 +380,7 @@ class FiltersConfig(Section):
             raise ValueError(
                 "attributes.texts: expected vectors of the values' texts where no model makes them"
             )
+        return self
 
 
 class QualityConfig(RunConfig):
@@ -386,9 +396,11 @@ class QualityConfig(RunConfig):
 
     reference: PicturesConfig | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation_quality(self) -> Self:
         if self.model is None:
             raise ValueError("model: required, and missing: a classifier, or a dual encoder")
+        return self
 
 
 class Config(AuditConfig):
@@ -437,7 +449,8 @@ class Config(AuditConfig):
     blur: Literal["all"] | None = None
     write_sets: bool | Literal["social_counterfactuals"] = True
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_generation(self) -> Self:
         made = [key for key in ("captions", "generator") if getattr(self, key) is not None]
         if self.images is None and len(made) < 2:
             missing = "generator" if made == ["captions"] else "captions"
@@ -451,6 +464,7 @@ class Config(AuditConfig):
             key = self.model_key(next(iter(self.models)))
             raise ValueError(f"images.path: required, and missing: {key} runs on the images")
         self._check_names()
+        return self
 
     def _check_names(self) -> None:
         types = self.types

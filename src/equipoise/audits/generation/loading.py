@@ -191,7 +191,7 @@ def _generated(config: Config, models: Models) -> Images:
 
 def _table(images: ImagesConfig, config: Config, base: Path) -> Images:
     named = images.named | {name: name for name in config.attributes}
-    items = load_items(images.source(base, tuple(dict.fromkeys(named.values()))), what="images")
+    items = load_items(images.source(base, tuple(dict.fromkeys(named.values()))), subject="images")
     columns = {name: items.columns[column].tolist() for name, column in named.items()}
     columns["image_id"] = items.ids.tolist()
     made = [state == IMAGE for state in columns["state"]] if "state" in columns else None
@@ -322,7 +322,7 @@ class _Reader:
             name, section, prompts(every, ("{}",)), on=on
         )
         what = f"similarity, {on}" if on == "captions" else "attributes, texts"
-        items = load_items(ItemSource(pa.table({"text": pa.array(every)}), "text"), what=what)
+        items = load_items(ItemSource(pa.table({"text": pa.array(every)}), "text"), subject=what)
         vectors = self.joined(load_vectors, source, items, what)
         if not vectors.usable.all():
             raise DataError(
@@ -360,7 +360,7 @@ class _Reader:
     def items(self) -> Items:
         """The images in the order of their table, which files without ids follow."""
         return load_items(
-            ItemSource(self.images.table.select(["image_id"]), "image_id"), what="images"
+            ItemSource(self.images.table.select(["image_id"]), "image_id"), subject="images"
         )
 
     @cached_property
@@ -416,7 +416,7 @@ def _quality(reader: _Reader, section: QualityConfig) -> Quality:
     if section.reference is not None:
         place = "quality.reference"
         about = models.read_images(section.reference, name="reference", place=place)
-        items = load_items(about.source(models.base), what=place)
+        items = load_items(about.source(models.base), subject=place)
         pictures = about.need_pictures(name, place=place)
         source = models.embed_images(name, section, pictures, on="reference")
         reader.inputs |= about.inputs
@@ -512,7 +512,7 @@ def _labels(reader: _Reader, section: LabelsConfig) -> dict[str, dict[str, bool]
     candidates = reader.candidates
     columns = tuple(dict.fromkeys(section.columns.values()))
     source = section.source(reader.models.base, columns)
-    items = load_items(source, what="filters.attributes.labels")
+    items = load_items(source, subject="filters.attributes.labels")
     reader.inputs |= items.inputs
     names = [candidates.names[place] for place in candidates.candidate.tolist()]
     # A set's name goes before that of an image.

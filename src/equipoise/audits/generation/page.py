@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS
-from equipoise.core import AuditResult
+from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import Page, Section, Table, TableSection, distinct, rows, title_of
 from equipoise.report.text import count, listed
 
@@ -120,8 +120,8 @@ def quality(result: AuditResult) -> Section | None:
 
 
 PAGE = Page(
-    leads=("rejected_share_against_rest", "rejection_gap"),
-    by_group=("rejection_gap",),
+    leads=(("rejected_share", Aggregate.DIFFERENCE),),
+    by_group=(("rejected_share", Aggregate.DIFFERENCE),),
     subjects="checks",
     sections=(stages, rejections, thresholds, subjects, quality),
     facts=facts,

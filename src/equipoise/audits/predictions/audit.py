@@ -15,7 +15,6 @@ import pyarrow as pa
 from scipy.special import stdtr
 
 from equipoise.audits.against_rest import against_rest
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import Row, placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
@@ -39,9 +38,11 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
+from equipoise.audits.predictions.levels import pooled_rates
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
     Scored,
@@ -51,6 +52,7 @@ from equipoise.audits.predictions.scores import (
     verdict_ranges,
 )
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     AuditResult,
     ConfigError,
@@ -80,7 +82,7 @@ from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import MEV_SWEEP, EffectSizes, SkewSize, mev_sweep
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import band_of
+from equipoise.metrics.spec import band_of, spec_of
 from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats import minimum_effect_size, sample_size_for_difference
 from equipoise.stats.intervals import divide, fisher_z
@@ -144,8 +146,8 @@ class Design(LabelDesign):
     first: bool = False
 
     @property
-    def tests(self) -> int:
-        """About how many tests the design makes; findings that repeat another aren't counted."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         classes = len(self.data.classes)
         if self.wording:
             return 0
@@ -232,12 +234,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         place, counts = design.place(self.name, level), design.counts
         if design.wording:
             return _wording(design, config, place)
-        findings: list[UncorrectedFinding] = []
-        if metrics.accuracy is not None and design.first:
-            # Over all labelled rows, whatever their groups.
-            drawn = resampling_of(config, 1)
-            estimate = measure(design.overall, [Accuracy("accuracy", None)], drawn, seed)[0]
-            findings.append(whole(estimate, replace(place, groups=""), Family.DESCRIPTIVE))
+        findings = [*_levels(design, config, replace(place, groups=""))] if design.first else []
         by_class = design.by_class
         tested, parts, left_out = findings_of(
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
@@ -249,7 +246,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         gaps = [*folded]
         every: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
-            threshold = config.testing.threshold("demographic_parity") or 0.0
+            threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
             required = config.parity == "required"
             every = beside_labels(
                 every, by_class, threshold=threshold, level=level, required=required
@@ -402,12 +399,22 @@ def _over_thresholds(
     return tables_of(rows, _COLUMNS)
 
 
+def _levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
+    """Yield accuracy and rates over all labelled rows, whatever their groups."""
+    if config.metrics.accuracy is not None:
+        drawn, seed = resampling_of(config, 1), config.resampling.seed
+        estimate = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], drawn, seed)[0]
+        yield whole(estimate, place, Family.DESCRIPTIVE)
+    if config.metrics.rates is not None:
+        yield from pooled_rates(design.overall, place, config.data.positive)
+
+
 def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
     alpha, overall, counts = config.testing.alpha, design.overall, design.counts
     right = overall.table[overall.truth == overall.prediction].sum() / overall.table.sum()
     # Away from 0 and 1, where a difference could go one way only.
     accuracy = float(np.clip(right, 0.05, 0.95))
-    threshold, effect = config.testing.threshold("accuracy_gap") or 0.05, None
+    threshold, effect = config.testing.threshold(spec_of("accuracy")) or 0.05, None
     by_class = counts.by_truth(counts.table[None])[0][counts.targets]
     n, groups = by_class.sum(axis=1), (by_class > 0).sum(axis=1)
     place, labels = int(n.argmin()), len(counts.targets)
@@ -578,12 +585,13 @@ def _labels(
 ) -> Outputs:
     """Return outputs as labels by rank: from the places of the best names, else from the scores.
 
-    Of a planned run the first k names stand for those that aren't known yet.
+    Of a planned run random names stand for those that aren't known yet.
     """
     choices = None
     if outputs.planned:
         k = min(k, len(names) or 1)
-        top = np.broadcast_to(np.arange(k), (len(outputs.ids), k))
+        first = np.random.default_rng(0).integers(len(names) or 1, size=(len(outputs.ids), 1))
+        top = (first + np.arange(k)) % (len(names) or 1)
         choices = Choices(names, k, listed=key == "vocabulary") if names else None
     elif top is None:
         top = best(outputs.numbers, k)

@@ -26,19 +26,23 @@ from equipoise.audits.engines.labels import (
     one_group,
     with_folds,
 )
-from equipoise.audits.findings import Place, UncorrectedFinding, conclude, manifest_of
-from equipoise.audits.kinds import with_progress
+from equipoise.audits.findings import Fact, Place, UncorrectedFinding, conclude, gap_of, manifest_of
 from equipoise.core import (
+    Aggregate,
     AuditResult,
+    ComparedTo,
     DataError,
     Family,
     Finding,
     Floats,
+    IntervalKind,
     Manifest,
+    NullHypothesis,
     Part,
     Progress,
     Verdict,
     table_of,
+    with_progress,
 )
 from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match
@@ -57,10 +61,11 @@ from equipoise.metrics.counts.rates import (
     Rates,
 )
 from equipoise.metrics.measure import Measure
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import spec_for
 from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
 from equipoise.report.result import Result
-from equipoise.report.words import COMPARISON, pair_of
+from equipoise.report.selecting import measure_of
+from equipoise.report.words import COMPARISON, pair_of, spec_of_shown
 from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
@@ -69,8 +74,8 @@ if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config, EffectSizeOptions
 
 Runs = Mapping[str, "tuple[Config, PredictionData]"]
-Numbers = dict[tuple[str, str], Floats]
-"""Numbers by public name and subject, shape (tables,); of subject "" is the whole."""
+Numbers = dict[Fact, Floats]
+"""Numbers by what they state, shape (tables,); of subject "" is the whole."""
 
 DESCRIBED = "skewsize"
 _UNANSWERED = "unanswered"
@@ -180,8 +185,8 @@ def _models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
         own = runs[run][1].models[model]
         missing = (rows[run] < 0) | (own.state[rows[run]] == "unmatched")
         answered = np.where(missing, -1, own.state[rows[run]] == "answered").astype(np.int32)
-        for version, labels in own.judged.items():
-            full = name if len(own.judged) == 1 else f"{name} ({version})"
+        for version, labels in own.versions_with_verdicts.items():
+            full = name if len(own.versions_with_verdicts) == 1 else f"{name} ({version})"
             codes = np.where(missing, -1, labels.coded.codes[rows[run]])
             models[full] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
             states[full] = Coded(answered, (_UNANSWERED, "answered"))
@@ -206,7 +211,7 @@ def _joints(
         return
     count = partial(join, truth, kept, units=None if unit is None else unit.take(rows))
     if not answers or config.metrics.accuracy is not None:
-        whole = Accuracy("accuracy", None) if answers else Unanswered()
+        whole = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
         yield "", count(groups=one_group(len(rows))), (whole,)
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
@@ -233,11 +238,14 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
     """Yield every metric of labels by group that is switched on."""
     metrics = config.metrics
     conditional = not counts.determines_target
-    for kind in ("worst_group_accuracy", "accuracy_gap"):
-        if getattr(metrics, kind) is not None:
-            yield Accuracy(kind, "rows")
+    for aggregate, options in (
+        (Aggregate.WORST_GROUP, metrics.worst_group_accuracy),
+        (Aggregate.DIFFERENCE, metrics.accuracy_gap),
+    ):
+        if options is not None:
+            yield Accuracy(aggregate, "rows")
             if conditional:
-                yield Accuracy(kind, "class")
+                yield Accuracy(aggregate, "class")
     if metrics.demographic_parity is not None:
         yield DemographicParity()
     if metrics.equalized_odds is not None:
@@ -265,19 +273,22 @@ def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
             yield one
 
 
-def _keys(one: Measure, counts: Counts) -> list[tuple[str, str]]:
-    """Return the public name and subject of each number of a measure: the whole (""), classes."""
+def _keys(one: Measure, counts: Counts) -> list[Fact]:
+    """Return what each number of a measure states: of the whole (""), of classes."""
     if isinstance(one, SkewSize):
-        return [(DESCRIBED, "")]
+        return [Fact(DESCRIBED, Aggregate.VALUE)]
     if isinstance(one, Accuracy):
-        return [(one.kind, "")]
+        overall = one.aggregate is Aggregate.DIFFERENCE
+        return [Fact("accuracy", one.aggregate, "", "overall" if overall else "")]
     if isinstance(one, EffectSizes):
         subjects = Layout.of(counts, one.formulation).subject
         classes = [counts.classes[index] for index in subjects if index >= 0]
-        return [("effect_size_mean", ""), *((one.statistic, name) for name in classes)]
-    name = cast("RateGaps", one).name
-    classes = [] if isinstance(one, Unanswered) else [*counts.classes]
-    return [(name, subject) for subject in ("", *classes)]
+        effects = (Fact(one.statistic, Aggregate.VALUE, name) for name in classes)
+        return [Fact("effect_size_mean", Aggregate.VALUE), *effects]
+    if isinstance(one, Unanswered):
+        several = len(counts.groups) > 1
+        return [Fact(one.name, Aggregate.DIFFERENCE if several else Aggregate.VALUE)]
+    return [gap_of(cast("RateGaps", one).name, subject) for subject in ("", *counts.classes)]
 
 
 def _behind(joint: Joint, one: Measure) -> tuple[bytes, ...]:
@@ -304,7 +315,7 @@ def _measure(
     measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
 ) -> list[Numbers]:
     """Return the numbers of every view, block by block: all tables may not fit."""
-    kept: list[dict[tuple[str, str], list[Floats]]] = [{} for _ in views]
+    kept: list[dict[Fact, list[Floats]]] = [{} for _ in views]
     for block in blocks:
         for view, own in zip(views, kept, strict=True):
             tables = view.tables(block)
@@ -338,7 +349,12 @@ def _compared(
         whole, *_ = _keys(one, views[0].counts)
         values = np.array([some[whole][0] for some in observed])
         drawn = np.stack([some.get(whole, _NOTHING) for some in boot], axis=1)
-        ranking += _ranking({"metric": whole[0], "groups": name}, joint.models, values, drawn)
+        about = {
+            "metric": whole.metric, "aggregate": whole.aggregate.value,
+            "compared_to": whole.compared_to, "groups": name,
+        }  # fmt: skip
+        lower = spec_for(whole.metric, whole.aggregate, whole.compared_to).value_harm == "lower"
+        ranking += _ranking(about, joint.models, values, drawn, lower=lower)
     return contrasts, ranking
 
 
@@ -359,16 +375,18 @@ def _contrasts(
     names = joint.models[0], joint.models[1]
     determined, behind = joint.counts.determines_target, _behind(joint, one)
     whole, *parts = _keys(one, pair.counts)
-    for metric, subject in [whole, *(key for key in parts if key[1] in classes)]:
+    for fact in [whole, *(key for key in parts if key.subject in classes)]:
         # A model has no number of classes that it doesn't show.
         (before, after), boot, null = (
-            [some.get((metric, subject), np.nan * some.get(whole, _NOTHING)) for some in both]
+            [some.get(fact, np.nan * some.get(whole, _NOTHING)) for some in both]
             for both in numbers
         )
+        metric, subject = fact.metric, fact.subject
         values = float(before[0]), float(after[0])
         if subject and np.isnan(values).all():
             continue
-        worse, lower = "", spec_of(metric).value_harm == "lower"
+        spec = spec_for(metric, fact.aggregate, fact.compared_to)
+        worse, lower = "", spec.value_harm == "lower"
         if values[0] < values[1] or values[1] < values[0]:
             worse = names[(values[1] < values[0]) == lower]
         unknown = [model for model, value in zip(names, values, strict=True) if math.isnan(value)]
@@ -376,23 +394,33 @@ def _contrasts(
         if unknown:
             reason = f"no value of {', '.join(unknown)}, as the audit explains"
         n = round(joint.counts.table.sum())
-        part = Part(metric, subject, values[1] - values[0], n=n, reason=reason)
+        part = Part(
+            metric, subject, values[1] - values[0], n=n, reason=reason, aggregate=fact.aggregate
+        )
         models_pair = ModelPair(*names, values, worse)
         place = Place(COMPARISON, models_pair.name, name, "default", config.resampling.level)
         draft = _draft(
             part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
-            null=null[1] - null[0],
+            null=null[1] - null[0], compared_to=fact.compared_to,
         )  # fmt: skip
         (draft,) = with_folds([draft], classes=classes, determined=determined)
-        yield draft, (metric, subject, names, behind)
+        yield draft, (fact, names, behind)
 
 
 def _draft(
-    part: Part, pair: ModelPair, place: Place, *, unit: str, boot: Floats, null: Floats
+    part: Part,
+    pair: ModelPair,
+    place: Place,
+    *,
+    unit: str,
+    boot: Floats,
+    null: Floats,
+    compared_to: ComparedTo,
 ) -> UncorrectedFinding:
     """Return the finding of a difference: its paired interval, and a test of no difference."""
     described, known = part.metric == DESCRIBED, not math.isnan(part.value)
     method, text = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates", ""
+    kind = IntervalKind.SPREAD if described else IntervalKind.PERCENTILE
     if not len(boot):
         method = "none: resampling is off"
     elif described:
@@ -408,9 +436,14 @@ def _draft(
         ends, p = band(null), p_value(null, part.value, "either").value
         part = replace(part, chance=0.0, chance_low=ends.low, chance_high=ends.high, p_value=p)
         text = f"the two models are exchangeable on each {unit}; {len(null)} swaps"
+    exchanged = NullHypothesis.MODELS if text else NullHypothesis.NONE
     family = Family.LEAF if part.subject else Family.COMPOSITE
     family = Family.DESCRIPTIVE if described else family
-    return difference(part, pair, place, family=family, unit=unit, method=method, null=text)
+    return difference(
+        part, pair, place, family=family, unit=unit, method=method,
+        null=exchanged, null_drawn=text,
+        compared_to=compared_to, interval=kind,
+    )  # fmt: skip
 
 
 def _manifest(runs: Runs, sets: Mapping[int, Sequence[str]], seconds: float) -> Manifest:
@@ -440,27 +473,32 @@ def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa
     with nothing.
     """
     repeats = {
-        (one.metric, one.groups)
+        (*measure_of(one), one.groups)
         for one in findings
         if one.family is Family.DESCRIPTIVE and one.metric != DESCRIBED and not one.subject
     }
     compared = [(one, pair) for one in findings if (pair := pair_of(one))]
-    ranking = [row for row in ranking if (row["metric"], row["groups"]) not in repeats]
+    places = ("metric", "aggregate", "compared_to", "groups")
+    ranking = [row for row in ranking if tuple(row[name] for name in places) not in repeats]
     return {
         "ranking": table_of(
-            ranking, "metric groups model #value +rank #rank_low #rank_high #share_best"
+            ranking, "metric aggregate groups model #value +rank #rank_low #rank_high #share_best"
         ),
         "disagreements": table_of(
-            _disagreements(compared), "groups metric_a metric_b model_a model_b sentence"
+            _disagreements(compared),
+            "groups metric_a aggregate_a metric_b aggregate_b model_a model_b sentence",
         ),
     }
 
 
 def _ranking(
-    about: Row, models: Sequence[str], values: Floats, replicates: Floats
+    about: Row, models: Sequence[str], values: Floats, replicates: Floats, *, lower: bool
 ) -> Iterator[Row]:
-    """Yield the rank of each model by its value, and the ranks of paired replicates."""
-    sign = -1 if spec_of(about["metric"]).value_harm == "lower" else 1
+    """Yield the rank of each model by its value, and the ranks of paired replicates.
+
+    `lower` says that lower values are worse.
+    """
+    sign = -1 if lower else 1
     # 1 is best; ties share the best rank, NaN has none.
     ranks, *drawn = scipy.stats.rankdata(
         sign * np.concatenate([values[None], replicates]),
@@ -496,7 +534,9 @@ def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Ro
             yield {
                 "groups": b.groups,
                 "metric_a": a.metric,
+                "aggregate_a": a.aggregate.value,
                 "metric_b": b.metric,
+                "aggregate_b": b.aggregate.value,
                 "model_a": first.first,
                 "model_b": first.second,
                 "sentence": f"{_prefers(a, first)}; {_prefers(b, second)}.",
@@ -507,4 +547,4 @@ def _prefers(one: Finding, pair: ModelPair) -> str:
     over = f" over {one.groups}" if one.groups else ""
     sides = zip((pair.first, pair.second), pair.values, strict=True)
     (better, value), (_, other) = sorted(sides, key=lambda side: side[0] == pair.worse)
-    return f"{spec_of(one.metric).label}{over} prefers {better} ({value:.3f} against {other:.3f})"
+    return f"{spec_of_shown(one).label}{over} prefers {better} ({value:.3f} against {other:.3f})"

@@ -1,9 +1,9 @@
 """The config of an audit of predictions; see docs/config.md for every key."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PlainSerializer, PositiveInt
+from pydantic import Field, NonNegativeFloat, PlainSerializer, PositiveInt, model_validator
 
 from equipoise.audits.config import (
     AuditConfig,
@@ -120,7 +120,8 @@ class ModelConfig(LabelModelConfig):
     maps: Annotated[Mapping[Name, ClassMap], Field(min_length=1)] | None = None
     open_vocabulary: bool = False
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_predictions_model(self) -> Self:
         read = self.model is None
         problems = {
             "'question' and 'vocabulary' are both given; expected a question for a model that "
@@ -140,6 +141,7 @@ class ModelConfig(LabelModelConfig):
         for problem, there in problems.items():
             if there:
                 raise ValueError(problem)
+        return self
 
     @property
     def every_map(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
@@ -221,5 +223,7 @@ class Config(AuditConfig):
     metrics: MetricsConfig = MetricsConfig()
     parity: Literal["added", "required"] = "added"
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_predictions(self) -> Self:
         check_row_numbers(self.data, self.models)
+        return self

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import Aggregate, AuditResult, Verdict
 from equipoise.report.blocks import (
     Chart,
     Page,
@@ -26,6 +26,7 @@ from equipoise.report.blocks import (
     title_of,
 )
 from equipoise.report.plots import Axis, curves, intervals, labelled_points, scatter
+from equipoise.report.selecting import Selector
 from equipoise.report.text import number, percent, verdict_title
 
 MOST_CLASSES, MOST_PANELS = 30, 24
@@ -265,13 +266,13 @@ planted = TableSection(
 )  # fmt: skip
 
 
+_GAP: Selector = ("accuracy", Aggregate.DIFFERENCE, "overall")
 PAGE = Page(
     leads=(
-        "accuracy", "worst_group_accuracy", "accuracy_gap", "equalized_odds", "selection_rate",
-        "demographic_parity",
+        "accuracy", _GAP, "equalized_odds", "selection_rate", "demographic_parity",
     ),
     by_group=(
-        "accuracy_gap", "hit_rate", "unanswered_rate", "selection_rate",
+        _GAP, "hit_rate", "unanswered_rate", "selection_rate",
         "true_positive_rate", "false_positive_rate", "precision",
     ),
     subjects="classes",

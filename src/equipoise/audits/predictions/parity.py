@@ -1,12 +1,12 @@
 """Parity against the labels: what predictions add to the difference that the labels have."""
 
-import json
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core import Floats
+from equipoise.core.finding import plain_parameters
 from equipoise.metrics.building import folded
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.comparisons import all_others
@@ -14,7 +14,7 @@ from equipoise.metrics.counts.rates import Cells
 from equipoise.metrics.counts.table import BASES, design_effects, least_design, moments
 from equipoise.stats.intervals import divide, normal, scored
 
-_PARITY = ("demographic_parity", "selection_rate", "selection_rate_against_rest")
+_PARITY = ("demographic_parity", "selection_rate")
 _CELLS = ("total", "both", "truth", "prediction")
 _TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "total"))
 
@@ -120,7 +120,7 @@ def beside_labels(
         labels, value, least, most = (float(one[own][place]) for one in arrays)
         more = {"labels": labels, "added": value, "added_low": least, "added_high": most}
         yield draft.changed(
-            parameters=json.dumps(json.loads(finding.parameters) | more, sort_keys=True),
+            parameters=plain_parameters({**finding.parameters, **more}),
             leads=required or bool(leads[own].any()),
             beside=(
                 f"In the labels, {counts.groups.names[own[1]][place[1]]} and all other groups are "

@@ -7,17 +7,19 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.audits.audit import Measured, audit_kind
 from equipoise.audits.columns import tables_of
-from equipoise.audits.engines.rankings.audit import ByQuery, ScoreDesign, beside, tested
-from equipoise.audits.engines.rankings.preferences import HYPOTHESES, with_preferences
+from equipoise.audits.engines.rankings.audit import ByQuery, beside, tested
+from equipoise.audits.engines.rankings.designs import ScoreDesign
+from equipoise.audits.engines.rankings.hypotheses import HYPOTHESES
+from equipoise.audits.engines.rankings.preferences import with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.kind import Measured, audit_kind
 from equipoise.audits.similarity.config import Config
-from equipoise.core import Estimate, Family, GroupValue, Part, record
+from equipoise.core import Aggregate, Estimate, Family, GroupValue, Part, Variant, record
 from equipoise.core.types import Json
 from equipoise.metrics.rankings.preference import systematic_preference
-from equipoise.metrics.spec import AGAINST_REST
+from equipoise.metrics.spec import is_main, spec_of
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.stats import Resampling
 
@@ -28,7 +30,6 @@ _SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 4e-8, 0.5
 _DETECTABLE = 2.8
 # Most similar images that count unless the config says.
 _MOST = 100
-_POOL_ORDER = "_pool_order"
 _COLUMNS = {
     "group_effects": "model groups version concept group unit +n #effect #low #high #chance_low "
     "#chance_high #normalised #normalised_low #normalised_high",
@@ -74,8 +75,8 @@ class Design(ScoreDesign):
         return max(1, min(_MOST, int(str(smallest)) // 2))
 
     @property
-    def tests(self) -> int:
-        """About how many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         each, compared = self.concepts + (self.concepts > 1), len(self.compared)
         both, leaves = compared > 2 and self.scale is None, compared + 2
         if compared > 2 and "similarity_gap" in self.config.measures:
@@ -115,7 +116,7 @@ class Design(ScoreDesign):
 
 def _concepts(estimate: Estimate) -> list[Part]:
     """Return the parts of the estimate's own metric, one for each concept."""
-    return [part for part in estimate.parts if part.metric == estimate.metric]
+    return [part for part in estimate.parts if is_main(part, estimate)]
 
 
 def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[UncorrectedFinding]:
@@ -132,15 +133,15 @@ def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[
         gap, place, Family.COMPOSITE,
         by_group=own[0].by_group if len(own) == 1 else by_group,
     )  # fmt: skip
-    concepts = [each for each in every if each.finding.metric == gap.metric] if several else []
+    concepts = [each for each in every if is_main(each.finding, gap)] if several else []
     for each in (first, *concepts):
         average = [] if each.finding.subject else averages
         yield tested(_with_direction(each, average, logits=scale is not None))
     for each in every:
-        if each.finding.metric.endswith(_POOL_ORDER):
-            yield beside(each, gap.metric)
-        elif each.finding.metric.endswith(AGAINST_REST):
-            drafted = replace(each, harm="either", parent=gap.metric)
+        if each.finding.variant is Variant.POOL_ORDER:
+            yield beside(each)
+        elif each.finding.aggregate is Aggregate.AGAINST_REST:
+            drafted = replace(each, harm="either", parent=spec_of(gap.metric))
             drafted = drafted.changed(group=each.finding.by_group[0].group)
             leaf = _with_direction(drafted, (), logits=scale is not None)
             yield tested(leaf if several else leaf.changed(subject=""))

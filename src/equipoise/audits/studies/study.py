@@ -7,19 +7,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from equipoise.audits.config_fields import Listed, Name, Section, Text, among
 from equipoise.audits.studies import STUDIES
-from equipoise.core import AuditResult, ConfigError, Finding
+from equipoise.core import Aggregate, AuditResult, ConfigError, Finding
+from equipoise.metrics.spec import own_aggregate
 from equipoise.report import blocks
 from equipoise.report.blocks import Number, Table, has
 from equipoise.report.text import interval, number
 
-Place = Literal["model", "metric", "subject", "groups", "version", "group", "level", "parameter"]
+Place = Literal[
+    "model",
+    "metric",
+    "aggregate",
+    "change_from",
+    "subject",
+    "groups",
+    "version",
+    "group",
+    "level",
+    "parameter",
+]
 Where = Mapping[Place, str]
 """Fields of a finding; `level` is one of its groups, `parameter` one of its parameters."""
 
@@ -99,12 +111,14 @@ class SourceTable(Section):
     printed: Listed[Listed[float | None]] = ()
     note: str = ""
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_source_table(self) -> Self:
         wide = {len(row) for row in self.printed} | {len(self.columns)}
         if self.printed and (len(self.printed) != len(self.rows) or len(wide) > 1):
             raise ValueError(
                 f"printed: expected {len(self.rows)} rows of {len(self.columns)} numbers"
             )
+        return self
 
 
 class Study(Section):
@@ -279,7 +293,9 @@ _WITHIN = ("level", "parameter")
 
 
 def _matching(findings: Iterable[Finding], where: Where) -> list[Finding]:
-    wanted = {"version": "default", "group": "", **where}
+    own = own_aggregate(where["metric"]) if "metric" in where else Aggregate.VALUE
+    defaults = {"version": "default", "group": "", "aggregate": own.value, "change_from": ""}
+    wanted: dict[str, str] = defaults | {str(key): value for key, value in where.items()}
     wanted = {key: value for key, value in wanted.items() if key not in _WITHIN}
     return [f for f in findings if all(getattr(f, key) == value for key, value in wanted.items())]
 
@@ -290,7 +306,7 @@ def _cell(found: Sequence[Finding], where: Where, printed: float | None) -> str 
     if level is not None:
         values = [(g.value, g.low, g.high) for f in found for g in f.by_group if g.group == level]
     elif parameter is not None:
-        own = [json.loads(f.parameters)[parameter] for f in found]
+        own = [f.parameters[parameter] for f in found]
         values = [(float(one), math.nan, math.nan) for one in own]
     else:
         values = [(f.value, f.ci_low, f.ci_high) for f in found]

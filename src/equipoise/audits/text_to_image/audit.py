@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.columns import tables_of
 from equipoise.audits.engines.associations.spaces import SCHEMAS as ASSOCIATIONS
 from equipoise.audits.engines.associations.spaces import measured
 from equipoise.audits.group_sizes import Members, members_of
+from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import Models
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config

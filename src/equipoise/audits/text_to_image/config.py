@@ -1,13 +1,14 @@
 """The configuration of an audit of text-to-image models."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
     Field,
     PositiveInt,
     StringConstraints,
+    model_validator,
 )
 
 from equipoise.audits.config import AuditConfig, file_names
@@ -95,7 +96,8 @@ class PromptsConfig(Section):
     template: Name | None = None
     images: CountsConfig | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_text_to_image_prompts(self) -> Self:
         if self.template is not None and self.template.count("{}") != 1:
             raise ValueError(
                 f"template: expected a text with one '{{}}', where a text goes, not "
@@ -104,6 +106,7 @@ class PromptsConfig(Section):
         if not self.target_names:
             raise ValueError("targets: required, and missing; or name a 'lexicon'")
         distinct((*self.attribute_texts, *self.target_names))
+        return self
 
     @property
     def _content(self) -> Mapping[str, Any]:
@@ -213,11 +216,13 @@ class GeneratorConfig(GeneratorSection):
     guidance: OneOrMore[Guidance] = (7.5,)
     images: ImagesConfig | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_text_to_image_generator(self) -> Self:
         only_one(self, "model", "images")
         self.needs_model(key for key in type(self).model_fields if key != "images")
         for guidance in self.guidance if self.model is not None else ():
             self.sampling_at(guidance)
+        return self
 
 
 class ModelConfig(RunConfig):
@@ -382,7 +387,8 @@ class SharesConfig(Section):
     max_condition: Annotated[float, Field(gt=1, strict=False)] = 20.0
     min_labelled: PositiveInt = 10
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_text_to_image_shares(self) -> Self:
         without = self.labelled is not None and self.labelled.said is None
         refused = {
             "'model' or 'said': expected one of them": (self.model is None) == (not self.said),
@@ -395,6 +401,7 @@ class SharesConfig(Section):
             if wrong:
                 raise ValueError(message)
         one_state_each((), self.unknown, self.refused)
+        return self
 
     @property
     def zero_shot(self) -> bool:
@@ -434,7 +441,8 @@ class Config(AuditConfig):
     associations: AssociationsConfig | None = AssociationsConfig()
     shares: Listed[SharesConfig] = ()
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_text_to_image(self) -> Self:
         file_names(self.generators)
         if self.pairs and not self.models:
             raise ValueError("models: required, and missing: what embeds the images and prompts")
@@ -455,6 +463,7 @@ class Config(AuditConfig):
                     f"and {name!r} has {len(texts)}"
                 )
         self._check_names()
+        return self
 
     def _check_names(self) -> None:
         seen: list[str] = []

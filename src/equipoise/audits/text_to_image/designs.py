@@ -33,7 +33,7 @@ from equipoise.audits.text_to_image.loading import (
     Judged,
     TextToImageData,
 )
-from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, record
+from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, Variant, record
 from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
@@ -108,8 +108,8 @@ class SpaceDesign(Design):
     """Images and prompts in the space of one encoder, or of all of them (`ALL`)."""
 
     @property
-    def tests(self) -> int:
-        """How many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         return self.tested * len(self.pairs) * sum(map(len, self.targets.values()))
 
     def seconds(self, draws: int) -> float:
@@ -255,7 +255,7 @@ class SpaceDesign(Design):
                         elif isinstance(each, UncorrectedFinding) and each.finding.metric in (
                             "mcas", "xmcas",
                         ):  # fmt: skip
-                            yield _described(each, OWN)
+                            yield _described(each, OWN).changed(variant=Variant.OWN_LEAN)
 
 
 def _untested(resampling: Resampling | None) -> Resampling | None:
@@ -293,8 +293,8 @@ class ShareDesign(Design):
     share: SharesConfig
 
     @property
-    def tests(self) -> int:
-        """How many tests the design makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         if self.share.labelled is None:
             return 0
         return (1 + (self.share.outside is not None)) * len(self.config.prompts.target_names)

@@ -263,12 +263,12 @@ def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
         batches = (*_generated(name, generator, config, models),)
     else:
         source = generator.images.source(models.base, generator.images.columns)
-        read = load_items(source, what=what)
+        read = load_items(source, subject=what)
         batches = (_read(name, generator.images, read, config, models),)
     table = pl.concat(batch.rows for batch in batches)
     seed = pl.coalesce(pl.format("seed {}", "seed"), "image_id").alias("seed")
     frame = table.select("image_id", "prompt", seed)
-    items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=what)
+    items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), subject=what)
     if read is not None:
         items = replace(items, name=read.name, inputs=read.inputs, counts=read.counts)
     planned = read is None and models.dry
@@ -402,12 +402,12 @@ def _encoder(
             expected="vectors of the images of each generator",
             fix="name them, or leave the model out of associations.encoders",
         )
-    loaded = load_vectors(of_texts, items, what=what, max_unmatched=1.0)
+    loaded = load_vectors(of_texts, items, subject=what, max_unmatched=1.0)
     vectors = {
         generator: load_vectors(
             source,
             made[generator].items,
-            what=f"embeddings of images of {generator} by {name}",
+            subject=f"embeddings of images of {generator} by {name}",
             max_unmatched=1.0,
         )
         for generator, source in of_images.items()
@@ -451,7 +451,9 @@ def _read_labelled(share: SharesConfig, section: LabelledConfig, base: Path) -> 
     DataError
         When the table can't be read, or a label is no class.
     """
-    items = load_items(section.source(base, section.columns), what=f"labelled images, {share.of}")
+    items = load_items(
+        section.source(base, section.columns), subject=f"labelled images, {share.of}"
+    )
     for row, label in enumerate(items.columns[section.label].tolist(), start=1):
         if label not in (None, *share.classes):
             raise DataError(
@@ -523,7 +525,7 @@ class _Classifier:
                 answers |= self._ask(pictures, f"{batch.name}, {share.of}")
         elif said is not None:
             items = load_items(
-                said.source(self.models.base, (said.said,)), what=f"answers about {name}"
+                said.source(self.models.base, (said.said,)), subject=f"answers about {name}"
             )
             self.inputs |= items.inputs
             answers = dict(zip(items.ids.tolist(), items.columns[said.said].tolist(), strict=True))
@@ -548,7 +550,7 @@ class _Classifier:
                     fix="name them, or leave 'labelled' out: nothing is corrected then",
                 )
             what = f"embeddings of labelled images by {share.model}"
-            vectors = load_vectors(source, labelled, what=what, max_unmatched=1.0)
+            vectors = load_vectors(source, labelled, subject=what, max_unmatched=1.0)
             self.inputs |= vectors.inputs
             return self._classified(self.encoder, vectors)
         if share.model is not None:

@@ -11,8 +11,7 @@ from equipoise.audits.engines.associations.charts import (
     target_scores,
     xmcas_table,
 )
-from equipoise.audits.text_to_image.designs import OWN
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Variant
 from equipoise.report.blocks import (
     Block,
     Chart,
@@ -144,7 +143,7 @@ def leaning(result: AuditResult) -> Section | None:
     leans = (
         finding
         for finding in result.findings
-        if finding.metric == "mcas" and not finding.reason.startswith(OWN)
+        if finding.metric == "mcas" and finding.variant is not Variant.OWN_LEAN
     )
     return target_scores(result, leans, _LEANING)
 
@@ -208,7 +207,7 @@ def guidance(result: AuditResult) -> Section | None:
         if has(each.value)
         and (each.model, each.version) in versions
         and each.metric in CURVED
-        and not each.reason.startswith(OWN)
+        and each.variant is not Variant.OWN_LEAN
     ]
     table.sort(key=lambda row: (CURVED.index(row["metric"]), row["guidance"]))
     charts = [

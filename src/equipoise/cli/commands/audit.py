@@ -156,21 +156,22 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
     """Measure what a config says, and write the run with the config's text."""
     from equipoise import audits
     from equipoise.cli.runs import write
+    from equipoise.core import writing
     from equipoise.evidence import new_run
 
     # What was imported stays: collecting garbage need not look at it again.
     gc.freeze()
-    with new_run(run, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as beside:
+    with new_run(run, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as writer:
         with Steps() as progress:
             inputs = audits.prepare(config, base=base, progress=progress)
             # Models are done. Findings are many objects, and hardly any is garbage.
             gc.set_threshold(1 << 16)
             result = audits.run(inputs, base=base, progress=progress)
         # Measuring keeps all processors busy, and writing the page one.
-        saved = beside.submit(audits.save, inputs, folder)
+        saved = writer.submit(audits.save, inputs, folder)
         write(result, folder)
         saved.result()
-        (folder / "config.yaml").write_bytes(text)
+        writing.write(folder / "config.yaml", text)
     return result
 
 

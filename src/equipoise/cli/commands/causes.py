@@ -1,15 +1,21 @@
 """`equipoise causes`: rank what may explain a finding."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from equipoise.cli.terminal import PATH, Steps, json_option, say, say_json, say_rows, say_values
 
+if TYPE_CHECKING:
+    from equipoise.core import Estimate
+    from equipoise.core.types import Json
+
 
 class Options(TypedDict):
-    """Where causes come from; paths are None where not given."""
+    """Sources of causes; missing paths are None."""
 
     names: tuple[str, ...]
     table: Path | None
@@ -136,22 +142,29 @@ def causes_command(
     )
     with Steps() as progress:
         candidates = causes.gather(run, disparity, causes.Sources(**sources, progress=progress))
-        found = causes.rank(disparity, candidates, seed=sources["seed"])
-    causes.write_ranking(run, found)
-    known = None if norms is None else causes.concreteness(run, disparity.finding, norms)
+        ranking = causes.rank(disparity, candidates, seed=sources["seed"])
+    causes.write_ranking(run, ranking)
+    concreteness = None if norms is None else causes.concreteness(run, disparity.finding, norms)
     if as_json:
-        more = {
-            name: {
-                "value": one.value, "low": one.interval().low, "high": one.interval().high,
-                "p_value": one.p_value, "reason": one.reason,
-            }
-            for name, one in (("clusters", found.candidates.clusters), ("concreteness", known))
-            if one is not None
-        }  # fmt: skip
-        say_json({**causes.as_json(found), **more})
+        estimates = {"clusters": ranking.candidates.clusters, "concreteness": concreteness}
+        extra = {
+            name: _facts(estimate) for name, estimate in estimates.items() if estimate is not None
+        }
+        say_json({**causes.as_json(ranking), **extra})
         return
-    for line in causes.sentences(found, known):
+    for line in causes.sentences(ranking, concreteness):
         say(line)
     say()
-    say_rows(causes.rows(found))
-    say_values({name: rows for name, rows in found.candidates.details.items() if rows})
+    say_rows(causes.rows(ranking))
+    say_values({name: rows for name, rows in ranking.candidates.details.items() if rows})
+
+
+def _facts(estimate: Estimate) -> dict[str, Json]:
+    interval = estimate.interval()
+    return {
+        "value": estimate.value,
+        "low": interval.low,
+        "high": interval.high,
+        "p_value": estimate.p_value,
+        "reason": estimate.reason,
+    }

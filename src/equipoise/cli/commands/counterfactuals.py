@@ -88,18 +88,18 @@ def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) 
         check_place(export, overwrite=overwrite)
     try:
         with Steps() as progress:
-            found = generate(**making.arguments(config.parent), progress=progress)
+            generated = generate(**making.arguments(config.parent), progress=progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_STOPPED) from None
-    states = found.table["state"].value_counts().to_pylist()
+    states = generated.table["state"].value_counts().to_pylist()
     facts = {
-        "folder": str(found.folder),
-        "images": found.table.num_rows,
+        "folder": str(generated.folder),
+        "images": generated.table.num_rows,
         "states": {state["values"]: state["counts"] for state in states},
-        "computed": found.computed,
-        "model": found.info.get("name"),
+        "computed": generated.computed,
+        "model": generated.info.get("name"),
     }
     if export is not None:
-        count = export_images(found, export, overwrite=overwrite)
+        count = export_images(generated, export, overwrite=overwrite)
         facts |= {"exported": count, "export": str(export)}
     (say_json if as_json else say_values)(facts)

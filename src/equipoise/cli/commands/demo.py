@@ -56,8 +56,8 @@ def demo_command(
     Shows what each metric found beside what was planted. Needs no data and no network.
     """
     if world != "mitigation" and not (models is None and seed is None):
-        given = "--seed" if models is None else "--models"
-        raise click.UsageError(f"{given} is an option of --world mitigation, not of {world}")
+        option = "--seed" if models is None else "--models"
+        raise click.UsageError(f"{option} is an option of --world mitigation, not of {world}")
     from equipoise.cli.commands.mitigate import show
     from equipoise.cli.runs import write
     from equipoise.evidence import new_run
@@ -66,11 +66,11 @@ def demo_command(
     if world == "scenes":
         _scenes(run, overwrite=overwrite, as_json=as_json)
     elif world == "mitigation":
-        from equipoise.cli.mitigation_world import demonstrated
+        from equipoise.cli.mitigation_world import run_demonstration
 
         with new_run(run, overwrite=overwrite) as folder:
             with Steps() as progress:
-                result = demonstrated(models=models, seed=seed or 0, progress=progress)
+                result = run_demonstration(models=models, seed=seed or 0, progress=progress)
             write(result, folder)
         show(result, run, as_json=as_json)
     else:
@@ -109,8 +109,8 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
             write(result, folder)
     planted = results["retrieval"].tables["planted_scenes"].to_pylist()
     if as_json:
-        said = {kind: facts(result, run / kind) for kind, result in results.items()}
-        say_json(said | {"planted": planted})
+        summaries = {kind: facts(result, run / kind) for kind, result in results.items()}
+        say_json(summaries | {"planted": planted})
         return
     say_rows(planted)
     for kind, result in results.items():

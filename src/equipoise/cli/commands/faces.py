@@ -71,8 +71,8 @@ def faces_command(
     if not isfinite(margin):
         raise click.BadParameter(f"{margin} is not finite", param_hint="'--margin'")
     check_output(out)
-    own = () if ledger is None else open_table(ledger).names
-    names = [name for name in own if name != file]
+    ledger_columns = () if ledger is None else open_table(ledger).names
+    names = [name for name in ledger_columns if name != file]
     columns = [*FACES, *levels, *names]
     if twice := {name for name in columns if columns.count(name) > 1}:
         raise ConfigError(
@@ -89,8 +89,8 @@ def faces_command(
         facts["images without a row of the ledger"] = table.join(rows, "image_id", "anti").height
         facts["rows of the ledger without an image"] = rows.join(table, "image_id", "anti").height
         table = table.join(rows, "image_id", "left", maintain_order="left")
-    found = largest_faces(pictures, margin=margin)
-    table = table.join(found, "image_id", "left", maintain_order="left")
+    faces = largest_faces(pictures, margin=margin)
+    table = table.join(faces, "image_id", "left", maintain_order="left")
     write_output(out, table.write_csv())
     shares = table.group_by([*levels, "face"], maintain_order=True).len("images")
     facts["faces"] = shares.sort([*levels, "face"]).to_dicts()

@@ -1,4 +1,4 @@
-"""`equipoise label`: let people label images of a run, and read what they say."""
+"""`equipoise label`: let people label images of a run, and read their answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TABLES = ("agreement", "disagreements", "errors", "estimates", "thresholds")
 
 
 class Options(TypedDict):
-    """Options of the command by name; paths are None where not given."""
+    """Options of the command by name; missing paths are None."""
 
     answers: tuple[str, ...]
     counted: str
@@ -119,18 +119,18 @@ def label_command(run: Path, question: str, as_json: bool, **options: Unpack[Opt
     first = next(iter(review.read_draws(run, stored)), None)
     compared = {name: options[name] or getattr(first, name, "") for name in ("model", "groups")}
     images = review.load_images(run, **compared, **about)
-    known = () if first is None or question in review.QUESTIONS else first.answers
-    asked = review.find_question(
+    earlier_answers = () if first is None or question in review.QUESTIONS else first.answers
+    question_spec = review.find_question(
         question,
-        answers=options["answers"] or known,
+        answers=options["answers"] or earlier_answers,
         classes=images.classes,
         attribute=images.groups.name,
         counted=options["counted"],
         stored=stored,
     )
     reads = options["files"] or options["show"] or options["export"]
-    found = (_results if reads else _page)(run, images, asked, options)
-    (say_json if as_json else say_values)(found)
+    output = (_results if reads else _page)(run, images, question_spec, options)
+    (say_json if as_json else say_values)(output)
 
 
 def _page(run: Path, images: RunImages, question: Question, options: Options) -> dict[str, Any]:
@@ -155,12 +155,12 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
         chosen = rows.tolist()
     ids = images.ids[chosen].tolist()
     pictures = review.find_pictures(run, options["folder"])
-    shown = review.shown_labels(images, chosen) if question.names_label else []
+    label_texts = review.shown_labels(images, chosen) if question.names_label else []
     page = review.label_page(
         question,
         [review.key_of(name) for name in ids],
         review.thumbnails(pictures, ids),
-        shown,
+        label_texts,
         labeller=review.SETTLED if options["settle"] else "",
     )
     write_output(out, page, _PAGE)
@@ -171,26 +171,29 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
 
 
 def _results(run: Path, images: RunImages, question: Question, options: Options) -> dict[str, Any]:
-    """Read answers into the run, and say what its labels show."""
+    """Read answers into the run, and return the results of its labels."""
     from equipoise import review
 
-    found: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     if options["files"]:
         answers = review.read_answers(
             options["files"], images.ids, {question.name: question.answers}
         )
         review.write_labels(run, review.merge_labels(review.read_labels(run), answers))
-        many = answers.filter(question=question.name).height
-        found = {"answers read": many, "answers to other questions": answers.height - many}
+        n_answers = answers.filter(question=question.name).height
+        summary = {
+            "answers read": n_answers,
+            "answers to other questions": answers.height - n_answers,
+        }
     if options["export"]:
-        own = review.read_labels(run)
-        write_output(options["export"], own.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.3fZ"))
+        labels = review.read_labels(run)
+        write_output(options["export"], labels.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.3fZ"))
         if not (options["files"] or options["show"]):
-            return {"labels": own.height, "export": str(options["export"])}
+            return {"labels": labels.height, "export": str(options["export"])}
     tables = asdict(
         review.conclude(run, images, question, scores=options["scores"], seed=options["seed"])
     )
     if options["show"]:
-        return found | {options["show"]: tables[options["show"]]}
+        return summary | {options["show"]: tables[options["show"]]}
     # A question without an answer in a table is said by its notes.
-    return found | {name: rows for name, rows in tables.items() if rows}
+    return summary | {name: rows for name, rows in tables.items() if rows}

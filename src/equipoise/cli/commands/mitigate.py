@@ -72,8 +72,8 @@ def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
     rows = result.tables["mitigation"].to_pylist()
     recipes = result.tables["mitigation_recipes"].to_pylist()
     if as_json:
-        said = {"run": run, "report": run / "report.html", "notes": result.manifest.notes}
-        say_json(said | {"recipes": recipes, "rows": rows})
+        summary = {"run": run, "report": run / "report.html", "notes": result.manifest.notes}
+        say_json(summary | {"recipes": recipes, "rows": rows})
         return
     columns = "recipe measure about before after difference low high q_value floor"
     say_rows(rows, columns.split())
@@ -155,7 +155,7 @@ def augment_command(
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.augmentation import AugmentConfig, run_configured, run_drawn
+    from equipoise.cli.augmentation import AugmentConfig, run_configured, run_synthetic
     from equipoise.cli.runs import facts, write
     from equipoise.evidence import new_run
     from equipoise.mitigate.augmentation.experiment import ARMS
@@ -168,9 +168,14 @@ def augment_command(
         with Steps() as progress:
             if config is None:
                 names = tuple(map(str.strip, networks.split(",")))
-                kept = target.with_name(f"{target.name}-trained")
-                result = run_drawn(
-                    kept, images=images, repeats=repeats, networks=names, seed=0, progress=progress
+                training_folder = target.with_name(f"{target.name}-trained")
+                result = run_synthetic(
+                    training_folder,
+                    images=images,
+                    repeats=repeats,
+                    networks=names,
+                    seed=0,
+                    progress=progress,
                 )
             else:
                 checked = load_as(config, AugmentConfig)

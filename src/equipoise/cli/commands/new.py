@@ -54,34 +54,36 @@ def new_command(
         written = {path: ask(path, template)}
     else:
         written = {path: template(audit or "predictions")}
-    for one in written:
-        check_output(one)
-    for one, text in written.items():
-        write_output(one, text)
-    beside = [one for one in written if one != path]
-    configs = [one for one in beside if one.suffix != ".csv"]
-    tables = [one for one in beside if one.suffix == ".csv"]
+    for file, text in written.items():
+        check_output(file, text=text)
+    for file, text in written.items():
+        write_output(file, text)
+    companions = [file for file in written if file != path]
+    configs = [file for file in companions if file.suffix != ".csv"]
+    tables = [file for file in companions if file.suffix == ".csv"]
     if as_json:
         more = {name: paths for name, paths in (("configs", configs), ("tables", tables)) if paths}
         say_json({"config": path, **more})
         return
-    for one in written:
-        say(f"wrote {one}")
-    others = " and the configurations beside it" if configs else ""
-    note(f"next: edit it{others}, then 'equipoise plan {path}' and 'equipoise audit {path}'")
+    for file in written:
+        say(f"wrote {file}")
+    addition = " and the configurations beside it" if configs else ""
+    note(f"next: edit it{addition}, then 'equipoise plan {path}' and 'equipoise audit {path}'")
 
 
 def _list_studies(as_json: bool) -> None:
-    """Say what each study asks and reproduces, what data it needs, and how long it takes."""
+    """Print the question, source, data and duration of each study."""
     from equipoise.audits.studies.study import read_study
 
     studies = {name: read_study(name) for name in STUDIES}
     fields = ("question", "source", "reproduces", "data", "licence", "size", "time")
-    told = {name: {key: getattr(one, key) for key in fields} for name, one in studies.items()}
+    summaries = {}
+    for name, study in studies.items():
+        summaries[name] = {key: getattr(study, key) for key in fields}
     if as_json:
-        say_json({"studies": told})
+        say_json({"studies": summaries})
         return
-    for name, values in told.items():
+    for name, values in summaries.items():
         say(name)
         say_values(values)
         say()
@@ -129,7 +131,9 @@ def metrics_command(name: str | None, as_json: bool) -> None:
             f"no metric is called {name!r}. There are: {', '.join(SPECS)}{nearest(name, SPECS)}"
         )
     cards = {
-        key: {"name": key} | {field: getattr(spec, field) for field in _FIELDS}
+        key: {"name": key}
+        | {field: getattr(spec, field) for field in _FIELDS}
+        | {"range": spec.range_text}
         for key, spec in SPECS.items()
         if name in (None, key)
     }
@@ -137,7 +141,7 @@ def metrics_command(name: str | None, as_json: bool) -> None:
         say_json(cards)
     elif name is None:
         rows = sorted(SPECS.values(), key=lambda spec: spec.kinds[0])
-        cells = [(spec.name, spec.kinds[0], spec.range, spec.title) for spec in rows]
+        cells = [(spec.name, spec.kinds[0], spec.range_text, spec.title) for spec in rows]
         say_table(("metric", "audit", "range", "title"), cells)
         say("\n'equipoise metrics NAME' shows a whole card.")
     else:

@@ -16,7 +16,7 @@ import polars as pl
 from equipoise.core import DataError
 from equipoise.data.files import read_text, split_lines
 from equipoise.data.formats.reading import data_format
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids, show
 
 GENDER = {"Male": ("Male", "not Male")}
@@ -71,31 +71,31 @@ def read_celeba(
                 expected=f"a file name and {len(names)} times 1 or -1",
                 fix=_FIX,
             )
-    shown = np.array([cells[1:] for cells in rows]) == "1"
+    has_attribute = np.array([cells[1:] for cells in rows]) == "1"
     columns = {
-        name: np.where(shown[:, names.index(name)], *texts).tolist()
+        name: np.where(has_attribute[:, names.index(name)], *texts).tolist()
         for name, texts in attributes.items()
     }
-    found = ((image, names[place]) for image, place in np.argwhere(shown).tolist())
-    labels = [(image, name) for image, name in found if name not in attributes]
-    gathered = Gathered(ids, columns, labels)
+    present_pairs = ((image, names[place]) for image, place in np.argwhere(has_attribute).tolist())
+    labels = [(image, name) for image, name in present_pairs if name not in attributes]
+    image_records = ImageRecords(ids, columns, labels)
     return image_set(
-        gathered,
+        image_records,
         name=file,
         format="CelebA",
         inputs={file: {**digest, "rows": len(rows)}},
-        counts={"images": len(rows), "attributes": len(names), **gathered.counted()},
+        counts={"images": len(rows), "attributes": len(names), **image_records.count_labels()},
     )
 
 
 def _table(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]:
     """Return the attributes and the rows of the official file, or of a CSV."""
-    first = lines[0].strip()
-    if len(lines) > 2 and first.isdecimal():
+    first_line = lines[0].strip()
+    if len(lines) > 2 and first_line.isdecimal():
         rows = [line.split() for line in lines[2:]]
-        if int(first) != len(rows):
+        if int(first_line) != len(rows):
             raise DataError(
-                f"the first line says {first} images and there are {len(rows)} rows",
+                f"the first line says {first_line} images and there are {len(rows)} rows",
                 file=file,
                 expected="as many rows as the first line says",
                 fix=f"{_FIX}: it may be cut off; or correct the number if you chose rows yourself",
@@ -104,7 +104,7 @@ def _table(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]
     header, *rows = [[cell.strip() for cell in line.split(",")] for line in lines]
     if header[0] != _ID or not rows:
         raise DataError(
-            f"the first line is {show(first)}, and {len(rows)} rows follow",
+            f"the first line is {show(first_line)}, and {len(rows)} rows follow",
             file=file,
             expected=_EXPECTED,
             fix="give list_attr_celeba.txt or list_attr_celeba.csv as it was downloaded; any other "

@@ -16,7 +16,7 @@ from equipoise.core import DataError
 from equipoise.core.types import FileFacts
 from equipoise.data.files import hash_parts, read_text, read_whole, split_lines
 from equipoise.data.formats.reading import RowPictures, data_format
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 from equipoise.data.problems import show
 
 _SIDE = 32
@@ -26,7 +26,7 @@ _NAMES = {"batches.meta.txt": "class", "fine_label_names.txt": "class",
 
 
 def _picture(folder: Path, name: str) -> bytes:
-    """Return an image, such as "test_batch/00012", as a PPM."""
+    """Return an image, for example "test_batch/00012", as a PPM."""
     file, _, number = name.rpartition("/")
     size = _PIXELS + 1 + (folder / "fine_label_names.txt").is_file()
     with (folder / f"{file}.bin").open("rb") as opened:
@@ -55,7 +55,7 @@ def _class_names(path: Path) -> list[str]:
 
 @data_format("cifar", rows=lambda path: RowPictures(read=partial(_picture, path)))
 def read_cifar(path: Path | str) -> ImageSet:
-    """Read the batches of CIFAR-10 or CIFAR-100; pickles of the Python version are never read.
+    """Read the binary batches of CIFAR-10 or CIFAR-100; never the pickles.
 
     Parameters
     ----------
@@ -89,33 +89,35 @@ def read_cifar(path: Path | str) -> ImageSet:
             fix="download the binary version of CIFAR; the Python version is pickles",
         )
     labels = ("coarse", "class") if len(names) > 1 else ("class",)
-    gathered = Gathered([], {name: [] for name in ("split", *labels)})
+    image_records = ImageRecords([], {name: [] for name in ("split", *labels)})
     inputs: dict[str, FileFacts] = {}
     for file in files:
         content = read_whole(file, ".bin", "records of CIFAR")
         size = _PIXELS + len(labels)
-        records, rest = divmod(len(content), size)
+        records, trailing_bytes = divmod(len(content), size)
         rows = np.frombuffer(content, np.uint8, records * size).reshape(records, size)
         numbers = rows[:, : len(labels)]
         for place, name in enumerate(labels):
             wrong = np.flatnonzero(numbers[:, place] >= len(names[name]))
-            if rest or len(wrong):
+            if trailing_bytes or len(wrong):
                 raise DataError(
-                    "the file is cut off" if rest else f"the label is {numbers[wrong[0], place]}",
+                    "the file is cut off"
+                    if trailing_bytes
+                    else f"the label is {numbers[wrong[0], place]}",
                     file=str(file),
-                    row=None if rest else int(wrong[0]) + 1,
+                    row=None if trailing_bytes else int(wrong[0]) + 1,
                     expected=f"whole records of labels below {len(names[name])}",
                     fix="download the binary version of CIFAR again",
                 )
-            gathered.columns[name] += [names[name][number] for number in numbers[:, place]]
-        gathered.ids += [f"{file.stem}/{number:05}" for number in range(records)]
+            image_records.columns[name] += [names[name][number] for number in numbers[:, place]]
+        image_records.ids += [f"{file.stem}/{number:05}" for number in range(records)]
         split = "test" if file.stem.startswith("test") else "train"
-        gathered.columns["split"] += [split] * records
+        image_records.columns["split"] += [split] * records
         inputs[str(file)] = {**hash_parts([content]), "rows": records}
     return image_set(
-        gathered,
+        image_records,
         name=str(path),
         format="CIFAR",
         inputs=inputs,
-        counts={"images": len(gathered.ids)},
+        counts={"images": len(image_records.ids)},
     )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from equipoise.core import InputError
 from equipoise.data.formats.reading import Id, Number, Records, Text, data_format, read_json
-from equipoise.data.image_set import Gathered, ImageSet, Places, combine, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, Places, combine, image_set
 from equipoise.data.tables import number_texts
 
 
@@ -107,21 +107,21 @@ def read_coco_captions(path: Path | str) -> ImageSet:
     """
     content, digest = read_json(path, TypeAdapter(_CaptionFile))
     file = str(path)
-    places, gathered = _images(content.images, file)
+    places, image_records = _images(content.images, file)
     read = _annotations(content.annotations, places, file)
-    texts = [(image, one.caption) for image, one, _ in read]
-    gathered.captions = [(image, text) for image, text in texts if text.strip()]
+    texts = [(image, annotation.caption) for image, annotation, _ in read]
+    image_records.captions = [(image, text) for image, text in texts if text.strip()]
     return image_set(
-        gathered,
+        image_records,
         name=file,
         format="COCO captions",
         inputs={file: {**digest, "rows": len(texts)}},
         counts={
             "images": len(content.images),
-            "captions": len(gathered.captions),
-            "empty_captions": len(texts) - len(gathered.captions),
+            "captions": len(image_records.captions),
+            "empty_captions": len(texts) - len(image_records.captions),
             "images_without_captions": len(content.images)
-            - len({image for image, _ in gathered.captions}),
+            - len({image for image, _ in image_records.captions}),
         },
     )
 
@@ -147,50 +147,52 @@ def read_coco_instances(path: Path | str) -> ImageSet:
     """
     content, digest = read_json(path, TypeAdapter(_InstanceFile))
     file = str(path)
-    places, gathered = _images(content.images, file)
-    names = [one.name for one in content.categories]
+    places, image_records = _images(content.images, file)
+    names = [category.name for category in content.categories]
     Places(file, "category name", names, "categories")
-    ids = (one.id for one in content.categories)
+    ids = (category.id for category in content.categories)
     categories = Places(file, "category", ids, "categories")
-    gathered.boxes, crowds = [], 0
-    for image, one, place in _annotations(content.annotations, places, file):
-        category = names[categories.of(one.category_id, place)]
-        gathered.boxes.append((image, category, one.bbox))
-        crowds += one.iscrowd == 1
-    gathered.labels = [(image, name) for image, name, _ in gathered.boxes]
-    shown = {name for _, name in gathered.labels}
+    image_records.boxes, crowds = [], 0
+    for image, instance, place in _annotations(content.annotations, places, file):
+        label = names[categories.index(instance.category_id, place)]
+        image_records.boxes.append((image, label, instance.bbox))
+        crowds += instance.iscrowd == 1
+    image_records.labels = [(image, name) for image, name, _ in image_records.boxes]
+    labels_present = {name for _, name in image_records.labels}
     return image_set(
-        gathered,
+        image_records,
         name=file,
         format="COCO instances",
-        inputs={file: {**digest, "rows": len(gathered.boxes)}},
+        inputs={file: {**digest, "rows": len(image_records.boxes)}},
         counts={
             "images": len(content.images),
-            "instances": len(gathered.boxes),
+            "instances": len(image_records.boxes),
             "crowds": crowds,
             "categories": len(names),
-            "categories_without_images": sorted({*names} - shown),
-            **gathered.counted(),
+            "categories_without_images": sorted({*names} - labels_present),
+            **image_records.count_labels(),
         },
     )
 
 
-def _images(listed: Sequence[_Image], file: str) -> tuple[Places, Gathered]:
-    """Return the listed images, without the columns that none of them has."""
-    ids = [one.id for one in listed]
+def _images(images: Sequence[_Image], file: str) -> tuple[Places, ImageRecords]:
+    """Return positions and records of the images, without empty columns."""
+    ids = [image.id for image in images]
     columns = {
-        "file_name": [one.file_name or None for one in listed],
-        "path": ["/".join((one.coco_url or "").split("/")[-2:]) or None for one in listed],
-        "width": number_texts(one.width for one in listed),
-        "height": number_texts(one.height for one in listed),
+        "file_name": [image.file_name or None for image in images],
+        "path": ["/".join((image.coco_url or "").split("/")[-2:]) or None for image in images],
+        "width": number_texts(image.width for image in images),
+        "height": number_texts(image.height for image in images),
     }
-    kept = {name: values for name, values in columns.items() if any(values)}
-    return Places(file, "image", ids, "images"), Gathered(ids, kept)
+    filled_columns = {name: values for name, values in columns.items() if any(values)}
+    return Places(file, "image", ids, "images"), ImageRecords(ids, filled_columns)
 
 
-def _annotations(listed: Sequence[A], images: Places, file: str) -> Iterator[tuple[int, A, str]]:
+def _annotations(
+    annotations: Sequence[A], image_positions: Places, file: str
+) -> Iterator[tuple[int, A, str]]:
     """Yield the position of each annotation's image, the annotation, and its place."""
-    Places(file, "annotation", (one.id for one in listed), "annotations")
-    for number, one in enumerate(listed):
+    Places(file, "annotation", (annotation.id for annotation in annotations), "annotations")
+    for number, annotation in enumerate(annotations):
         place = f"annotations[{number}]"
-        yield images.of(one.image_id, place), one, place
+        yield image_positions.index(annotation.image_id, place), annotation, place

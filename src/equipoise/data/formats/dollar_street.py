@@ -1,4 +1,4 @@
-"""Dollar Street: a CSV of photographs of households with country, income and topics.
+"""Dollar Street: photographs of households by country, income and topic.
 
 Source: "The Dollar Street Dataset" (Gaviria Rojas et al. 2022; kaggle.com, mlcommons): the columns
 of `images_v2.csv` are `id`, `country.id`, `country.name`, `region.id`, `type`, `imageRelPath`,
@@ -20,7 +20,7 @@ _LONGEST = 100_000
 
 @dataclass(frozen=True)
 class CollapseRows:
-    """Rows of one photograph become one image with the labels of all.
+    """Merge the rows of a photograph into one image with all their labels.
 
     Attributes
     ----------
@@ -75,41 +75,43 @@ def read_dollar_street(
         first_id = dict(sorted(zip(files, owner, strict=True), reverse=True))
         owner = [first_id[file] for file in files]
     texts = [_labels(rows, labels, row) for row in range(len(owner))]
-    gathered = rows.collapsed(owner, _FACTS, texts)
-    gathered.columns["region"] = [REGIONS.get(one or "", one) for one in gathered.columns["region"]]
-    own_files = (
+    image_records = rows.collapse(owner, _FACTS, texts)
+    image_records.columns["region"] = [
+        REGIONS.get(code or "", code) for code in image_records.columns["region"]
+    ]
+    image_files = (
         (image, file) for image, file in zip(owner, rows.cells[_FILE], strict=True) if file
     )
-    first_file = dict(sorted(own_files, reverse=True))
-    gathered.columns["file"] = [first_file.get(image) for image in gathered.ids]
-    collapsed = {"rows_collapsed": len(owner) - len(gathered.ids)}
+    first_file = dict(sorted(image_files, reverse=True))
+    image_records.columns["file"] = [first_file.get(image) for image in image_records.ids]
+    collapsed = {"rows_collapsed": len(owner) - len(image_records.ids)}
     step = Step("one image per photograph", collapse.description, collapsed)
     return image_set(
-        gathered,
+        image_records,
         name=rows.name,
         format="Dollar Street",
         inputs=rows.inputs,
         counts={
             "rows": len(owner),
-            "images": len(gathered.ids),
-            "pairs": gathered.counted()["pairs"],
+            "images": len(image_records.ids),
+            "pairs": image_records.count_labels()["pairs"],
             "rows_without_labels": texts.count([]),
-            "missing": gathered.missing(),
+            "missing": image_records.count_missing(),
         },
         steps=(step,),
     )
 
 
 def _labels(rows: Rows, column: str, row: int) -> list[str]:
-    """Return the labels of a cell: a list as JSON or Python writes it, or one text."""
+    """Return the labels of a cell: a JSON or Python list, or a single text."""
     cell = (rows.cells[column][row] or "").strip()
     if not cell.startswith("["):
         return [cell] if cell else []
     try:
         # Only literals are read, nothing is run; the parser has no bound of its own.
-        found = ast.literal_eval(cell) if len(cell) <= _LONGEST else None
+        literal = ast.literal_eval(cell) if len(cell) <= _LONGEST else None
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise rows.wrong(column, row, _LIST)
-    return [*dict.fromkeys(one.strip() for one in found if one.strip())]
+        literal = None
+    if not isinstance(literal, list) or not all(isinstance(text, str) for text in literal):
+        raise rows.cell_error(column, row, _LIST)
+    return [*dict.fromkeys(text.strip() for text in literal if text.strip())]

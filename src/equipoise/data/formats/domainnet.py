@@ -1,4 +1,4 @@
-"""DomainNet: lists of photographs, sketches and drawings of 345 classes, for training and test.
+"""DomainNet: lists of photographs, sketches and drawings of 345 classes.
 
 Source: ai.bu.edu/M3SDA: beside the folders of the six domains lie `clipart_train.txt`,
 `clipart_test.txt` and so on. Each line is a path and the number of its class, such as
@@ -11,7 +11,7 @@ from equipoise.core import DataError
 from equipoise.core.types import FileFacts
 from equipoise.data.files import read_text, split_lines
 from equipoise.data.formats.reading import data_format
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 from equipoise.data.problems import show
 
 
@@ -54,9 +54,9 @@ def read_domainnet(path: Path | str) -> ImageSet:
         inputs[str(file)] = {**digest, "rows": len(lines)}
         for row, line in enumerate(lines, 1):
             image, _, number = line.strip().rpartition(" ")
-            domain, _, rest = image.partition("/")
-            name = rest.partition("/")[0]
-            wrong = not rest or not number.isdecimal() or image in images
+            domain, _, class_path = image.partition("/")
+            name = class_path.partition("/")[0]
+            wrong = not class_path or not number.isdecimal() or image in images
             if wrong or numbers.setdefault(name, number) != number:
                 raise DataError(
                     f"the line is {show(line)}",
@@ -69,7 +69,7 @@ def read_domainnet(path: Path | str) -> ImageSet:
     names = ("domain", "class", "number", "split")
     cells = zip(names, zip(*images.values(), strict=True), strict=True)
     return image_set(
-        Gathered([*images], {name: [*own] for name, own in cells}), name=str(path),
+        ImageRecords([*images], {name: [*column] for name, column in cells}), name=str(path),
         format="DomainNet", inputs=inputs,
         counts={"images": len(images), "classes": len(numbers), "lists": len(lists)},
     )  # fmt: skip

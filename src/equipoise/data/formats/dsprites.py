@@ -1,4 +1,4 @@
-"""dSprites: binary pictures of a square, an ellipse or a heart, each painted in a colour.
+"""dSprites: binary pictures of a shape, each painted in a random colour.
 
 Source: github.com/google-deepmind/dsprites-dataset (Apache-2.0),
 `dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz`: `imgs` are n pictures of 0 and 1, and
@@ -18,7 +18,7 @@ from equipoise.core import Bytes, DataError, InputError, Integers
 from equipoise.data.arrays import Members, opened_members
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 from equipoise.stats.streams import stream
 
 SHAPES = ("square", "ellipse", "heart")
@@ -48,13 +48,13 @@ class _Sprites:
     colours: Integers
 
     def png(self, row: int) -> bytes:
-        """Return one picture, painted, as PNG."""
+        """Return a painted picture as PNG."""
         from PIL import Image
 
         place = int(np.searchsorted(self.rows, row))
         pixels = np.zeros((_SIDE, _SIDE, len(COLOURS)), np.uint8)
-        shown = np.unpackbits(self.bits[place]).reshape(_SIDE, _SIDE)
-        pixels[..., self.colours[place]] = 255 * shown
+        sprite = np.unpackbits(self.bits[place]).reshape(_SIDE, _SIDE)
+        pixels[..., self.colours[place]] = 255 * sprite
         sink = io.BytesIO()
         Image.fromarray(pixels).save(sink, "PNG", compress_level=1)
         return sink.getvalue()
@@ -65,7 +65,7 @@ def _rows(path: Path, *, images: int | None = None, seed: int = 0) -> RowPicture
     def sprites() -> _Sprites:
         with opened_members(path) as members:
             n = _pictures(members, path)
-            rows = _chosen(n, images, seed)
+            rows = _sample_rows(n, images, seed)
             parts, start = [], 0
             for block in members.rows(_IMAGES, _AT_ONCE):
                 first, last = np.searchsorted(rows, (start, start + len(block)))
@@ -79,7 +79,7 @@ def _rows(path: Path, *, images: int | None = None, seed: int = 0) -> RowPicture
 
 @data_format("dsprites", rows=_rows)
 def read_dsprites(path: Path | str, *, images: int | None = None, seed: int = 0) -> ImageSet:
-    """Read what the file says of its pictures.
+    """Read the shape, colour and latent values of the pictures.
 
     Parameters
     ----------
@@ -107,17 +107,17 @@ def read_dsprites(path: Path | str, *, images: int | None = None, seed: int = 0)
         raise InputError(f"images is {images}; expected at least 1, or none for all")
     latents = _latents(Path(path))
     n = len(latents)
-    kept = _chosen(n, images, seed)
-    _, shape, *others = latents[kept].T.tolist()
+    rows = _sample_rows(n, images, seed)
+    _, shape, *latent_columns = latents[rows].T.tolist()
     columns: dict[str, list[str | None]] = {
-        "shape": [SHAPES[one] for one in shape],
-        "colour": [COLOURS[one] for one in _colours(n, seed)[kept]],
+        "shape": [SHAPES[code] for code in shape],
+        "colour": [COLOURS[code] for code in _colours(n, seed)[rows]],
     }
-    for name, own in zip(("scale", "orientation", "x", "y"), others, strict=True):
-        columns[name] = [*map(str, own)]
-    ids = [f"{row:0{len(str(n - 1))}d}" for row in kept]
+    for name, values in zip(("scale", "orientation", "x", "y"), latent_columns, strict=True):
+        columns[name] = [*map(str, values)]
+    ids = [f"{row:0{len(str(n - 1))}d}" for row in rows]
     return image_set(
-        Gathered(ids, columns),
+        ImageRecords(ids, columns),
         name=str(path),
         format="dSprites",
         inputs={str(path): {**hash_file(Path(path), ".npz"), "rows": n}},
@@ -129,7 +129,7 @@ def _colours(n: int, seed: int) -> Integers:
     return stream(seed, "colours").integers(0, len(COLOURS), n)
 
 
-def _chosen(n: int, images: int | None, seed: int) -> Integers:
+def _sample_rows(n: int, images: int | None, seed: int) -> Integers:
     return np.sort(stream(seed, "sprites").permutation(n)[:images])
 
 
@@ -139,28 +139,28 @@ def _latents(path: Path) -> Integers:
         n = _pictures(members, path)
         header = members.header(_LATENTS)
         if header.shape != (n, 6) or header.dtype.kind not in "iu":
-            raise _refused(path, f"{_LATENTS} have shape {header.shape} and type {header.dtype}")
+            raise _file_error(path, f"{_LATENTS} have shape {header.shape} and type {header.dtype}")
         latents: Integers = members.read(_LATENTS).astype(np.int64)
     shapes = latents[:, 1]
     if not ((shapes >= 0) & (shapes < len(SHAPES))).all():
-        raise _refused(path, f"{_LATENTS} hold other shapes than {', '.join(SHAPES)}")
+        raise _file_error(path, f"{_LATENTS} hold other shapes than {', '.join(SHAPES)}")
     return latents
 
 
 def _pictures(members: Members, path: Path) -> int:
     """Return how many pictures there are; refuse other arrays before they are read."""
     if lacking := {_IMAGES, _LATENTS} - {*members.names}:
-        raise _refused(path, f"it lacks {' and '.join(sorted(lacking))}")
+        raise _file_error(path, f"it lacks {' and '.join(sorted(lacking))}")
     header = members.header(_IMAGES)
     n, *size = header.shape or (0,)
     if size != [_SIDE, _SIDE] or header.dtype not in _BITS or not 0 < n <= MOST:
-        raise _refused(path, f"{_IMAGES} have shape {header.shape} and type {header.dtype}")
+        raise _file_error(path, f"{_IMAGES} have shape {header.shape} and type {header.dtype}")
     return n
 
 
-def _refused(path: Path | str, what: str) -> DataError:
+def _file_error(path: Path | str, problem: str) -> DataError:
     return DataError(
-        what,
+        problem,
         file=str(path),
         expected="dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz: at most "
         f"{MOST:,} pictures of {_SIDE} × {_SIDE}, with six numbers each",

@@ -7,7 +7,7 @@ columns `file`, `age`, `gender`, `race` and `service_test`.
 from pathlib import Path
 
 from equipoise.data.formats.reading import data_format, read_rows
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 
 _COLUMNS = ("age", "gender", "race", "service_test")
 
@@ -34,11 +34,11 @@ def read_fairface(path: Path | str, *, id: str = "file") -> ImageSet:  # noqa: A
         When a column is missing, a file is there twice, or the table cannot be read.
     """
     rows = read_rows(path, _COLUMNS, id=id)
-    gathered = Gathered(rows.filled(id), {name: rows.cells[name] for name in _COLUMNS})
+    image_records = ImageRecords(rows.filled(id), {name: rows.cells[name] for name in _COLUMNS})
     return image_set(
-        gathered,
+        image_records,
         name=rows.name,
         format="FairFace",
         inputs=rows.inputs,
-        counts={"images": len(gathered.ids), "missing": gathered.missing()},
+        counts={"images": len(image_records.ids), "missing": image_records.count_missing()},
     )

@@ -1,4 +1,4 @@
-"""Flickr30k: images with several captions each, and the split that retrieval is tested on.
+"""Flickr30k: images with several captions each, and the split for retrieval.
 
 Source: Karpathy and Fei-Fei 2015, `dataset_flickr30k.json` (cs.stanford.edu/people/karpathy/
 deepimagesent): `images` with `filename`, `split` and `sentences`, each with its text as `raw`.
@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, TypeAdapter
 
 from equipoise.data.formats.reading import Records, Text, data_format, read_json
-from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, Places, image_set
 
 
 class _Sentence(BaseModel):
@@ -48,15 +48,15 @@ def read_flickr30k(path: Path | str) -> ImageSet:
         When the file is cut off, lacks a key, or names an image twice.
     """
     content, digest = read_json(path, TypeAdapter(_File))
-    ids = ["/".join(filter(None, (one.filepath, one.filename))) for one in content.images]
+    ids = ["/".join(filter(None, (image.filepath, image.filename))) for image in content.images]
     Places(str(path), "image", ids, "images")
     captions = [
         (place, sentence.raw.strip())
-        for place, one in enumerate(content.images)
-        for sentence in one.sentences
+        for place, image in enumerate(content.images)
+        for sentence in image.sentences
     ]
     return image_set(
-        Gathered(ids, {"split": [one.split for one in content.images]}, captions=captions),
+        ImageRecords(ids, {"split": [image.split for image in content.images]}, captions=captions),
         name=str(path),
         format="Flickr30k",
         inputs={str(path): {**digest, "rows": len(ids)}},

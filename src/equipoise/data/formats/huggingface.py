@@ -16,7 +16,7 @@ from equipoise.core.files import decode_json
 from equipoise.core.labels import is_text
 from equipoise.data.files import hash_file
 from equipoise.data.formats.reading import RowPictures, data_format, row_files
-from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
+from equipoise.data.image_set import ID, ImageRecords, ImageSet, image_set
 from equipoise.data.problems import check_columns, check_ids
 from equipoise.data.tables import as_text, is_numbers, open_parquet, read_columns
 
@@ -34,7 +34,7 @@ def read_huggingface(
     id: str | None = None,  # noqa: A002 - as in ItemSource
     image: str = "image",
 ) -> ImageSet:
-    """Read what the columns of a data set say of its images; the images are not read.
+    """Read the columns of a data set as facts of its images, not the images.
 
     Parameters
     ----------
@@ -60,11 +60,14 @@ def read_huggingface(
     files, name = row_files(Path(path)), str(path)
     read = [_read(file, (image, *([id] if id else []))) for file in files]
     tables = [table for table, _ in read]
-    if any(one.schema.names != tables[0].schema.names for one in tables):
+    if any(table.schema.names != tables[0].schema.names for table in tables):
         raise DataError("files differ in their columns", file=name, expected="the same columns")
     rows = pa.concat_tables(tables, promote_options="permissive")
     classes = _classes(tables[0].schema)
-    texts = {one: _texts(rows[one], name, one, classes.get(one)) for one in rows.column_names}
+    texts = {
+        column: _texts(rows[column], name, column, classes.get(column))
+        for column in rows.column_names
+    }
     if id:
         check_ids(texts[id], name)
     n = sum(map(len, tables))  # of rows, where no column is left, too
@@ -72,10 +75,12 @@ def read_huggingface(
     numbers = (f"{row:0{digits}d}" for row in range(n))
     ids = texts.pop(id).to_list() if id else [*numbers]
     # The column that names the images here has this name already.
-    columns = {f"{one} (data)" if one == ID else one: texts[one].to_list() for one in texts}
-    gathered = Gathered(ids, columns)
+    columns = {
+        f"{column} (data)" if column == ID else column: texts[column].to_list() for column in texts
+    }
+    image_records = ImageRecords(ids, columns)
     return image_set(
-        gathered,
+        image_records,
         name=name,
         format="Hugging Face",
         inputs={
@@ -84,18 +89,18 @@ def read_huggingface(
         },
         counts={
             "images": len(ids),
-            "missing": gathered.missing(),
+            "missing": image_records.count_missing(),
             "columns_left_out": sorted(read[0][1] - {image}),
         },
     )
 
 
-def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Table, set[str]]:
+def _read(file: Path, required: Sequence[str]) -> tuple[pa.Table, set[str]]:
     """Return the columns that hold plain values, and the names of the others."""
     with open_parquet(file) as parquet:
         schema = parquet.schema_arrow
-        check_columns(schema.names, wanted, str(file))
-        plain = [one.name for one in schema if is_text(one.type) or is_numbers(one.type)]
+        check_columns(schema.names, required, str(file))
+        plain = [field.name for field in schema if is_text(field.type) or is_numbers(field.type)]
         table = read_columns(parquet, plain, file)
     return table, {*schema.names} - {*plain}
 
@@ -103,12 +108,12 @@ def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Table, set[str]]:
 def _classes(schema: pa.Schema) -> dict[str, list[str]]:
     """Return the names of a ClassLabel's numbers, by column."""
     try:
-        about = decode_json((schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = about["info"]["features"]
+        info = decode_json((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = info["info"]["features"]
         return {
-            column: [str(name) for name in one["names"]]
-            for column, one in features.items()
-            if isinstance(one, dict) and one.get("_type") == "ClassLabel"
+            column: [str(name) for name in feature["names"]]
+            for column, feature in features.items()
+            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         # Files that another library wrote do not say it.
@@ -116,7 +121,7 @@ def _classes(schema: pa.Schema) -> dict[str, list[str]]:
 
 
 def _texts(cells: pa.ChunkedArray, file: str, column: str, classes: list[str] | None) -> pl.Series:
-    """Return a column as text, null where it is blank: such data sets have no other empty cell."""
+    """Return a column as text; blank cells are null."""
     if classes is None or not pa.types.is_integer(cells.type):
         texts = as_text(cells, file, column).alias(column)
         return texts.set(texts.str.strip_chars() == "", None)

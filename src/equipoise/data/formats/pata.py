@@ -1,4 +1,4 @@
-"""PATA (Protected Attribute Tag Association): addresses of images by scene, race, gender and age.
+"""PATA (Protected Attribute Tag Association): tagged addresses of images.
 
 Source: github.com/pata-fairness/pata_dataset: each line of `pata_fairness.files.lst` is
 "scene_race_gender_age|address", with underscores inside some scenes; `pata_fairness.captions.json`
@@ -11,7 +11,7 @@ from pathlib import Path
 from equipoise.core import DataError
 from equipoise.data.files import read_text
 from equipoise.data.formats.reading import data_format
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 from equipoise.data.problems import show
 
 _COLUMNS = ("scene", "race", "gender", "age", "url")
@@ -39,12 +39,12 @@ def read_pata(path: Path | str) -> ImageSet:
     """
     (text, digest), file = read_text(path, ".lst", "lines of tags and an address"), str(path)
     lines = [(row, line.strip()) for row, line in enumerate(text.split("\n"), 1) if line.strip()]
-    found: dict[str, list[str]] = {}
+    fields_by_line: dict[str, list[str]] = {}
     for row, line in lines:
         tags, _, url = line.partition("|")
         # From the right, since "fashion_show" is one scene.
-        found[line] = [*tags.rsplit("_", 3), url.strip()]
-        if len(found[line]) != len(_COLUMNS) or not all(found[line]):
+        fields_by_line[line] = [*tags.rsplit("_", 3), url.strip()]
+        if len(fields_by_line[line]) != len(_COLUMNS) or not all(fields_by_line[line]):
             raise DataError(
                 f"the line is {show(line)}",
                 file=file,
@@ -52,18 +52,19 @@ def read_pata(path: Path | str) -> ImageSet:
                 expected="'scene_race_gender_age|address'",
                 fix="correct the line, or download the file again",
             )
-    cells = [*found.values()]
+    cells = [*fields_by_line.values()]
     return image_set(
-        Gathered(
-            [*found], {name: [own[place] for own in cells] for place, name in enumerate(_COLUMNS)}
+        ImageRecords(
+            [*fields_by_line],
+            {name: [fields[place] for fields in cells] for place, name in enumerate(_COLUMNS)},
         ),
         name=file,
         format="PATA",
         inputs={file: {**digest, "rows": len(lines)}},
         counts={
             "lines": len(lines),
-            "images": len(found),
-            "repeated_lines": len(lines) - len(found),
-            "repeated_urls": len(found) - len({url for *_, url in cells}),
+            "images": len(fields_by_line),
+            "repeated_lines": len(lines) - len(fields_by_line),
+            "repeated_urls": len(fields_by_line) - len({url for *_, url in cells}),
         },
     )

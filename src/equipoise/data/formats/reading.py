@@ -1,4 +1,4 @@
-"""Formats of data sets: each is one function in a file of its own, registered under its name.
+"""Formats of data sets: each is a function in its own file, registered by name.
 
 What they share is here, too: rows of tables and JSON, which are UTF-8, and plain tables.
 
@@ -29,17 +29,17 @@ from pydantic import (
 from equipoise.core import DataError, Facts, Fields, InputError, Strings
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import RepeatedKeyError, parse_json, read_text
-from equipoise.data.image_set import ClassMapping, Gathered, ImageSet, image_set, united
+from equipoise.data.image_set import ClassMapping, ImageRecords, ImageSet, concatenate, image_set
 from equipoise.data.problems import check_ids, nearest, show
 from equipoise.data.tables import TableSource, read_table
 
-_BESIDE = ("id", "collapse")
+_RESERVED = ("id", "collapse")
 R = TypeVar("R", bound=Callable[..., ImageSet])
 
 
 @dataclass(frozen=True)
 class RowPictures:
-    """Pictures that lie in the rows of Parquet or Arrow files, or in files of a format's own.
+    """Pictures in rows of Parquet or Arrow files, or in a format's own files.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ Files = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]]
 
 @dataclass(frozen=True)
 class DataFormat:
-    """How a data set is read, and where its pictures are.
+    """The reader of a data set, and the location of its pictures.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class DataFormat:
 
     @property
     def roles(self) -> Strings:
-        """Names of the files; none where there is one file or folder."""
+        """Names of the files; () for a single file or folder."""
         names = [n for n, p in self._parameters.items() if p.kind is not p.KEYWORD_ONLY]
         return tuple(names) if len(names) > 1 else ()
 
@@ -105,17 +105,17 @@ class DataFormat:
     def options(self) -> type[BaseModel]:
         """The schema of the options."""
         fields: Fields = {
-            name: (one.annotation, one.default)
-            for name, one in self._parameters.items()
-            if one.kind is one.KEYWORD_ONLY and name not in _BESIDE
+            name: (parameter.annotation, parameter.default)
+            for name, parameter in self._parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY and name not in _RESERVED
         }
         return create_model(f"{self.name}_options", __config__=ConfigDict(extra="forbid"), **fields)
 
     def takes(self, name: str) -> bool:
-        """Whether the function has a parameter, such as `id` or `collapse`."""
+        """Whether the function has a parameter of this name, for example `id`."""
         return name in self._parameters
 
-    def checked(self, options: Facts) -> Fields:
+    def check_options(self, options: Facts) -> Fields:
         """Return the options as the function takes them.
 
         Raises
@@ -134,7 +134,7 @@ class DataFormat:
         return {name: getattr(checked, name) for name in options}
 
     def load(self, files: Files, **options: Any) -> ImageSet:
-        """Read the files: a path alone, paths by role, or lists of either, such as train and val.
+        """Read files: a path, paths by role, or lists of either (train and val).
 
         Raises
         ------
@@ -142,19 +142,22 @@ class DataFormat:
             When lists differ in length, or two parts share an image.
         """
         if isinstance(files, Mapping):
-            several = {
-                role: [one] if isinstance(one, Path) else [*one] for role, one in files.items()
-            }
-            if len({*map(len, several.values())}) > 1:
-                raise InputError(f"files: expected as many for each of {', '.join(several)}")
-            parts = [
-                self.read(**dict(zip(several, paths, strict=True)), **options)
-                for paths in zip(*several.values(), strict=True)
-            ]
+            parts = [self.read(**paths, **options) for paths in _paths_by_part(files)]
         else:
-            paths = [files] if isinstance(files, Path) else files
-            parts = [self.read(path, **options) for path in paths]
-        return parts[0] if len(parts) == 1 else united(parts)
+            parts = [self.read(path, **options) for path in _path_list(files)]
+        return parts[0] if len(parts) == 1 else concatenate(parts)
+
+
+def _path_list(paths: Path | Sequence[Path]) -> list[Path]:
+    return [paths] if isinstance(paths, Path) else [*paths]
+
+
+def _paths_by_part(files: Mapping[str, Path | Sequence[Path]]) -> list[dict[str, Path]]:
+    """Return the path of each role, for each part of the data set."""
+    lists = [_path_list(paths) for paths in files.values()]
+    if len({*map(len, lists)}) > 1:
+        raise InputError(f"files: expected as many for each of {', '.join(files)}")
+    return [dict(zip(files, paths, strict=True)) for paths in zip(*lists, strict=True)]
 
 
 FORMATS: dict[str, DataFormat] = {}
@@ -169,7 +172,7 @@ def data_format(
     boxes: bool = False,
     rows: Callable[..., RowPictures | None] | None = None,
 ) -> Callable[[R], R]:
-    """Register a function as the reader of a format; see `DataFormat` for the parameters.
+    """Register a function as the reader of a format; see `DataFormat`.
 
     Raises
     ------
@@ -223,10 +226,10 @@ class Rows:
 
     @property
     def inputs(self) -> dict[str, FileFacts]:
-        """What was read, for the record."""
+        """File facts for the record."""
         return {self.name: self.digest}
 
-    def wrong(self, column: str, row: int, expected: str) -> DataError:
+    def cell_error(self, column: str, row: int, expected: str) -> DataError:
         """Return the error of a cell; rows count from 0 here and from 1 in the message."""
         value = self.cells[column][row]
         return DataError(
@@ -238,12 +241,12 @@ class Rows:
             fix="correct the cell, or download the file again",
         )
 
-    def collapsed(
+    def collapse(
         self,
         owner: Sequence[str],
         columns: Mapping[str, str],
         labels: Sequence[Sequence[str]] | None,
-    ) -> Gathered:
+    ) -> ImageRecords:
         """Return images with the labels of all their rows.
 
         Parameters
@@ -277,12 +280,12 @@ class Rows:
                     )
         place = {image: number for number, image in enumerate(first)}
         of_rows = zip(owner, labels or (), strict=labels is not None)
-        pairs = [(place[image], label) for image, own in of_rows for label in own]
-        return Gathered(
+        pairs = [(place[image], label) for image, row_labels in of_rows for label in row_labels]
+        return ImageRecords(
             [*first],
             {
-                name: [self.cells[one][row] for row in first.values()]
-                for name, one in columns.items()
+                name: [self.cells[column][row] for row in first.values()]
+                for name, column in columns.items()
             },
             None if labels is None else pairs,
         )
@@ -291,7 +294,7 @@ class Rows:
         """Return a column that has no empty cell."""
         cells = self.cells[column]
         if None in cells:
-            raise self.wrong(column, cells.index(None), expected)
+            raise self.cell_error(column, cells.index(None), expected)
         return [cell for cell in cells if cell is not None]
 
 
@@ -399,24 +402,24 @@ def read_plain(
     DataError
         When a column is missing, an id is empty, repeats without `label`, or its rows differ.
     """
-    wanted = (*columns, *([label] if label else []))
+    needed_columns = (*columns, *([label] if label else []))
     rows = read_rows(
-        table, wanted, id=id, unique=label is None, missing=missing,
+        table, needed_columns, id=id, unique=label is None, missing=missing,
         encoding=encoding, delimiter=delimiter,
     )  # fmt: skip
     ids = rows.filled(id)
-    labels = [[] if one is None else [one] for one in rows.cells[label]] if label else None
-    gathered = rows.collapsed(ids, {name: name for name in columns}, labels)
+    labels = [[] if cell is None else [cell] for cell in rows.cells[label]] if label else None
+    image_records = rows.collapse(ids, {name: name for name in columns}, labels)
     counts: dict[str, Json] = {
         "rows": len(ids),
-        "images": len(gathered.ids),
-        "missing": gathered.missing(),
+        "images": len(image_records.ids),
+        "missing": image_records.count_missing(),
     }
     if labels is not None:
-        counts["pairs"] = gathered.counted()["pairs"]
+        counts["pairs"] = image_records.count_labels()["pairs"]
         counts["rows_without_label"] = labels.count([])
     return image_set(
-        gathered, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
+        image_records, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
     )
 
 
@@ -441,7 +444,9 @@ def read_class_mapping(
     """
     rows = read_rows(path, columns, role="class mapping")
     cells = (rows.filled(column, "a text in every row") for column in columns)
-    pairs = frozenset((label.strip(), one.strip()) for label, one in zip(*cells, strict=True))
+    pairs = frozenset(
+        (label.strip(), class_name.strip()) for label, class_name in zip(*cells, strict=True)
+    )
     return ClassMapping(name or Path(path).stem, pairs)
 
 

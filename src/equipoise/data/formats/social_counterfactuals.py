@@ -1,4 +1,4 @@
-"""SocialCounterfactuals: generated images in sets that differ in two perceived attributes.
+"""SocialCounterfactuals: generated image sets that vary two perceived attributes.
 
 Source: Howard et al. 2024; huggingface.co/datasets/Intel/SocialCounterfactuals, whose Parquet files
 have `counterfactual_set`, `caption`, `a1_type`, `a1`, `a2_type`, `a2` and `a1a2` beside the image;
@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.formats.reading import RowPictures, Rows, data_format, read_rows, row_files
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 from equipoise.data.problems import check_ids, show
 from equipoise.data.tables import open_table
 
@@ -23,7 +23,7 @@ _FACTS = ("set", "subject", "caption", "attributes")
 
 
 def _rows(path: Path) -> RowPictures | None:
-    """Return the pictures in the rows of a folder; a table has files beside it."""
+    """Return the pictures in a folder's rows; None for a table with image files."""
 
     def names() -> list[str]:
         parts = ("counterfactual_set", "a1a2")
@@ -59,7 +59,7 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
         When a column is missing, a cell is empty, an image is there twice, a caption does not
         have its attributes, or there is no Parquet file in the folder.
     """
-    tables = [_read(one) for one in row_files(Path(path))]
+    tables = [_read(file) for file in row_files(Path(path))]
     images = pl.DataFrame(
         [facts for table in tables for facts in _images(table)], infer_schema_length=None
     )
@@ -74,7 +74,7 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
     incomplete = int((sets["own"] < sets["every"]).sum())
     columns = images.select(*_FACTS, *types).to_dict(as_series=False)
     return image_set(
-        Gathered(images["id"].to_list(), columns),
+        ImageRecords(images["id"].to_list(), columns),
         name=str(path),
         format="SocialCounterfactuals",
         inputs={table.name: table.digest for table in tables},
@@ -90,21 +90,21 @@ def _read(path: Path) -> Rows:
 def _images(table: Rows) -> Iterator[dict[str, str]]:
     columns = {name: table.filled(name) for name in table.cells}
     for row in range(len(columns["caption"])):
-        one = {name: cells[row] for name, cells in columns.items()}
+        facts = {name: cells[row] for name, cells in columns.items()}
         # The subject is what follows the attributes.
-        _, _, subject = one["caption"].casefold().partition(one["a1a2"].casefold())
+        _, _, subject = facts["caption"].casefold().partition(facts["a1a2"].casefold())
         if not subject.strip():
-            raise table.wrong(
+            raise table.cell_error(
                 "caption",
                 row,
-                f"a caption with the attributes {show(one['a1a2'])} and a subject after",
+                f"a caption with the attributes {show(facts['a1a2'])} and a subject after",
             )
         yield {
-            "id": one.get(_FILE, f"{one['counterfactual_set']}/{one['a1a2']}"),
-            "set": one["counterfactual_set"],
+            "id": facts.get(_FILE, f"{facts['counterfactual_set']}/{facts['a1a2']}"),
+            "set": facts["counterfactual_set"],
             "subject": " ".join(subject.split()),
-            "caption": one["caption"],
-            "attributes": f"{one['a1_type'].casefold()} × {one['a2_type'].casefold()}",
-            one["a1_type"].casefold(): one["a1"],
-            one["a2_type"].casefold(): one["a2"],
+            "caption": facts["caption"],
+            "attributes": f"{facts['a1_type'].casefold()} × {facts['a2_type'].casefold()}",
+            facts["a1_type"].casefold(): facts["a1"],
+            facts["a2_type"].casefold(): facts["a2"],
         }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.formats.reading import data_format, read_rows
-from equipoise.data.image_set import Gathered, ImageSet, image_set
+from equipoise.data.image_set import ImageRecords, ImageSet, image_set
 from equipoise.data.problems import listed
 from equipoise.data.tables import open_table
 
@@ -59,25 +59,28 @@ def read_visogender(path: Path | str) -> ImageSet:
     facts = _ALWAYS | (_PERSON if "Participant" in names else _OBJECT) | {"url": address}
     rows = read_rows(path, tuple(facts.values()), id="IDX", missing=_NO_ADDRESS)
     ids, urls = rows.filled("IDX"), rows.cells[address]
-    kept = [row for row, url in enumerate(urls) if url is not None]
-    if not kept:
-        raise rows.wrong(address, 0, "the address of an image in at least one row")
-    gathered = Gathered(
-        [ids[row] for row in kept],
-        {name: [rows.cells[column][row] for row in kept] for name, column in facts.items()},
+    rows_with_url = [row for row, url in enumerate(urls) if url is not None]
+    if not rows_with_url:
+        raise rows.cell_error(address, 0, "the address of an image in at least one row")
+    image_records = ImageRecords(
+        [ids[row] for row in rows_with_url],
+        {
+            name: [rows.cells[column][row] for row in rows_with_url]
+            for name, column in facts.items()
+        },
     )
-    missing = gathered.missing()
+    missing = image_records.count_missing()
     del missing["url"]
     return image_set(
-        gathered,
+        image_records,
         name=rows.name,
         format="VisoGender",
         inputs=rows.inputs,
         counts={
             "rows": len(ids),
-            "images": len(kept),
-            "rows_without_url": len(ids) - len(kept),
-            "repeated_urls": len(kept) - len({urls[row] for row in kept}),
+            "images": len(rows_with_url),
+            "rows_without_url": len(ids) - len(rows_with_url),
+            "repeated_urls": len(rows_with_url) - len({urls[row] for row in rows_with_url}),
             "missing": missing,
         },
     )

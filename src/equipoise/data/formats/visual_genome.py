@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from equipoise.core import InputError
 from equipoise.core.types import FileFacts
 from equipoise.data.formats.reading import Id, Number, Records, Text, data_format, read_json
-from equipoise.data.image_set import ID, Gathered, ImageSet, Places, image_set
+from equipoise.data.image_set import ID, ImageRecords, ImageSet, Places, image_set
 from equipoise.data.tables import number_texts
 
 
@@ -45,7 +45,7 @@ def read_visual_genome(
     *,
     labels: Literal["synsets", "names"] = "synsets",
 ) -> ImageSet:
-    """Read `objects.json`, with the sizes of the images where `image_data.json` is given.
+    """Read `objects.json`, with image sizes if `image_data.json` is given.
 
     Parameters
     ----------
@@ -83,32 +83,34 @@ def read_visual_genome(
     marks: list[tuple[int, str, tuple[float, ...]]] = []
     counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
     for position, record in enumerate(records):
-        for one in record.objects:
-            texts = one.names if labels == "names" else one.synsets
+        for instance in record.objects:
+            texts = instance.names if labels == "names" else instance.synsets
             names = [*dict.fromkeys(filter(None, (text.strip() for text in texts or ())))]
             counts["objects"] += 1
             counts["objects_without_label"] += not names
-            counts["boxes_without_area"] += one.w <= 0 or one.h <= 0
-            marks += [(position, name, (one.x, one.y, one.w, one.h)) for name in names]
+            counts["boxes_without_area"] += instance.w <= 0 or instance.h <= 0
+            marks += [
+                (position, name, (instance.x, instance.y, instance.w, instance.h)) for name in names
+            ]
     labels_of = [(position, name) for position, name, _ in marks]
     boxes = [mark for mark in marks if min(mark[2][2:]) > 0]
-    gathered = Gathered(images, labels=labels_of, boxes=boxes)
-    without = gathered.counted()["images_without_labels"]
+    image_records = ImageRecords(images, labels=labels_of, boxes=boxes)
+    without = image_records.count_labels()["images_without_labels"]
     counts |= {"images": len(images), "images_without_labels": without}
     inputs: dict[str, FileFacts] = {file: {**digest, "rows": len(images)}}
     if image_data is not None:
         sizes = read_visual_genome_images(image_data)
         rows = Places(file, f"image in {sizes.name}", sizes.ids, "")
-        order = [rows.of(image, f"[{place}]") for place, image in enumerate(images)]
-        gathered.columns = sizes.table[order].drop(ID).to_dict(as_series=False)
+        order = [rows.index(image, f"[{place}]") for place, image in enumerate(images)]
+        image_records.columns = sizes.table[order].drop(ID).to_dict(as_series=False)
         counts["images_without_objects_file"] = len(sizes) - len(images)
         inputs |= sizes.inputs
     name = ", ".join(inputs)
-    return image_set(gathered, name=name, format="Visual Genome", inputs=inputs, counts=counts)
+    return image_set(image_records, name=name, format="Visual Genome", inputs=inputs, counts=counts)
 
 
 def read_visual_genome_images(path: Path | str) -> ImageSet:
-    """Read `image_data.json` alone: which images there are, their sizes and ids in COCO.
+    """Read only `image_data.json`: the images, their sizes and ids in COCO.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def read_visual_genome_images(path: Path | str) -> ImageSet:
     }
     in_coco = len(images) - columns["coco_id"].count(None)
     return image_set(
-        Gathered(images, columns),
+        ImageRecords(images, columns),
         name=file,
         format="Visual Genome images",
         inputs={file: {**digest, "rows": len(images)}},

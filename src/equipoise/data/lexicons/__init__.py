@@ -1,4 +1,4 @@
-"""Word lists with provenance: each file of this folder names the source of its words."""
+"""Word lists with provenance: each file in this folder names its source."""
 
 import re
 import tomllib
@@ -27,7 +27,7 @@ LEXICONS = (
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Words of one source.
+    """Word lists from a single source.
 
     Attributes
     ----------
@@ -49,17 +49,17 @@ class Lexicon:
     licence: str = ""
 
     def section(self, name: str) -> dict[str, Strings]:
-        """Return the lists of a section by name, such as the terms of each group.
+        """Return the word lists of a section by name.
 
         Raises
         ------
         InputError
             When there is no such section of lists.
         """
-        found = self.content.get(name)
-        if not isinstance(found, Mapping):
+        section = self.content.get(name)
+        if not isinstance(section, Mapping):
             raise InputError(f"the lexicon {self.name!r} has no section {name!r} of lists")
-        return {group: tuple(words) for group, words in found.items()}
+        return {group: tuple(words) for group, words in section.items()}
 
 
 @cache
@@ -98,8 +98,8 @@ def synset_text(name: str) -> str:
     InputError
         When the name is not of this form.
     """
-    found = _SYNSET.fullmatch(name.strip())
-    words = found["lemma"].replace("_", " ").strip() if found else ""
+    match = _SYNSET.fullmatch(name.strip())
+    words = match["lemma"].replace("_", " ").strip() if match else ""
     if not words:
         raise InputError(f"{name!r} is no synset; expected a name such as 'dress.n.01'")
     return words
@@ -113,7 +113,7 @@ PLACE = "{}"
 
 @dataclass(frozen=True)
 class Templates:
-    """Templates of one source.
+    """Prompt templates from a single source.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def _content(name: str, names: Strings) -> Fields:
 
 
 def filled(template: str, name: str) -> str:
-    """Return a template with a name in its place: "a photo of a dog." of "a photo of a {}.".
+    """Insert a name into a template: "a photo of a {}." gives "a photo of a dog.".
 
     Raises
     ------

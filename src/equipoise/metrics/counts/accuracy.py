@@ -4,16 +4,18 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from equipoise.core import (
+    Aggregate,
     Ends,
     Estimate,
     Floats,
     GroupLabels,
     InputError,
+    IntervalKind,
     Labels,
     nans,
     no_ends,
@@ -33,7 +35,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, accuracy_design, check_lengths, count
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
-from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
+from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, register, spec_for
 from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
@@ -44,13 +46,11 @@ from equipoise.stats.intervals import (
     wilson,
 )
 
-Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
-
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
-_METHODS: Mapping[Kind, str] = {
-    "accuracy": "Wilson interval",
-    "worst_group_accuracy": "simultaneous Wilson intervals of all groups",
-    "accuracy_gap": "simultaneous Newcombe intervals of each group against the rest",
+_METHODS: Mapping[Aggregate, str] = {
+    Aggregate.VALUE: "Wilson interval",
+    Aggregate.WORST_GROUP: "simultaneous Wilson intervals of all groups",
+    Aggregate.DIFFERENCE: "simultaneous Newcombe intervals of each group against the rest",
 }
 
 
@@ -89,7 +89,7 @@ def accuracy(
     >>> m.accuracy(true, pred, gender)
     <accuracy 0.833 [0.757, 0.889]; n = 120 in 2 groups>
     """
-    return measured([Accuracy("accuracy", None)], y_true, y_pred, groups, **rows)[0]
+    return measured([Accuracy(Aggregate.VALUE, None)], y_true, y_pred, groups, **rows)[0]
 
 
 def worst_group_accuracy(
@@ -136,7 +136,7 @@ def worst_group_accuracy(
     >>> m.worst_group_accuracy(true, pred, gender)
     <worst_group_accuracy 0.667 [0.541, 0.783]; chance 0.806, p = 0.001, n = 120 in 2 groups>
     """
-    return measured([Accuracy("worst_group_accuracy", null)], y_true, y_pred, groups, **rows)[0]
+    return measured([Accuracy(Aggregate.WORST_GROUP, null)], y_true, y_pred, groups, **rows)[0]
 
 
 def accuracy_gap(
@@ -176,11 +176,11 @@ def accuracy_gap(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.accuracy_gap(true, pred, gender)
-    <accuracy_gap 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
+    <accuracy difference 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
     >>> m.accuracy_gap(true, pred, gender).plot()
-    <Plot: accuracy_gap by group, 2 values>
+    <Plot: accuracy difference by group, 2 values>
     """
-    return measured([Accuracy("accuracy_gap", null)], y_true, y_pred, groups, **rows)[0]
+    return measured([Accuracy(Aggregate.DIFFERENCE, null)], y_true, y_pred, groups, **rows)[0]
 
 
 def _right_and_total(counts: Counts, tables: Floats) -> Pair:
@@ -202,68 +202,81 @@ class Accuracy(Measure):
 
     Attributes
     ----------
-    kind : str
-        Public name of the metric.
+    aggregate : Aggregate
+        Accuracy itself, that of the worst group, or the difference of both.
     null : "rows", "class" or None
         What chance exchanges; None for accuracy itself.
     """
 
-    kind: Kind
+    aggregate: Aggregate
     null: Null | None
 
     @property
     def compares(self) -> bool:  # type: ignore[override]
         """Accuracy itself is of all rows."""
-        return self.kind != "accuracy"
+        return self.aggregate is not Aggregate.VALUE
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""
         right, total = counts.once(tables, _right_and_total)
         usable = counts.groups.usable
-        compared = np.ones_like(usable) if self.kind == "accuracy" else usable
+        compared = usable if self.compares else np.ones_like(usable)
         shares = divide(right, total)
         number = divide(right[:, compared].sum(axis=1), total[:, compared].sum(axis=1))
-        if self.kind != "accuracy":
+        if self.compares:
             # A replicate may leave a small group empty; the others still have a minimum.
             worst = np.fmin.reduce(shares[:, usable], axis=1, initial=np.nan)
-            number = worst if self.kind == "worst_group_accuracy" else number - worst
+            number = worst if self.aggregate is Aggregate.WORST_GROUP else number - worst
             number = number if usable.sum() >= 2 else nans(len(tables))
         return np.concatenate([number[:, None], shares], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
         right, total, design, by_group = _by_group(counts, draws)
-        usable, method = counts.groups.usable, _METHODS[self.kind]
-        closed: dict[Kind, Ends] = {
-            "accuracy": drawn_ends(
+        usable, method = counts.groups.usable, _METHODS[self.aggregate]
+        closed: dict[Aggregate, Ends] = {
+            Aggregate.VALUE: drawn_ends(
                 counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
             ),
-            "worst_group_accuracy": ClosedForm(
+            Aggregate.WORST_GROUP: ClosedForm(
                 simultaneous_minimum, ((right / design)[usable], (total / design)[usable])
             ),
-            "accuracy_gap": ClosedForm(
+            Aggregate.DIFFERENCE: ClosedForm(
                 partial(simultaneous_shortfall, design=design[usable]),
                 (right[usable], total[usable]),
             ),
         }
-        ends = closed[self.kind]
-        if self.kind == "accuracy":
-            method = interval_method(counts, draws, method)
-        else:
+        ends = closed[self.aggregate]
+        if self.compares:
             method = clustered_method(counts, method)
             ends = ends if usable.sum() >= 2 else no_ends
-        held, n = against_chance(draws, 0, SPECS[self.kind].value_harm), round(total.sum())
-        one = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
+        else:
+            method = interval_method(counts, draws, method)
+        overall = self.aggregate is Aggregate.DIFFERENCE
+        spec = spec_for("accuracy", self.aggregate, "overall" if overall else "")
+        held, n = against_chance(draws, 0, spec.value_harm), round(total.sum())
+        whole = part(
+            spec.name, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group,
+            aggregate=self.aggregate,
+        )  # fmt: skip
         return count_estimate(
-            self.kind,
+            spec.name,
             counts,
             draws,
+            spec=spec,
+            interval_kind=(
+                IntervalKind.SIMULTANEOUS
+                if self.compares
+                else IntervalKind.CONFIDENCE
+                if draws.boot is None
+                else IntervalKind.PERCENTILE
+            ),
             method=method,
             ends=ends,
             held=held,
             no_chance=_NO_CHANCE if self.null is None else "",
             params={} if self.null is None else {"null": self.null},
-            by=[one],
+            by=[whole],
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
@@ -390,7 +403,7 @@ class HitRate(Measure):
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return hit rate, gap, and each group's hit rate, shape (r, 2 + groups)."""
-        rates = Accuracy("accuracy", None)(counts, tables)
+        rates = Accuracy(Aggregate.VALUE, None)(counts, tables)
         return np.insert(rates, 1, gaps(rates[:, 1:], counts.groups.usable), axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
@@ -402,10 +415,11 @@ class HitRate(Measure):
         ends = drawn_ends(counts, draws, 0, rates)
         rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
         gap = part(
-            "hit_rate_gap",
+            "hit_rate",
             "",
             draws,
             1,
+            aggregate=Aggregate.DIFFERENCE,
             ends=ClosedForm(simultaneous_gap, compared),
             held=against_chance(draws, 1, "higher"),
             n=round(total[usable].sum()),
@@ -454,8 +468,9 @@ register(
         chance="none for accuracy itself; its gap between groups has one",
     ),
     _record(
-        name="worst_group_accuracy",
-        fold="accuracy_gap",
+        name="accuracy",
+        aggregate=Aggregate.WORST_GROUP,
+        fold="accuracy",
         title="Worst-group accuracy",
         kinds=("predictions",),
         unit="share",
@@ -466,8 +481,11 @@ register(
         interval=("simultaneous Wilson over groups, units by their design effect"),
     ),
     _record(
-        name="accuracy_gap",
+        name="accuracy",
+        aggregate=Aggregate.DIFFERENCE,
+        compared_to="overall",
         rest="accuracy",
+        title="Accuracy gap",
         symbol="GAP",
         definition="Accuracy minus worst-group accuracy.",
         direction="Higher: the worst group falls further behind.",

@@ -454,7 +454,7 @@ def _estimate(
 
 def _spec(name: str, **fields: Any) -> MetricSpec:
     return MetricSpec(
-        name=name, kinds=("review",), range="[-1, 1]", chance=f"none: {_NO_CHANCE}",
+        name=name, kinds=("review",), range=(-1.0, 1.0), chance=f"none: {_NO_CHANCE}",
         interval="percentile bootstrap over images; Student's t over labels without images",
         **fields,
     )  # fmt: skip
@@ -488,7 +488,7 @@ register(
     MetricSpec(
         name="amplification_change",
         kinds=("review",),
-        range="[-2, 2]",
+        range=(-2.0, 2.0),
         harm="either",
         definition="Amplification of the second model minus that of the first, on the same images.",
         direction="Either: below 0 the second model amplifies less.",

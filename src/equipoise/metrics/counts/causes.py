@@ -22,6 +22,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Labels,
+    NullHypothesis,
     Part,
     Strings,
     encode,
@@ -37,7 +38,7 @@ from equipoise.metrics.building import against_chance, bootstrap_method, ends_of
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT, Drawing, Draws, Measure, Rows, measure
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import divide
 from equipoise.stats.resampling import level_of
 
@@ -560,10 +561,11 @@ def _rank(row: Mapping[str, Cell]) -> tuple[bool, float]:
 register(
     MetricSpec(
         name="explained_disparity",
+        null_kind=NullHypothesis.CAUSE,
         kinds=("review",),
         title="Explained disparity",
         unit="number",
-        range="any number",
+        range=ANY_NUMBER,
         harm="either",
         definition=(
             "Difference between two groups, minus that after both get the same distribution of a "

@@ -40,6 +40,7 @@ from equipoise.core import (
     Groups,
     InputError,
     Integers,
+    IntervalKind,
     Labels,
     Span,
     floats,
@@ -61,7 +62,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.table import Adder, Counts, Null
 from equipoise.metrics.measure import Drawing, Draws, Measure, Rows, measure, measured
-from equipoise.metrics.spec import BANDS, COHEN, SPECS, MetricSpec, register
+from equipoise.metrics.spec import ANY_NUMBER, BANDS, COHEN, SPECS, MetricSpec, register
 from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
@@ -898,6 +899,7 @@ class SkewSize(EffectSizes):
             counts,
             draws,
             method=method,
+            interval_kind=IntervalKind.SPREAD,
             ends=ends_of(draws.boot, 0) if known else no_ends,
             held=NOTHING,
             no_chance=NO_CHANCE,
@@ -1225,7 +1227,7 @@ register(
         name="skewsize",
         title="SkewSize",
         kinds=("predictions",),
-        range="any real number",
+        range=ANY_NUMBER,
         harm="lower",
         definition=(
             "Skewness g1 = m3 / m2^(3/2) of the effect sizes of all classes. It ignores their "
@@ -1283,14 +1285,16 @@ register(
     _table(
         name="phi",
         symbol="φ",
-        range="[0, sqrt(min(groups, labels) − 1)]",
+        range=(0.0, math.inf),
+        range_note="at most sqrt(min(groups, labels) − 1)",
         definition="sqrt(χ² / n) of a table of groups by labels.",
         reference="Cramér 1946, chapter 21",
     ),
     _corrected(
         name="phi_corrected",
         title="Phi, corrected for bias",
-        range="[0, sqrt(min(groups, labels) − 1)]",
+        range=(0.0, math.inf),
+        range_note="at most sqrt(min(groups, labels) − 1)",
         definition=(
             "Phi after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0."
         ),
@@ -1299,7 +1303,8 @@ register(
         name="tschuprows_t",
         title="Tschuprow's T",
         symbol="T",
-        range="[0, 1], 1 in square tables only",
+        range=(0.0, 1.0),
+        range_note="1 in square tables only",
         definition=(
             "sqrt(χ² / (n · sqrt((groups − 1)(labels − 1)))) of a table of groups by labels."
         ),

@@ -26,6 +26,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Labels,
+    NullHypothesis,
     Part,
     Strings,
     encode,
@@ -440,6 +441,7 @@ def _parts(
 register(
     MetricSpec(
         name="accuracy_difference",
+        null_kind=NullHypothesis.MODELS,
         kinds=("predictions",),
         unit="points",
         definition=(

@@ -16,13 +16,16 @@ import pyarrow as pa
 from scipy.special import ndtr
 
 from equipoise.core import (
+    Aggregate,
     Booleans,
     Estimate,
     Fields,
     Floats,
     GroupLabels,
     InputError,
+    IntervalKind,
     Labels,
+    NullHypothesis,
     Span,
     floats,
     record,
@@ -60,7 +63,7 @@ from equipoise.stats.intervals import (
     studentized_range,
 )
 
-Aggregate = Literal["max", "mean"]
+Combination = Literal["max", "mean"]
 
 # A difference of sums of soft counts below this share of the larger sum is rounding.
 _ROUNDING = 1e-9
@@ -323,6 +326,7 @@ class RateGaps(Measure):
             ends=ClosedForm(self.ends, (every,)),
             params={**vars(self)},
             by=lambda: self.table(every),
+            interval_kind=IntervalKind.SIMULTANEOUS,
             reason=too_few(draws.observed[0], "enough rows"),
         )
 
@@ -345,6 +349,7 @@ class RateGaps(Measure):
                 one.draws,
                 one.start,
                 one.ends(one.draws.level),
+                aggregate=Aggregate.DIFFERENCE,
                 **one.columns(),
             )
             for one in families
@@ -507,7 +512,8 @@ def rates(
         chance=None,
         no_chance="rates have different nulls: each part in `by` has its own chance level",
         p_value=None,
-        null="",
+        null=NullHypothesis.NONE,
+        null_drawn="",
         by=pa.concat_tables([one.by for one in found]),
         reason="" if np.isfinite(values).any() else found[0].reason,
         ends=ends,
@@ -625,7 +631,7 @@ def equalized_odds(
     y_pred: Labels,
     groups: GroupLabels,
     *,
-    aggregate: Aggregate = "max",
+    aggregate: Combination = "max",
     **rows: Unpack[Rows],
 ) -> Estimate:
     """Largest difference between groups in how often a label is predicted, given the truth.
@@ -685,14 +691,14 @@ class EqualizedOdds(RateGaps):
         How the gaps of the two conditions are combined.
     """
 
-    aggregate: Aggregate = "max"
+    aggregate: Combination = "max"
     null: Null = "class"
     name = "equalized_odds"
     over = "classes, true-class conditions"
     rates = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
 
     def __post_init__(self) -> None:
-        if self.aggregate not in get_args(Aggregate):
+        if self.aggregate not in get_args(Combination):
             raise InputError(f"aggregate={self.aggregate!r}: expected 'max' or 'mean'")
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
@@ -754,6 +760,7 @@ class EqualizedOdds(RateGaps):
 
 _gap = partial(
     MetricSpec,
+    aggregate=Aggregate.DIFFERENCE,
     kinds=("predictions",),
     unit="points",
     threshold=0.05,
@@ -763,6 +770,8 @@ _gap = partial(
 )
 _rate = partial(
     _gap,
+    aggregate=Aggregate.VALUE,
+    unit="share",
     rate=True,
     of_class=True,
     harm="lower",
@@ -773,7 +782,9 @@ _rate = partial(
 register(
     _rate(
         name="rates",
+        aggregate=Aggregate.DIFFERENCE,
         title="All confusion rates",
+        unit="points",
         rate=False,
         harm="higher",
         threshold=None,
@@ -926,6 +937,8 @@ register(
 
 _unanswered = partial(
     _gap,
+    aggregate=Aggregate.VALUE,
+    unit="share",
     kinds=("answers",),
     rate=True,
     direction="Higher: the group gets no answer more often.",

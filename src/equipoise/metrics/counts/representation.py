@@ -18,7 +18,9 @@ from equipoise.core import (
     GroupValue,
     InputError,
     Integers,
+    IntervalKind,
     Labels,
+    NullHypothesis,
     Part,
     Span,
     Strings,
@@ -30,7 +32,7 @@ from equipoise.core import (
 from equipoise.metrics.building import NOTHING, Against, against, known_ends, number, spread_level
 from equipoise.metrics.counts.shares import independent_rows
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL, Drawing
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import Scored, scored
 from equipoise.stats.resampling import level_of, null_draws, resolution_of
 from equipoise.stats.streams import stream
@@ -126,6 +128,7 @@ def representation(
         **_drawn(held).fields("no resampling was asked for"),
         by=sides.parts(n.tolist(), null, level_of(resampling), finest),
         excluded={"no group": own.n_missing},
+        interval_kind=IntervalKind.SIMULTANEOUS,
         unit="row" if units is None else "unit",
         ends=no_ends if resampling is None else sides.together,
     )
@@ -226,7 +229,7 @@ def _at(side: Scored, place: int) -> tuple[float, float, float]:
 
 def _drawn(held: Against) -> Against:
     """Call draws of images what they are."""
-    return replace(held, null=held.null.replace("permutation", "draw"))
+    return replace(held, drawn=held.drawn.replace("permutation", "draw"))
 
 
 def _counts(weights: Floats, total: int) -> Integers:
@@ -240,6 +243,7 @@ def _counts(weights: Floats, total: int) -> Integers:
 
 _spec = partial(
     MetricSpec,
+    null_kind=NullHypothesis.REFERENCE,
     kinds=("dataset",),
     group_metric="representation",
     reference="equipoise; Geyik et al. 2019 (skew), of a whole data set in place of its top K",
@@ -261,7 +265,7 @@ register(
     ),
     _spec(
         name="representation",
-        range="[−∞, ∞]",
+        range=ANY_NUMBER,
         unit="log ratio",
         harm="either",
         definition=(

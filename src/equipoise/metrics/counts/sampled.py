@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     Booleans,
     Ends,
@@ -33,7 +34,7 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import group_rows, too_small
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import AGAINST_REST, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import Scored, largest_gap, scored, studentized_range
 from equipoise.stats.resampling import DEFAULT_REPLICATES, Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, stream
@@ -316,7 +317,7 @@ def labelled_share(
         one = found.at(level)
         return float(one.low), float(one.high)
 
-    return _estimate("labelled_share", found.at(0.95).value, cells, resampling, ends, {})
+    return _estimate(Aggregate.VALUE, found.at(0.95).value, cells, resampling, ends, {})
 
 
 def labelled_share_gap(
@@ -361,7 +362,7 @@ def labelled_share_gap(
     >>> m.labelled_share_gap(
     ...     [1, 0, 1, 1] * 20, ["a", "b"] * 40, ["women", "men", "men", "women"] * 20
     ... )
-    <labelled_share_gap 0.500 [0.500, 0.500]; n = 80 in 2 groups>
+    <labelled_share difference 0.500 [0.500, 0.500]; n = 80 in 2 groups>
     """
     cells = SampledCells.of(outcome, strata, groups, condition=condition)
     of, level = cells.groups, level_of(resampling)
@@ -389,15 +390,15 @@ def labelled_share_gap(
     for place, (name, note) in enumerate(zip(of.names, notes, strict=True)):
         parts.append(
             _part(
-                f"labelled_share{AGAINST_REST}", name, apart[place], shares[place].n, resampling,
-                by_group=(rows[place],), reason=note,
+                "labelled_share", name, apart[place], shares[place].n, resampling,
+                by_group=(rows[place],), reason=note, aggregate=Aggregate.AGAINST_REST,
             )
         )  # fmt: skip
     known = _together(compared, level).value
     value = float(known.max() - known.min()) if (~np.isnan(known)).sum() >= 2 else np.nan
     counted = {name: one.n for name, one in zip(of.names, shares, strict=True)}
     few = "fewer than two groups with labels"
-    found = _estimate("labelled_share_gap", value, cells, resampling, ends, counted, few)
+    found = _estimate(Aggregate.DIFFERENCE, value, cells, resampling, ends, counted, few)
     vars(found)["by"] = parts_to_table(parts)
     return found
 
@@ -420,7 +421,7 @@ def _part(
 
 
 def _estimate(
-    metric: str,
+    aggregate: Aggregate,
     value: float | AnyArray,
     cells: SampledCells,
     resampling: Resampling | None,
@@ -435,10 +436,11 @@ def _estimate(
         reason = _NO_LABEL if not cells.labelled.any() else few
     empty = int(cells.sizes[cells.labelled == 0].sum())
     return make_estimate(
-        metric,
+        "labelled_share",
         float(value),
         n or {"labelled": int(cells.labelled.sum())},
         method if resampling else NO_INTERVAL,
+        aggregate=aggregate,
         no_chance=_NO_CHANCE,
         params={"images": int(cells.sizes.sum()), "strata": len(cells.sizes)},
         excluded={"no group or stratum": missing, "in strata without labels": empty},
@@ -467,7 +469,8 @@ register(
         reference="Cochran 1977; Korn & Graubard 1998",
     ),
     MetricSpec(
-        name="labelled_share_gap",
+        name="labelled_share",
+        aggregate=Aggregate.DIFFERENCE,
         kinds=("review",),
         title="Gap in the share by human labels",
         unit="points",

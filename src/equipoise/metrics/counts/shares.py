@@ -44,7 +44,9 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    IntervalKind,
     Labels,
+    NullHypothesis,
     Part,
     Span,
     Strings,
@@ -562,7 +564,7 @@ class Shares:
             return NOTHING
         text = f"true shares are {what}; {len(null)} draws of images and labelled images"
         held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
-        return replace(held, null=held.null.replace("; permutation", ""))
+        return replace(held, drawn=held.drawn.replace("; permutation", ""))
 
 
 def inequality(sets: Sequence[Shares]) -> Inequality | None:
@@ -982,6 +984,7 @@ def share_gap(
         value,
         shares.n,
         found.method(f"{_DRAWN}, simultaneous over classes"),
+        interval_kind=IntervalKind.SIMULTANEOUS,
         params={
             **shares.params,
             "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
@@ -1010,6 +1013,7 @@ def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:
 _OUTSIDE = "true shares are the outside shares"
 _share = partial(
     MetricSpec,
+    null_kind=NullHypothesis.SHARES,
     kinds=("text_to_image",),
     unit="share",
     reference="Mandal 2024, chapters 6 and 8; Rogan & Gladen 1978; Saerens et al. 2002",
@@ -1023,7 +1027,8 @@ register(
         clause="{model} shows {groups} of the images{of}",
         part="{group} in {share}",
         symbol="MAD",
-        range="[0, 2 (k - 1) / k] for k classes",
+        range=(0.0, 2.0),
+        range_note="at most 2 (k - 1) / k for k classes",
         unit="points",
         definition=(
             "Sum over classes of |share − mean share|, of shares corrected for the classifier's "
@@ -1078,7 +1083,7 @@ register(
     _share(
         name="share_difference",
         title="Difference of one share",
-        range="[-1, 1]",
+        range=(-1.0, 1.0),
         unit="points",
         harm="either",
         definition="Corrected share of a class minus its outside share.",

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Literal, Unpack, get_args
 
 import numpy as np
@@ -22,7 +23,9 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    NullHypothesis,
     Strings,
+    Variant,
     floats,
     nans,
     numbered,
@@ -76,6 +79,7 @@ from equipoise.metrics.spec import (
     SHARES,
     SPECS,
     MetricSpec,
+    is_main,
     make_estimate,
     register,
 )
@@ -103,12 +107,19 @@ class Beside:
         Of the part of the mean over queries. Without a subject every query has a part too.
     statistic : Statistic
     harm : "higher", "lower" or "either"
+    variant : Variant
     """
 
     metric: str
     subject: str
     statistic: Statistic
     harm: Harm
+    variant: Variant = Variant.MAIN
+
+
+_TARGETS: Mapping[str, Variant] = MappingProxyType(
+    {"uniform": Variant.UNIFORM_TARGET, "pool": Variant.POOL_TARGET}
+)
 
 
 @record
@@ -288,9 +299,10 @@ def _estimate(
             tables += _of_beside(measure, beside, drawn)
         if pooled is not None:
             held = against_chance(pooled, 0, measure.harm)
-            name, shows = f"{measure.metric}_pool_order", f"secondary null: {POOL_ORDER}"
-            n = int(tops.sizes.sum())
-            secondary = part(name, "", pooled, 0, ends=ends, held=held, n=n, shows=shows)
+            secondary = part(
+                measure.metric, "", pooled, 0, ends=ends, held=held, n=int(tops.sizes.sum()),
+                variant=Variant.POOL_ORDER, shows=f"secondary null: {POOL_ORDER}",
+            )  # fmt: skip
             tables.append(parts_to_table([secondary]))
         return pa.concat_tables(tables).combine_chunks()
 
@@ -316,6 +328,7 @@ def _estimate(
             "queries_with_ties": tally(tops.ties > 0),
             **null,
         },
+        null=exchange_of(pools) if against.drawn else NullHypothesis.NONE,
         **against.fields(untested(value, resampling)),
         harm=measure.harm,
         by=parts,
@@ -324,6 +337,13 @@ def _estimate(
         reason=why if math.isnan(value) else "",
         ends=ends,
     )
+
+
+def exchange_of(pools: Pools) -> NullHypothesis:
+    """Return what a test of pools exchanges: members of sets, units, or all items of a pool."""
+    if pools.paired:
+        return NullHypothesis.WITHIN_SETS
+    return NullHypothesis.POOL_ORDER if pools.units is None else NullHypothesis.UNITS
 
 
 def _exact(measure: Measure) -> dict[int, Distribution]:
@@ -376,7 +396,7 @@ def _of_queries(
     sizes = floats(pools.sizes)
     by_group = group_columns(groups, sizes, shown, nothing, nothing, note)
     return filled(
-        measure.metric, subject=[one.name for one in pools.pools], **spread, reason=reasons,
+        measure.metric, None, subject=[one.name for one in pools.pools], **spread, reason=reasons,
         shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
     )  # fmt: skip
 
@@ -389,12 +409,32 @@ def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Ta
         held, ends = against_chance(draws, 0, beside.harm), mean_ends(tops, draws)
         n = int(sizes.sum())
         yield parts_to_table(
-            [part(beside.metric, beside.subject, draws, 0, ends=ends, held=held, n=n)]
+            [
+                part(
+                    beside.metric,
+                    beside.subject,
+                    draws,
+                    0,
+                    ends=ends,
+                    held=held,
+                    n=n,
+                    variant=beside.variant,
+                )
+            ]
         )
     if not beside.subject:
         numbers = against_each(draws, range(1, len(sizes) + 1), beside.harm)
         names = [pools[index].name for index in tops.pool.tolist()]
-        yield filled(beside.metric, subject=names, value=draws.observed[1:], n=sizes, **numbers)
+        variant = [beside.variant.value] * len(sizes)
+        yield filled(
+            beside.metric,
+            None,
+            subject=names,
+            variant=variant,
+            value=draws.observed[1:],
+            n=sizes,
+            **numbers,
+        )
 
 
 class RankingOptions(Pooling, Drawing, total=False):
@@ -882,7 +922,7 @@ def _other_target(
     main, other = desired_shares(desired, tops), desired_shares(name, tops)
     if np.allclose(main, other, rtol=0.0, atol=1e-12):
         return ()
-    return (Beside(f"{metric}_{name}", "", statistic(other), SPECS[metric].value_harm),)
+    return (Beside(metric, "", statistic(other), SPECS[metric].value_harm, _TARGETS[str(name)]),)
 
 
 def _plain(desired: Desired) -> str | dict[str, float]:
@@ -1013,7 +1053,7 @@ def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
     >>> m.query_distribution(m.max_skew(scores, groups, k=10))["queries"]
     6
     """
-    own = [one for one in estimate.parts if one.metric == estimate.metric]
+    own = [part for part in estimate.parts if is_main(part, estimate)]
     known = [one for one in own if not math.isnan(one.value)]
     if not known:
         raise InputError(f"{estimate.metric}: no query has a value")
@@ -1053,7 +1093,10 @@ register(
     _skew(
         name="max_skew",
         title="MaxSkew@K",
-        range="[0, ln(1 / smallest desired share)] where desired shares are those of the pool",
+        range=(0.0, math.inf),
+        range_note=(
+            "at most ln(1 / smallest desired share), where desired shares are those of the pool"
+        ),
         definition=(
             "Largest over groups of ln(share in the top K / desired share); mean over queries. A "
             "pool of K items or fewer is not estimable."
@@ -1073,7 +1116,8 @@ register(
     _skew(
         name="min_skew",
         title="MinSkew@K",
-        range="[−∞, 0] where desired shares are those of the pool",
+        range=(-math.inf, 0.0),
+        range_note="where desired shares are those of the pool",
         harm="lower",
         definition=(
             "Smallest over groups of ln(share in the top K / desired share); mean over queries. A "
@@ -1092,7 +1136,8 @@ register(
     _skew(
         name="skew_at_k",
         title="Skew@K",
-        range="[−∞, ln(1 / smallest desired share)]",
+        range=(-math.inf, math.inf),
+        range_note="at most ln(1 / smallest desired share)",
         harm="either",
         definition=(
             "ln(share of a group in the top K / its desired share), mean over queries; without a "
@@ -1110,7 +1155,8 @@ register(
     _ranked(
         name="ndkl",
         title="NDKL",
-        range="[0, ln(1 / smallest desired share)]",
+        range=(0.0, math.inf),
+        range_note="at most ln(1 / smallest desired share)",
         definition=(
             "Mean over the prefixes 1..k of the Kullback-Leibler divergence of the groups' shares "
             "from the desired shares, in nats, weighted by 1 / log2(i + 1); mean over queries."
@@ -1128,7 +1174,7 @@ register(
         name="bias_at_k",
         neutral=None,
         title="Bias@K",
-        range="[−1, 1]",
+        range=(-1.0, 1.0),
         harm="either",
         definition=(
             "(n of the first group − n of the second) / (their sum) in the top K, 0 when both are "
@@ -1147,7 +1193,7 @@ register(
         neutral=None,
         title="Spread of retrieval shares",
         symbol="MAD",
-        range="[0, 2)",
+        range=(0.0, 2.0),
         definition=(
             "Sum over groups of |p_j − mean of p|, with p_j the share of group j in the top K, "
             "over the groups of the pool; mean over queries."
@@ -1165,7 +1211,7 @@ register(
         name="retrieval_entropy",
         neutral=None,
         title="Entropy of retrieval shares",
-        range="[0, 1]",
+        range=(0.0, 1.0),
         harm="lower",
         definition=(
             "−Σ p_j ln p_j / ln N, with p_j the share of group j in the top K, over the N groups "

@@ -17,6 +17,7 @@ from equipoise.core import (
     GroupLabels,
     GroupValue,
     Integers,
+    NullHypothesis,
     Part,
     Span,
     floats,
@@ -241,7 +242,7 @@ def _tests(
             one = against(tested, value, "higher", about, resolution=finest)
             held.append(replace(one, chance=band(shown, method=about)))
         worst = max(held, key=lambda one: one.p_value or 0.0)
-        return replace(worst, null=f"{_EVERY}; {worst.null}")
+        return replace(worst, drawn=f"{_EVERY}; {worst.drawn}")
 
     def of_group(place: int) -> Against:
         return larger(lambda means, _: (np.abs(means[:, place]), means[:, place]))
@@ -355,6 +356,7 @@ def _parts(
 
 _preferred = partial(
     MetricSpec,
+    null_kind=NullHypothesis.LARGEST,
     kinds=("retrieval", "similarity", "counterfactuals"),
     threshold=0.05,
     threshold_reason=POINTS,
@@ -364,7 +366,8 @@ _preferred = partial(
 register(
     _preferred(
         name="systematic_preference",
-        range="[−1, 1] of a group; the size of the largest",
+        range=(-1.0, 1.0),
+        range_note="of a group; the size of the largest",
         harm="either",
         group_metric="systematic_preference",
         definition=(
@@ -384,7 +387,7 @@ register(
     _preferred(
         name="preference_strength",
         title="Strength of preferences by query",
-        range="[0, 1]",
+        range=(0.0, 1.0),
         definition=(
             "Half the sum over groups of the absolute difference between the share of the top K "
             "and that of the pool; mean over subjects, whichever group each prefers."

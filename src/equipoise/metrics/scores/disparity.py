@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     Booleans,
     Ends,
@@ -29,7 +30,9 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    IntervalKind,
     Labels,
+    NullHypothesis,
     Part,
     Span,
     Strings,
@@ -70,7 +73,7 @@ from equipoise.metrics.scores.cells import (
     ranked_cells,
     weighted_sums,
 )
-from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Permutation, Resampling, level_of, resolution_of
@@ -719,7 +722,9 @@ def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Again
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
     """Yield the difference of each pair of groups in a concept, or of means over concepts."""
-    name = results.choices.metric + AGAINST_REST if results.columns else "concept_difference"
+    name, aggregate = "concept_difference", Aggregate.VALUE
+    if results.columns:
+        name, aggregate = results.choices.metric, Aggregate.AGAINST_REST
     for (g, h), value, replicates, held in results.compared(concept):
         none, shared = math.isnan(value), results.shared(concept, g, h)
         if concept is None:
@@ -732,6 +737,7 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
         yield number(
             name,
             value,
+            aggregate=aggregate,
             subject=": ".join(about),
             ends=ends_of(None if none else replicates),
             level=results.level,
@@ -751,6 +757,7 @@ def _concept(results: ConceptResults, concept: int) -> Part:
     return number(
         results.choices.metric,
         value,
+        aggregate=Aggregate.DIFFERENCE,
         subject=results.names[concept],
         ends=no_ends if none else _pairwise_ends(results.replicates(concept)),
         level=results.level,
@@ -855,7 +862,7 @@ def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all wit
         by pair of groups ("concept_difference"), each concept by the metric's name with the
         values and prevalence of all groups, and each concept's differences by pair. With three
         groups or more, then each group minus the mean of all others, weighted by their positives,
-        over concepts and in each ("average_precision_against_rest").
+        over concepts and in each (its aggregate is "against_rest").
 
     Raises
     ------
@@ -975,6 +982,7 @@ def summarise(results: ConceptResults) -> Estimate:
         if boot is None
         else f"{replicates_text(boot, unit)}; folded{simultaneous}"
         + ("; thresholds held fixed" if tuned else ""),
+        interval_kind=(IntervalKind.SIMULTANEOUS if simultaneous else IntervalKind.PERCENTILE),
         params={
             "metric": choices.metric,
             "prevalence": choices.prevalence,
@@ -1071,6 +1079,7 @@ def concept_hit_rate(
 
 _disparity = partial(
     MetricSpec,
+    null_kind=NullHypothesis.REPLICATES,
     kinds=("concepts",),
     rate=True,
     harm="lower",
@@ -1090,6 +1099,7 @@ _disparity = partial(
 register(
     _disparity(
         name="concept_disparity",
+        aggregate=Aggregate.DIFFERENCE,
         title="Disparity over concepts",
         rate=False,
         harm="higher",
@@ -1103,7 +1113,7 @@ register(
     _disparity(
         name="concept_difference",
         title="Difference of two groups",
-        range="[−1, 1]",
+        range=(-1.0, 1.0),
         rate=False,
         harm="either",
         definition=(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     Booleans,
     Chance,
@@ -22,6 +23,7 @@ from equipoise.core import (
     InputError,
     Integers,
     Labels,
+    NullHypothesis,
     Part,
     floats,
     integers,
@@ -39,7 +41,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, Drawing, Draws
-from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.values.similarity import similarity_gap
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.chance import sign_flips
@@ -328,7 +330,7 @@ def activation_share_gap(
         more than in others. Interval: simultaneous intervals of all pairs of groups over images or
         units. Chance and p: images (units) exchange their groups. `.by` has the value with the
         mean of each group; with three groups or more, also each group's mean minus that of all
-        other images ("activation_share_against_rest"), tested as two groups are.
+        other images ("against_rest"), tested as two groups are.
 
     Raises
     ------
@@ -346,7 +348,7 @@ def activation_share_gap(
     >>> rng = np.random.default_rng(0)
     >>> maps = rng.random((80, 7, 7))
     >>> m.activation_share_gap(maps, [[0, 0, 0.5, 1]] * 80, ["women", "men"] * 40)
-    <activation_share_gap 0.002 [0.000, 0.020]; chance 0.007, p = 0.84, n = 80 in 2 groups>
+    <activation_share difference 0.002 [0.000, 0.020]; chance 0.007, p = 0.84, n = 80 in 2 groups>
     """
     regions, kept, names = _read(maps, boxes, groups, units)
     clusters = None if units is None else names
@@ -355,7 +357,14 @@ def activation_share_gap(
     values = regions.shares - (regions.areas if beyond_area else 0.0)
     gap = similarity_gap(values, kept, units=clusters, **drawing)
     shows = "share of the map beyond the area's" if beyond_area else "share of the map"
-    shown = [replace(_with_means(gap, values, kept), metric="activation_share_gap", shows=shows)]
+    shown = [
+        replace(
+            _with_means(gap, values, kept),
+            metric="activation_share",
+            aggregate=Aggregate.DIFFERENCE,
+            shows=shows,
+        )
+    ]
     usable = np.flatnonzero(kept.usable).tolist()
     for code in usable if len(usable) > 2 else ():
         compared = np.isin(kept.codes, usable)
@@ -365,7 +374,8 @@ def activation_share_gap(
         shown.append(replace(_signed(_with_means(held, values, two)), shows=shows))
     return replace(
         gap,
-        metric="activation_share_gap",
+        metric="activation_share",
+        aggregate=Aggregate.DIFFERENCE,
         reference=f"{REFERENCE}; {_INTERVALS}",
         params={"beyond_area": beyond_area},
         by=shown,
@@ -441,7 +451,7 @@ def paired_share_difference(
         chance=Chance(0.0, every.chance_low, every.chance_high, _SIGNS) if drawn else None,
         no_chance="" if drawn else "no resampling was asked for, or one image only",
         p_value=every.p_value if drawn else None,
-        null=_SIGNS if drawn else "",
+        null_drawn=_SIGNS if drawn else "",
         by=[] if groups is None else parts,
         excluded={"no share": n - every.n},
         unit="image" if units is None else "unit",
@@ -490,7 +500,8 @@ def _signed(gap: Part) -> Part:
     own, others = gap.by_group
     value, half, band = own.value - others.value, gap.high - gap.value, gap.chance_high
     return replace(
-        gap, metric="activation_share" + AGAINST_REST, value=value, low=value - half,
+        gap, metric="activation_share", aggregate=Aggregate.AGAINST_REST, value=value,
+        low=value - half,
         high=value + half, chance=0.0, chance_low=-band, chance_high=band,
     )  # fmt: skip
 
@@ -499,6 +510,7 @@ _share = partial(MetricSpec, kinds=("activations",), unit="share", reference=REF
 register(
     _share(
         name="activation_share",
+        null_kind=NullHypothesis.MAPS,
         neutral=None,
         title="Share of the map in a region",
         harm="either",
@@ -523,10 +535,12 @@ register(
         chance="none: it describes the data",
     ),
     _share(
-        name="activation_share_gap",
+        name="activation_share",
+        aggregate=Aggregate.DIFFERENCE,
         rest="activation_share",
         title="Gap in the share of the map",
-        range="[0, 1], beyond the area [0, 2]",
+        range=(0.0, 1.0),
+        range_note="beyond the area up to 2",
         unit="points",
         group_label="share of the map",
         clause="The share of the activation map of {model} inside {subject} is {groups}",
@@ -542,10 +556,12 @@ register(
     ),
     _share(
         name="paired_share_difference",
+        null_kind=NullHypothesis.SIGNS,
         title="Share of the map on one person less that on another",
         group_label="share of the map on the first person less that on the second",
         sentence="The map{model}{subject} lies more on {direction}, by {size}{groups}.",
-        range="[-1, 1], less control prompts [-2, 2]",
+        range=(-1.0, 1.0),
+        range_note="less control prompts from −2 to 2",
         unit="points",
         harm="either",
         neutral=0.0,
@@ -563,9 +579,11 @@ register(
     ),
     _share(
         name="occlusion_difference",
+        null_kind=NullHypothesis.SIGNS,
         title="Effect of hiding one person less that of hiding another",
         sentence="The score{model}{subject} rests more on {direction}, by {size}{groups}.",
-        range="that of the model's score",
+        range=ANY_NUMBER,
+        range_note="that of the model's score",
         unit="number",
         harm="either",
         neutral=0.0,

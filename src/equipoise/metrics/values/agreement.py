@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from equipoise.core import (
@@ -162,7 +164,7 @@ register(
         kinds=("review",),
         title="Krippendorff's alpha",
         symbol="α",
-        range="at most 1",
+        range=(-math.inf, 1.0),
         harm="lower",
         neutral=None,
         definition="1 minus observed over expected disagreement of labellers on the same items.",

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
-from equipoise.core import Estimate, Floats, Part, Span, nans, no_ends
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.core import Estimate, Floats, NullHypothesis, Part, Span, nans, no_ends
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.values.subjects import pairs_of
 
 _METHOD = "Student's t with standard errors that allow for unequal variances (HC3)"
@@ -84,7 +84,7 @@ def bias_regression(bias: ArrayLike, cooccurrence: ArrayLike, *, level: float = 
         _METHOD,
         no_chance=reason or "a slope has no chance level; p is against 0",
         p_value=p_value,
-        null="the bias does not depend on co-occurrence: t distribution with n - 2 degrees",
+        null_drawn="the bias does not depend on co-occurrence: t distribution with n - 2 degrees",
         by=parts,
         excluded={"no two finite numbers": dropped},
         unit="concept",
@@ -111,9 +111,10 @@ def _fit(x: Floats, y: Floats) -> tuple[Floats, Floats, float]:
 register(
     MetricSpec(
         name="bias_regression",
+        null_kind=NullHypothesis.NORMAL,
         kinds=("review",),
         title="Slope of bias on co-occurrence",
-        range="any number",
+        range=ANY_NUMBER,
         harm="either",
         definition="Slope of a model's bias per concept on co-occurrence in its training data.",
         direction="Either: above 0 the bias follows the training data, below it opposes them.",

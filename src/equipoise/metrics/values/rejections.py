@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     Booleans,
     Ends,
@@ -19,7 +20,9 @@ from equipoise.core import (
     GroupValue,
     InputError,
     Integers,
+    IntervalKind,
     Labels,
+    NullHypothesis,
     Part,
     Span,
     Strings,
@@ -48,7 +51,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
-from equipoise.metrics.spec import AGAINST_REST, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import Exchange, block_sizes, varies
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
@@ -187,10 +190,11 @@ class Rejections:
 
         def parts() -> Iterator[Part]:
             yield part(
-                "rejection_gap",
+                "rejected_share",
                 subject,
                 draws,
                 0,
+                aggregate=Aggregate.DIFFERENCE,
                 ends=ends,
                 held=against_chance(draws, 0, "higher"),
                 n=int(images[compared].sum()),
@@ -259,10 +263,11 @@ def _against_rest(
         n = round(float((images * compared).sum())) - own.n
         ends = closed.rest.low[place], closed.rest.high[place]
         yield part(
-            "rejected_share" + AGAINST_REST,
+            "rejected_share",
             subject,
             draws,
             many + 1 + place,
+            aggregate=Aggregate.AGAINST_REST,
             ends=known_ends(low[place], high[place]),
             held=against_chance(draws, many + 1 + place, "either"),
             n=own.n + n,
@@ -307,9 +312,9 @@ def rejection_gap(
     -------
     Estimate
         In [0, 1], higher is worse. `.by` has the gap of each stratum with every group's share
-        ("rejection_gap"), and each group's share with the band it has when groups are
+        (the difference), and each group's share with the band it has when groups are
         exchangeable ("rejected_share"); with three groups or more, each group's share minus that
-        of all others ("rejected_share_against_rest"); subject "" over all strata. A set that is
+        of all others ("against_rest"); subject "" over all strata. A set that is
         rejected as a whole takes its images of every group along: give what images fail
         themselves.
 
@@ -326,7 +331,7 @@ def rejection_gap(
     --------
     >>> from equipoise import metrics as m
     >>> m.rejection_gap([1, 0, 0, 0] * 30 + [0] * 80, ["women", "men"] * 100)
-    <rejection_gap 0.300 [0.211, 0.398]; chance 0.040, p = 0.001, n = 200 in 2 groups>
+    <rejected_share difference 0.300 [0.211, 0.398]; chance 0.040, p = 0.001, n = 200 in 2 groups>
     """
     values, of = _values(rejected, checks), Groups.of(groups)
     n = len(values)
@@ -364,10 +369,12 @@ def rejection_gap(
         )
     strata_of = (None, *(range(len(labels)) if len(labels) > 1 else ()))
     return make_estimate(
-        "rejection_gap",
+        "rejected_share",
         value,
         sizes(groups),
         method,
+        aggregate=Aggregate.DIFFERENCE,
+        interval_kind=IntervalKind.SIMULTANEOUS,
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
         **held.fields(untested(value, resampling)),
         by=lambda: (one for some in strata_of for one in rows(some)[2]),
@@ -399,6 +406,7 @@ def _values(rejected: Any, checks: Any) -> Integers:
 
 _rejected = partial(
     MetricSpec,
+    null_kind=NullHypothesis.WITHIN_SETS,
     kinds=("generation",),
     unit="share",
     reference=(
@@ -408,7 +416,23 @@ _rejected = partial(
 )
 register(
     _rejected(
-        name="rejection_gap",
+        name="rejected_share",
+        rate=True,
+        neutral=None,
+        title="Share rejected",
+        group_label="share rejected",
+        clause="The check {subject} rejects {groups}",
+        part="{share} of the images of {group}",
+        definition="Share of a group's images that a check rejects for their own content.",
+        direction="Higher: more images of the group are rejected.",
+        chance="the share when images of a set exchange their groups",
+        interval="percentile bootstrap over clusters, never inside Wilson's",
+        null="that of the rejection gap, which is tested",
+    ),
+    _rejected(
+        name="rejected_share",
+        aggregate=Aggregate.DIFFERENCE,
+        title="Rejection gap",
         rest="rejected_share",
         unit="points",
         group_label="share rejected",
@@ -425,19 +449,6 @@ register(
         chance="above 0, more so for few images",
         interval="bootstrap over clusters, simultaneous over pairs of groups",
         null="groups are exchangeable within each set; sets of one group with each other",
-    ),
-    _rejected(
-        name="rejected_share",
-        neutral=None,
-        title="Share rejected",
-        group_label="share rejected",
-        clause="The check {subject} rejects {groups}",
-        part="{share} of the images of {group}",
-        definition="Share of a group's images that a check rejects for their own content.",
-        direction="Higher: more images of the group are rejected.",
-        chance="the share when images of a set exchange their groups",
-        interval="percentile bootstrap over clusters, never inside Wilson's",
-        null="that of the rejection gap, which is tested",
     ),
     _rejected(
         name="kept_share",

@@ -14,6 +14,7 @@ import scipy
 from scipy import special
 
 from equipoise.core import (
+    Aggregate,
     AnyArray,
     Booleans,
     Ends,
@@ -24,8 +25,10 @@ from equipoise.core import (
     InputError,
     Integers,
     Integers32,
+    IntervalKind,
     Part,
     Span,
+    Variant,
     Words,
     encode,
     floats,
@@ -61,10 +64,10 @@ from equipoise.metrics.rankings.exchange import (
     exchange_labels,
     group_sums,
 )
-from equipoise.metrics.rankings.measures import permutations, query_weights
+from equipoise.metrics.rankings.measures import exchange_of, permutations, query_weights
 from equipoise.metrics.rankings.pools import Pooling, Pools, image_keys, pools_of
 from equipoise.metrics.rankings.statistics import deviation
-from equipoise.metrics.spec import AGAINST_REST, COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.draws import varies
 from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
@@ -835,9 +838,11 @@ class Concepts:
             n,
             bootstrap_method(None, resampling, "", without),
             params={"queries": len(pools.pools), **params},
+            null=exchange_of(pools),
             **_held(draws, tested, 0).fields(untested(value, self.resampling)),
             by=[*parts, *further],
             excluded={**pools.excluded, **excluded, "empty groups": pools.empty},
+            interval_kind=(IntervalKind.CONFIDENCE if self.several else IntervalKind.SIMULTANEOUS),
             unit="query" if self.several else self.unit,
             reason=self.reason(0) if none else "",
             ends=mean if self.several else ends(0),
@@ -860,7 +865,7 @@ def null_of(pools: Pools, measured: Sequence[Exchanged], codes: Integers32) -> s
 def _held(draws: Draws, tested: Draws | None, index: int) -> Against:
     """Hold a number against its chance level, with the p-value of what is tested."""
     found, by = (against_chance(one, index, "higher") for one in (draws, tested or draws))
-    return replace(found, p_value=by.p_value, null=by.null)
+    return replace(found, p_value=by.p_value, drawn=by.drawn)
 
 
 def normalized_similarity_mad(
@@ -1077,7 +1082,7 @@ def similarity_gap(
         of every group and concept, with its own chance band; over several concepts also that of
         each group on average (subject ""); with three groups or more each of them against all
         others ("…_against_rest"); with sets the gap of plain means against the null of
-        pool order ("…_pool_order").
+        pool order (its variant is "pool_order").
 
     Raises
     ------
@@ -1098,7 +1103,7 @@ def similarity_gap(
     >>> scores = rng.normal(size=(6, 60))
     >>> groups = ["women", "men"] * 30
     >>> m.similarity_gap(scores, groups)
-    <similarity_gap 0.319 [0.000, 0.566]; chance 0.206, p = 0.048, n = 60 in 2 groups>
+    <similarity_gap difference 0.319 [0.000, 0.566]; chance 0.206, p = 0.048, n = 60 in 2 groups>
     """
     if scale is not None and not (math.isfinite(scale) and scale > 0):
         raise InputError(f"scale={scale}: expected a number above 0, or None for no logits")
@@ -1158,7 +1163,8 @@ def _pool_order(concepts: Concepts, effects: Effects, many: int) -> Part:
     again = plain.exchanged(many, concepts.rng, "similarity pool", gaps)
     pooled = concepts.draws(gaps(plain.effects), again, plain.null)
     held, n = against_chance(pooled, 0, "higher"), int(effects.sizes.sum())
-    return part(f"{concepts.metric}_pool_order", "", pooled, 0, held=held, n=n)
+    variant = Variant.POOL_ORDER
+    return part(concepts.metric, "", pooled, 0, held=held, n=n, variant=variant)
 
 
 def _student(drawn: Floats, freedom: int, level: float) -> Floats:
@@ -1199,8 +1205,9 @@ def _against_rest(
             mean, below, above, value, low, high = (float(one[group]) for one in numbers)
             others = GroupValue(OTHERS, (), int(n.sum() - n[group]), mean, below, above)
             yield number(
-                concepts.metric + AGAINST_REST,
+                concepts.metric,
                 value,
+                aggregate=Aggregate.AGAINST_REST,
                 subject=effects.pools.pools[index].name,
                 ends=known_ends(low, high),
                 held=replace(held, chance=band(by_chance[:, group])),
@@ -1335,8 +1342,10 @@ _gap = partial(
 register(
     _gap(
         name="similarity_gap",
+        aggregate=Aggregate.DIFFERENCE,
         rest="similarity_gap",
-        range="[0, 2] for cosines",
+        range=(0.0, 2.0),
+        range_note="for cosines",
         threshold=0.01,
         threshold_reason=COSINE,
         definition=(
@@ -1346,9 +1355,10 @@ register(
     ),
     _gap(
         name="logit_gap",
+        aggregate=Aggregate.DIFFERENCE,
         rest="logit_gap",
         title="Similarity gap in logits",
-        range="[0, ∞)",
+        range=(0.0, math.inf),
         threshold=0.25,
         threshold_reason="the odds of a softmax change by more than 1.28 to 1",
         definition=(
@@ -1358,7 +1368,7 @@ register(
     ),
     _gap(
         name="group_effect",
-        range="any number",
+        range=ANY_NUMBER,
         harm="either",
         definition=(
             "Similarity of a concept to images of a group minus the average over groups, all else "
@@ -1374,7 +1384,7 @@ register(
         title="Spread of normalised similarity",
         symbol="MAD",
         kinds=("retrieval", "similarity", "counterfactuals"),
-        range="[0, ∞)",
+        range=(0.0, math.inf),
         definition=(
             "Sum over groups of |p_j − mean of p|, with p_j = (mean similarity of group j − mean "
             "of all images) / standard deviation of all images; mean over concepts."

@@ -15,6 +15,7 @@ from equipoise.core import (
     Floats,
     InputError,
     Integers,
+    NullHypothesis,
     Part,
     floats,
     no_ends,
@@ -24,7 +25,7 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import NOTHING, Against, against, known_mean
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     against_exchanged,
@@ -88,7 +89,7 @@ def correlation(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Estimate:
         "Fisher's z",
         no_chance="" if known else one.reason,
         p_value=one.p_value if known else None,
-        null="the pairs are independent and normal: t distribution with n - 2 degrees of freedom",
+        null_drawn=_NORMAL,
         by=parts,
         excluded={"no two finite numbers": dropped},
         unit="pair",
@@ -258,8 +259,9 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
 
 _correlation = partial(
     MetricSpec,
+    null_kind=NullHypothesis.NORMAL,
     kinds=("associations", "answers"),
-    range="[-1, 1]",
+    range=(-1.0, 1.0),
     harm="either",
     chance="none drawn: p from the t distribution with n − 2 degrees of freedom",
     interval="Fisher's z",
@@ -293,7 +295,8 @@ register(
         name="score_summary",
         title="Mean score",
         kinds=("associations", "text_to_image"),
-        range="that of the score",
+        range=ANY_NUMBER,
+        range_note="that of the score",
         harm="either",
         definition=(
             "Mean and standard deviation of scores such as MCAS, by category of target and "
@@ -306,6 +309,7 @@ register(
 )
 
 
+_NORMAL = "the pairs are independent and normal: t distribution with n - 2 degrees of freedom"
 _NULL = "the hypothesis is exchangeable over subjects"
 _FAVOURITES = "which group is the favourite is exchangeable over concepts"
 _MOST_ORDERS = 50_000
@@ -578,14 +582,17 @@ def preferences(
 
 
 _declared = partial(
-    MetricSpec, reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses"
+    MetricSpec,
+    null_kind=NullHypothesis.HYPOTHESIS,
+    reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
 )
 register(
     _declared(
         name="alignment",
         title="Alignment with a hypothesis",
         kinds=("associations", "similarity", "retrieval", "counterfactuals"),
-        range="that of the preference; [-1, 1] for ranks",
+        range=ANY_NUMBER,
+        range_note="that of the preference; from −1 to 1 for ranks",
         definition=(
             "Mean preference in the direction that a hypothesis declares for each subject, or "
             "their rank correlation."
@@ -603,7 +610,8 @@ register(
             "apart{groups}."
         ),
         kinds=("similarity", "retrieval", "counterfactuals"),
-        range="that of the effects",
+        range=ANY_NUMBER,
+        range_note="that of the effects",
         definition=(
             "Effect of the group declared as a concept's favourite, minus the mean effect of the "
             "others; mean over concepts."

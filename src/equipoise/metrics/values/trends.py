@@ -18,6 +18,7 @@ from equipoise.core import (
     Groups,
     InputError,
     Integers,
+    NullHypothesis,
     Strings,
     encode,
     floats,
@@ -38,7 +39,7 @@ from equipoise.metrics.building import (
     sizes,
 )
 from equipoise.metrics.measure import DEFAULT, Drawing, Draws
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.draws import Exchange
@@ -379,6 +380,7 @@ def _estimate(
 
 _words = partial(
     MetricSpec,
+    null_kind=NullHypothesis.ROWS,
     kinds=("associations",),
     interval="percentile bootstrap over images or units",
     reference="Mandal 2024, chapter 4",
@@ -386,7 +388,8 @@ _words = partial(
 register(
     _words(
         name="trend",
-        range="[-words, words] for cosines",
+        range=ANY_NUMBER,
+        range_note="from −words to words for cosines",
         harm="lower",
         definition=(
             "Sum over positive words of the mean similarity of a group's images, minus that over "
@@ -397,7 +400,8 @@ register(
     ),
     _words(
         name="gender_difference",
-        range="[0, 2 x words] for cosines",
+        range=(0.0, math.inf),
+        range_note="at most 2 x words for cosines",
         definition=(
             "Largest minus smallest group in the sum of mean similarities over all words, by "
             "region; mean over regions."

@@ -10,10 +10,29 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.core import Estimate, Floats, InputError, Part, Span, Strings, record, unwarned
+from equipoise.core import (
+    Estimate,
+    Floats,
+    InputError,
+    IntervalKind,
+    NullHypothesis,
+    Part,
+    Span,
+    Strings,
+    record,
+    unwarned,
+)
 from equipoise.metrics.building import NOTHING, SPREAD, Against, against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import COHEN, COSINE, LEANING, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import (
+    ANY_NUMBER,
+    COHEN,
+    COSINE,
+    LEANING,
+    MetricSpec,
+    make_estimate,
+    register,
+)
 from equipoise.metrics.vectors.resampling import (
     HARM,
     Alternative,
@@ -502,6 +521,7 @@ class _EffectSize:
             held,
             found=found,
             kind=f"{SPREAD} of skewed scores by the jackknife" if self.skewed else "",
+            interval_kind=IntervalKind.SPREAD if self.skewed else IntervalKind.CONFIDENCE,
             params={
                 "alternative": alternative,
                 "ddof": self.ddof,
@@ -717,6 +737,7 @@ def compare_encoders(
         value=value,
         n=dict.fromkeys(encoders, n),
         method=NO_INTERVAL if resampling is None else f"{SPREAD} of pairs",
+        interval_kind=IntervalKind.SPREAD,
         **held.fields("no resampling was asked for"),
         by=parts,
         unit="target",
@@ -760,6 +781,7 @@ def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: S
 
 _association = partial(
     MetricSpec,
+    null_kind=NullHypothesis.MEMBERS,
     kinds=("associations",),
     harm="either",
     threshold_reason=COSINE,
@@ -769,7 +791,8 @@ _association = partial(
 _effect = partial(
     _association,
     symbol="d",
-    range="[-2, 2] for equal sizes and ddof 0, slightly wider otherwise",
+    range=(-2.0, 2.0),
+    range_note="for equal sizes and ddof 0, slightly wider otherwise",
     threshold=0.2,
     threshold_reason=COHEN,
     chance="0, with a wide band for few members",
@@ -779,7 +802,8 @@ register(
     _association(
         name="association_score",
         kinds=("associations", "text_to_image"),
-        range="[-2, 2] for cosines",
+        range=(-2.0, 2.0),
+        range_note="for cosines",
         definition=(
             "Mean over targets of the mean similarity to one attribute set minus that to another. "
             "MCAS calls it II, ITP, ITA or TT by modality."
@@ -792,7 +816,8 @@ register(
     ),
     _association(
         name="differential_association",
-        range="[-4, 4] for cosines",
+        range=(-4.0, 4.0),
+        range_note="for cosines",
         definition="Association of a concept with images of two groups, minus that of another.",
         direction="Either: positive means the first concept is closer to the first group.",
         threshold=0.02,
@@ -817,7 +842,7 @@ register(
         name="weat_statistic",
         title="WEAT test statistic",
         fold="weat",
-        range="any real number",
+        range=ANY_NUMBER,
         definition="Sum of association scores of x minus that of y: it grows with their sizes.",
         direction="Either: positive means x goes with a and y with b.",
         threshold_reason="",
@@ -836,7 +861,8 @@ register(
     ),
     _total(
         name="total_absolute_association",
-        range="[0, 2 x targets] for cosines",
+        range=(0.0, math.inf),
+        range_note="at most 2 x targets for cosines",
         definition="Sum over targets of the absolute association score.",
         direction="Higher: targets are associated more with either group.",
         chance="above 0, more so for small sets and many targets",
@@ -845,9 +871,10 @@ register(
     ),
     _total(
         name="encoder_difference",
+        null_kind=NullHypothesis.MODELS,
         of_models=True,
         title="Difference between encoders",
-        range="[0, infinity)",
+        range=(0.0, math.inf),
         definition="Largest minus smallest total absolute association over encoders.",
         direction="Higher: encoders differ more.",
         chance="above 0",

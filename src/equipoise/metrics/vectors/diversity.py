@@ -24,6 +24,7 @@ from equipoise.core import (
     GroupValue,
     InputError,
     Integers,
+    NullHypothesis,
     Part,
     Span,
     Strings,
@@ -819,7 +820,7 @@ def iss_difference(
         found.sizes,
         NO_INTERVAL if found.bare else "jackknife of both U-statistics, Welch's t",
         params={"pair": part.subject},
-        **replace(held, null="" if found.bare else null).fields(
+        **replace(held, drawn="" if found.bare else null).fields(
             part.reason or "no resampling was asked for"
         ),
         by=parts,
@@ -833,7 +834,7 @@ def iss_difference(
 _set = partial(
     MetricSpec,
     kinds=("diversity", "dataset"),
-    range="[0, 2]",
+    range=(0.0, 2.0),
     reference=REFERENCE,
 )
 register(
@@ -854,6 +855,7 @@ register(
     ),
     _set(
         name="iss_cross",
+        null_kind=NullHypothesis.MEMBERS,
         neutral=None,
         title="Distance between sets",
         symbol="ISS cross",
@@ -877,9 +879,10 @@ register(
     ),
     _set(
         name="iss_difference",
+        null_kind=NullHypothesis.NORMAL,
         title="Difference in diversity",
         group_metric="iss_intra",
-        range="[-2, 2]",
+        range=(-2.0, 2.0),
         harm="either",
         sentence="In the embeddings{model}, {direction}, a difference of {size}.",
         definition=(

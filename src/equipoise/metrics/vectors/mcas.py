@@ -15,6 +15,7 @@ from equipoise.core import (
     Facts,
     Floats,
     InputError,
+    NullHypothesis,
     Part,
     Span,
     floats,
@@ -637,13 +638,17 @@ def _quotient(drawn: Floats) -> Floats:
 
 
 _mcas = partial(
-    MetricSpec, kinds=("associations", "text_to_image"), reference="Mandal 2024, chapter 8"
+    MetricSpec,
+    null_kind=NullHypothesis.MEMBERS,
+    kinds=("associations", "text_to_image"),
+    reference="Mandal 2024, chapter 8",
 )
 register(
     _mcas(
         name="mcas",
         title="MCAS",
-        range="[-8, 8] for cosines",
+        range=(-8.0, 8.0),
+        range_note="for cosines",
         harm="either",
         sentence=LEANING,
         definition=(
@@ -665,7 +670,8 @@ register(
         name="xmcas",
         title="xMCAS",
         symbol="θ",
-        range="[-pi, pi] radians",
+        range=(-math.pi, math.pi),
+        range_note="radians",
         unit="degrees",
         harm="either",
         definition=(
@@ -687,7 +693,8 @@ register(
         title="Offset of xMCAS",
         symbol="k",
         kinds=("associations",),
-        range="[0, 8] for cosines",
+        range=(0.0, 8.0),
+        range_note="for cosines",
         harm="either",
         definition="Mean |MCAS| of neutral targets: the denominator of θ is then 1 on average.",
         direction="Either: no harm by itself.",
@@ -699,7 +706,8 @@ register(
     _mcas(
         name="diffusion_bias",
         symbol="δ",
-        range="[0, 2] for cosines",
+        range=(0.0, 2.0),
+        range_note="for cosines",
         definition="| |II| − |TT| |: difference in size of the association in images and texts.",
         direction="Higher: images add to the association of the texts, or lose it.",
         threshold=0.01,
@@ -711,7 +719,7 @@ register(
     _mcas(
         name="bias_amplification",
         symbol="α",
-        range="[0, infinity)",
+        range=(0.0, math.inf),
         definition="|(ITP + ITA) / (2 TT)|: association across modalities relative to texts.",
         direction="Higher: above 1 the association is amplified.",
         chance="none: TT is near 0 under the null and the quotient explodes",

@@ -19,7 +19,9 @@ from equipoise.core import (
     Harm,
     InputError,
     Integers,
+    IntervalKind,
     Labels,
+    NullHypothesis,
     Part,
     Strings,
     encode,
@@ -46,7 +48,7 @@ from equipoise.metrics.building import (
     sizes,
 )
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, COHEN, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import HARM, Alternative, permutations
 from equipoise.metrics.vectors.sets import Similarity, embed
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
@@ -54,13 +56,13 @@ from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, unit_keys
 
 # Why percentiles of replicates are no confidence interval.
+_MOVED = "moved to the value, since resampling adds noise of its own to the counts"
+_CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
 ASIDE = "a largest of many is larger still, or smaller, with the noise that resampling adds"
 
 
 def spread(method: str, why: str) -> str:
-    """Say that percentiles of replicates are no confidence interval, and why; "none" stays."""
-    if not method.startswith("percentile bootstrap"):
-        return method
+    """Say that percentiles of replicates are no confidence interval, and why."""
     return f"{SPREAD}: {method}; not a confidence interval: {why}"
 
 
@@ -143,15 +145,14 @@ def label_concentration(
                 by_group=group_rows(sides, sides.counts, each[place], low, high, notes),
             )
         )
+    method = bootstrap_method(boot, resampling, f"{counted.unit}s")
     value, kind = float(observed[0]), "predicted" if vocabulary is None else "vocabulary"
     return make_estimate(
         "label_concentration",
         value,
         sizes(counted.groups),
-        spread(
-            bootstrap_method(boot, resampling, f"{counted.unit}s"),
-            "moved to the value, since resampling adds noise of its own to the counts",
-        ),
+        method if boot is None else spread(method, _MOVED),
+        interval_kind=IntervalKind.SPREAD,
         params={"k": k, "labels": kind},
         **held.fields("no resampling was asked for, or there is no value"),
         by=parts,
@@ -300,7 +301,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         "predicted_label_weat",
         float(observed[0]),
         sizes(counted.groups),
-        spread(method, "each replicate chooses the labels anew, and may compare others"),
+        method if boot is None else spread(method, _CHOSEN_ANEW),
+        interval_kind=IntervalKind.SPREAD,
         params={"alternative": alternative, "ddof": ddof, "similarity": compared},
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
@@ -458,8 +460,9 @@ def _chosen(tables: Floats) -> tuple[Booleans, Booleans, Booleans]:
 
 _shape = partial(
     MetricSpec,
+    null_kind=NullHypothesis.ROWS,
     kinds=("associations", "answers"),
-    range="any real number",
+    range=ANY_NUMBER,
     harm=None,
     direction="Neither: the shape of the counts.",
     chance="none: descriptive",
@@ -469,6 +472,7 @@ _shape = partial(
 register(
     MetricSpec(
         name="label_concentration",
+        null_kind=NullHypothesis.ROWS,
         of_base_rates=True,
         kinds=("associations", "answers"),
         unit="points",
@@ -494,10 +498,12 @@ register(
     ),
     MetricSpec(
         name="predicted_label_weat",
+        null_kind=NullHypothesis.ROWS,
         title="WEAT of predicted labels",
         symbol="d",
         kinds=("associations",),
-        range="about [-2, 2]",
+        range=(-2.0, 2.0),
+        range_note="about",
         harm="either",
         definition=(
             "WEAT effect size of the labels predicted most often for each of two groups, in the "

@@ -26,6 +26,7 @@ from equipoise.core import (
     Harm,
     InputError,
     Integers,
+    IntervalKind,
     Labels,
     Part,
     Span,
@@ -794,6 +795,7 @@ class Space:
         ends: Ends | None = None,
         corrected: float = math.nan,
         kind: str = "",
+        interval_kind: IntervalKind = IntervalKind.CONFIDENCE,
         params: Mapping[str, Json] | None = None,
         pairs: Sequence[tuple[str, str]] = (),
         reason: str = "",
@@ -804,7 +806,7 @@ class Space:
 
         Parameters
         ----------
-        metric, value, corrected, reason, harm, no_chance
+        metric, value, corrected, interval_kind, reason, harm, no_chance
             Fields of the estimate.
         parts : callable
             Makes them when they are first needed.
@@ -832,6 +834,7 @@ class Space:
             value=value,
             n={name: len(one) for name, one in self.sets.items()},
             method=method,
+            interval_kind=interval_kind,
             params={
                 **(params or {}),
                 "similarity": "cosine" if self.similarity is None else "scores of pairs",

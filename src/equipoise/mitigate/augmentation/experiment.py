@@ -1,10 +1,9 @@
 """Train on biased, mixed, noisy and balanced images, and compare on a balanced test set."""
 
-import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from hashlib import sha256
 from itertools import combinations
@@ -21,13 +20,16 @@ from equipoise.core import (
     Family,
     Finding,
     Floats,
+    Floats32,
     InputError,
     Integers,
+    NullHypothesis,
     Progress,
     Verdict,
     record,
     table_of,
 )
+from equipoise.core.finding import plain_parameters
 from equipoise.metrics import accuracy_difference, association_score
 from equipoise.mitigate.augmentation.faces import (
     Faces,
@@ -52,7 +54,6 @@ from equipoise.stats.verdict import harmful_reach, judge
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
 """Training images of a network, in the order of the source's Table 10.1."""
 
-_CHANGES = {"partial mixing": (MixedFaces, "biased"), "uniform noise": (NoisyFaces, "biased")}
 Pair = tuple[str, str]
 
 
@@ -85,8 +86,8 @@ class Experiment:
     missing: Mapping[str, Mapping[str, tuple[int, int]]]
     counts: Mapping[str, Mapping[Pair, int]] = field(default_factory=dict)
 
-    def right(self, network: str, arm: str) -> Floats:
-        """Return whether each run is right on each image, (repeats, n)."""
+    def is_right(self, network: str, arm: str) -> Floats:
+        """Return whether each run classifies each image correctly, (repeats, n)."""
         return np.asarray(self.answers[network, arm] == self.truth, dtype=np.float64)
 
 
@@ -105,7 +106,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Experiment:
-    """Train every network on each arm, several times, and run it over the test images.
+    """Train every network on each arm several times, and run it on the test images.
 
     Parameters
     ----------
@@ -153,40 +154,31 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     classes, groups = _check_sets(sets)
     if len({*networks}) < len(networks) or not networks or repeats < 1:
         raise InputError("expected different networks, at least one, and at least one repeat")
-    kinds = networks if isinstance(networks, Mapping) else {one: one for one in networks}
+    kinds = networks if isinstance(networks, Mapping) else {name: name for name in networks}
     size = np.asarray(test.images[0]).shape[0]
     check_networks([*kinds.values()], size)
     images = [np.asarray(image) for image in test.images]
-    covered = [*map(test.covered, range(len(test)))]
+    covered = [*map(test.cover_face, range(len(test)))]
     answers: dict[Pair, Integers] = {}
     associations: dict[Pair, dict[Pair, Estimate]] = {}
-    todo = [(name, arm) for name in networks for arm in ARMS]
-    for number, (name, arm) in enumerate(todo):
+    trainings = [(name, arm) for name in networks for arm in ARMS]
+    for number, (name, arm) in enumerate(trainings):
         runs = []
         for run in range(repeats):
             if progress is not None:
-                progress("training", number * repeats + run, len(todo) * repeats)
+                progress("training", number * repeats + run, len(trainings) * repeats)
             added = arm == "uniform noise" and noise == "added"
             job = Job(kinds[name], classes, seed + run, schedules[name], "added" if added else "")
-            words = re.sub(r"[^\w.]+", "-", f"{name}-{arm}-{run}")
-            state = folder / f"{words}-{job.file}"
-            changed, of = _CHANGES.get(arm, (PlainFaces, arm))
-            data = changed(sets[of], seed=seed + run, **({"added": True} if added else {}))
-            module = train(job, data, state)
-            codes, whole = predict(module, images)
+            stem = re.sub(r"[^\w.]+", "-", f"{name}-{arm}-{run}")
+            data = _training_data(arm, sets, seed + run, added=added)
+            module = train(job, data, folder / f"{stem}-{job.file}")
+            codes, whole_features = predict(module, images)
             runs.append(codes)
             if run == 0:
-                versions = {"whole": whole, "masked": predict(module, covered)[1]}
-                associations[name, arm] = {
-                    (label, version): association_score(
-                        features[test.labels == label],
-                        *(whole[(test.labels != label) & (test.groups == one)] for one in groups),
-                        resampling=resampling or Bootstrap(),
-                        rng=seed,
-                    )
-                    for label in classes
-                    for version, features in versions.items()
-                }
+                versions = {"whole": whole_features, "masked": predict(module, covered)[1]}
+                associations[name, arm] = _class_associations(
+                    versions, test, resampling or Bootstrap(), seed
+                )
                 if saved is not None:
                     save_network(module, classes, size, saved, f"{name}, {arm}")
         answers[name, arm] = np.stack(runs)
@@ -194,6 +186,32 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     counts = {key: _count(faces) for key, faces in sets.items()}
     truth, names = class_codes(classes, test.labels), tuple(networks)
     return Experiment(names, classes, groups, truth, answers, associations, missing, counts)
+
+
+def _class_associations(
+    versions: Mapping[str, Floats32], test: Faces, resampling: Resampling, seed: int
+) -> dict[Pair, Estimate]:
+    """Return associations of classes with groups, by class and kind of faces."""
+    first, second = sorted({*map(str, test.groups)})
+    associations = {}
+    for label in sorted({*map(str, test.labels)}):
+        member, other_features = test.labels == label, versions["whole"][test.labels != label]
+        groups = test.groups[~member]
+        for version, features in versions.items():
+            associations[label, version] = association_score(
+                features[member], other_features[groups == first], other_features[groups == second],
+                resampling=resampling, rng=seed,
+            )  # fmt: skip
+    return associations
+
+
+def _training_data(arm: str, sets: Mapping[str, Faces], seed: int, *, added: bool) -> PlainFaces:
+    """Return the training images of an arm."""
+    if arm == "partial mixing":
+        return MixedFaces(sets["biased"], seed=seed)
+    if arm == "uniform noise":
+        return NoisyFaces(sets["biased"], seed=seed, added=added)
+    return PlainFaces(sets[arm], seed=seed)
 
 
 def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -204,13 +222,13 @@ def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, 
     InputError
         See `augmentation_experiment`.
     """
-    known = {name: tuple(_count(faces)) for name, faces in sets.items()}
-    classes, groups = (tuple(sorted({pair[side] for pair in known["biased"]})) for side in (0, 1))
-    for name, pairs in known.items():
-        if pairs != known["biased"]:
+    pairs_by_set = {name: tuple(_count(faces)) for name, faces in sets.items()}
+    classes, groups = map(_distinct, zip(*pairs_by_set["biased"], strict=True))
+    for name, pairs in pairs_by_set.items():
+        if pairs != pairs_by_set["biased"]:
             raise InputError(
                 f"the {name} images have the classes and groups {[*pairs]}; expected those of the "
-                f"biased ones: {[*known['biased']]}"
+                f"biased ones: {[*pairs_by_set['biased']]}"
             )
     if len(groups) != 2 or len(classes) < 2:
         raise InputError(f"{len(groups)} groups and {len(classes)} classes; expected two and more")
@@ -230,7 +248,7 @@ def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _refuse_trained_on(sets: Mapping[str, Faces]) -> None:
-    """Refuse test images that are also trained on: the same pixels, whatever their files."""
+    """Refuse test images with the same pixels as a training image."""
     trained: dict[bytes, str] = {}
     shared: list[str] = []
     for name in ("biased", "balanced", "test"):
@@ -249,10 +267,14 @@ def _refuse_trained_on(sets: Mapping[str, Faces]) -> None:
         )
 
 
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*names}))
+
+
 def _count(faces: Faces) -> dict[Pair, int]:
     """Count the images of each class and group; pairs without an image count 0."""
     counts = Counter(zip(map(str, faces.labels), map(str, faces.groups), strict=True))
-    labels, groups = (sorted({pair[side] for pair in counts}) for side in (0, 1))
+    labels, groups = map(_distinct, zip(*counts, strict=True))
     return {(label, group): counts[label, group] for label in labels for group in groups}
 
 
@@ -265,7 +287,7 @@ LEAST_FACES = 0.5
 
 
 class Gain(NamedTuple):
-    """Difference of a network's accuracy after two trainings, its interval and the test of none."""
+    """Difference in accuracy after two trainings, with interval and p-value."""
 
     value: float
     low: float
@@ -274,7 +296,7 @@ class Gain(NamedTuple):
     method: str
 
 
-def gain(second: Floats, first: Floats) -> Gain:
+def compare_trainings(second: Floats, first: Floats) -> Gain:
     """Compare two trainings, each repeated, on the same test images.
 
     Parameters
@@ -292,32 +314,32 @@ def gain(second: Floats, first: Floats) -> Gain:
         reaches at least as far as n images that show nothing leave open (Clopper & Pearson):
         two trainings that are both right on every image may still differ on others.
     """
-    apart = second - first
-    runs, images = apart.shape
-    value = float(apart.mean())
-    variance = float(apart.mean(axis=0).var(ddof=1)) / images if images > 1 else math.nan
+    differences = second - first
+    runs, images = differences.shape
+    value = float(differences.mean())
+    variance = float(differences.mean(axis=0).var(ddof=1)) / images if images > 1 else math.nan
     if runs > 1:
-        variance += float(apart.mean(axis=1).var(ddof=1)) / runs
+        variance += float(differences.mean(axis=1).var(ddof=1)) / runs
         freedom, over = runs - 1, f"{runs} training runs and {images} images"
     else:
         freedom = images - 1
         over = f"{images} images; one training run, which says nothing of training again"
     error = math.sqrt(variance)
-    half = max(float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, _unseen(images))
+    half = max(float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, _unseen_share(images))
     p = float(2 * stats.t.sf(abs(value) / error, freedom)) if error else float(value == 0)
     low, high = max(value - half, -1.0), min(value + half, 1.0)
     return Gain(value, low, high, p, f"Student's t over {over}, paired")
 
 
-def _unseen(images: int) -> float:
-    """Return the largest share that may well be in none of n images."""
+def _unseen_share(images: int) -> float:
+    """Return the upper 95 % limit of a share with no case in n images."""
     return float(1 - ((1 - LEVEL) / 2) ** (1 / images))
 
 
 def findings_of(
     done: Experiment, *, threshold: float = THRESHOLD, alpha: float = 0.05
 ) -> tuple[Finding, ...]:
-    """Return a finding for each network and each arm but the biased one.
+    """Return a finding for each network and each arm except the biased one.
 
     Each is the gain in accuracy over training on the biased images as they are. All are one
     family of tests. A finding from which nothing follows has no verdict, and says why: changed
@@ -325,57 +347,62 @@ def findings_of(
     network that is not shown to do better than always naming the most frequent class after any of
     its trainings.
     """
-    own = [
-        (network, arm, _finding(done, network, arm, threshold))
+    uncorrected = {
+        (network, arm): _make_finding(done, network, arm, threshold)
         for network in done.networks
         for arm in ARMS[1:]
-    ]
+    }
     few = [
-        f"{n - lost} of {n} biased images of {group}"
-        for group, (lost, n) in done.missing.get("biased", {}).items()
-        if n - lost < LEAST_FACES * n
+        f"{n - without} of {n} biased images of {group}"
+        for group, (without, n) in done.missing.get("biased", {}).items()
+        if n - without < LEAST_FACES * n
     ]
-    taught = {
+    learning_networks = {
         network
         for network in done.networks
-        if any(_accuracy(done, network, arm).low > _chance(done) for arm in ARMS)
+        if any(_estimate_accuracy(done, network, arm).low > _majority_share(done) for arm in ARMS)
     }
-    q_values = benjamini_hochberg([finding.p_value for *_, finding in own]).tolist()
+    p_values = [finding.p_value for finding in uncorrected.values()]
+    q_values = benjamini_hochberg(p_values).tolist()
     findings = []
-    for (network, arm, finding), q in zip(own, q_values, strict=True):
-        verdict, why = judge(
+    for ((network, arm), finding), q in zip(uncorrected.items(), q_values, strict=True):
+        verdict, explanation = judge(
             value=finding.value, excess=abs(finding.value),
             reach=harmful_reach(finding.ci_low, finding.ci_high, "either"), q=q,
             threshold=threshold, alpha=alpha,
         )  # fmt: skip
-        reason = why.replace("excess over chance", "difference").replace("disparity", "difference")
+        reason = explanation.replace("excess over chance", "difference").replace(
+            "disparity", "difference"
+        )
         if few and arm != ARMS[-1]:
             verdict = Verdict.NONE
             reason = f"faces are in only {' and '.join(few)}; the other images stay as they are"
         # Two trainings that are shown to differ are not both at chance.
-        elif network not in taught and verdict != Verdict.DISPARITY:
+        elif network not in learning_networks and verdict != Verdict.DISPARITY:
             verdict, reason = Verdict.NONE, f"no training of {network} is shown to beat guessing"
         findings.append(replace(finding, q_value=q, verdict=verdict, reason=reason))
     return tuple(findings)
 
 
-def _finding(done: Experiment, network: str, arm: str, threshold: float) -> Finding:
-    first, second = done.right(network, ARMS[0]), done.right(network, arm)
-    change = gain(second, first)
+def _make_finding(done: Experiment, network: str, arm: str, threshold: float) -> Finding:
+    first, second = done.is_right(network, ARMS[0]), done.is_right(network, arm)
+    change = compare_trainings(second, first)
     models = (f"{network} ({ARMS[0]})", f"{network} ({arm})")
     worse = models[0 if change.value > 0 else 1] if change.value else ""
-    known = {
+    parameters = {
         "model_a": models[0], "model_b": models[1], "value_a": float(first.mean()),
         "value_b": float(second.mean()), "worse": worse, "runs": len(first),
         "network": network, "arm": arm,
     }  # fmt: skip
     return Finding(
-        audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy", groups="",
+        audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy",
+        change_from=models[0], groups="",
         family=Family.COMPOSITE, value=change.value, ci_low=change.low, ci_high=change.high,
         level=LEVEL, chance=0.0, excess=change.value, p_value=change.p_value,
         threshold=threshold, n=first.shape[1], unit="image and training run", method=change.method,
-        null="the two trainings are alike: their mean difference is 0",
-        parameters=json.dumps(known, ensure_ascii=False),
+        null=NullHypothesis.MODELS,
+        null_drawn="the two trainings are alike: their mean difference is 0",
+        parameters=plain_parameters(parameters),
         direction=f"accuracy is worse for {worse}" if worse else "",
         citation="Mandal 2024, chapter 10",
     )  # fmt: skip
@@ -388,7 +415,7 @@ def difference_findings(
     seed: int = 0,
     replicates: int = 1000,
 ) -> tuple[Finding, ...]:
-    """Return Accuracy Differences of networks and families, in the form of the source's Table 7.2.
+    """Return Accuracy Differences of networks and families (Mandal 2024, Table 7.2).
 
     Δ = |A_balanced − A_biased| of each network, %Δ as the version "percent", the mean Δ of each
     family of networks, and the difference of these means between each two families.
@@ -406,47 +433,56 @@ def difference_findings(
     Mandal 2024, chapter 7.
     """
     names, n = done.networks, len(done.truth)
-    drawn = stream(seed, "differences").multinomial(n, np.full(n, 1 / n), replicates) / n
-    # The first row is of the images themselves.
-    weights = np.vstack([np.full(n, 1 / n), drawn])
-    biased, balanced = (
-        weights @ np.array([done.right(name, arm).mean(axis=0) for name in names]).T
-        for arm in (ARMS[0], ARMS[-1])
+    replicate_weights = (
+        stream(seed, "differences").multinomial(n, np.full(n, 1 / n), replicates) / n
     )
-    delta = np.abs(balanced - biased)
+    # The first row is of the images themselves.
+    weights = np.vstack([np.full(n, 1 / n), replicate_weights])
+    biased, balanced = [], []
+    for name in names:
+        biased.append(done.is_right(name, ARMS[0]).mean(axis=0))
+        balanced.append(done.is_right(name, ARMS[-1]).mean(axis=0))
+    balanced_accuracy = weights @ np.array(balanced).T
+    delta = np.abs(balanced_accuracy - weights @ np.array(biased).T)
     with np.errstate(divide="ignore", invalid="ignore"):
-        percent = 100 * delta / balanced
-    means = {
-        family: delta[:, [names.index(one) for one in own]].mean(axis=1)
-        for family, own in families.items()
-    }
-    apart = {f"{a} − {b}": means[a] - means[b] for a, b in combinations(means, 2)}
-    every = {**dict(zip(names, delta.T, strict=True)), **means, **apart}
-    shown = {(name, "default"): own for name, own in every.items()}
-    shown |= {(name, "percent"): own for name, own in zip(names, percent.T, strict=True)}
+        percent = 100 * delta / balanced_accuracy
+    means = {}
+    for family, members in families.items():
+        columns = [names.index(name) for name in members]
+        means[family] = delta[:, columns].mean(axis=1)
+    mean_differences = {f"{a} − {b}": means[a] - means[b] for a, b in combinations(means, 2)}
+    deltas = {**dict(zip(names, delta.T, strict=True)), **means, **mean_differences}
+    samples = {}
+    for name, sample in deltas.items():
+        samples[name, "default"] = sample
+    for name, sample in zip(names, percent.T, strict=True):
+        samples[name, "percent"] = sample
     tail = (1 - LEVEL) / 2
-    ends = {key: np.nanquantile(own[1:], (tail, 1 - tail)).tolist() for key, own in shown.items()}
+    ends = {
+        key: np.nanquantile(sample[1:], (tail, 1 - tail)).tolist()
+        for key, sample in samples.items()
+    }
     return tuple(
         Finding(
             audit="augmentation", model=model, metric="accuracy_difference", groups="",
-            version=version, family=Family.DESCRIPTIVE, value=float(own[0]),
+            version=version, family=Family.DESCRIPTIVE, value=float(sample[0]),
             ci_low=ends[model, version][0], ci_high=ends[model, version][1], level=LEVEL, n=n,
             unit="image", method=f"paired bootstrap over test images, {replicates} replicates",
-            parameters="{}", p_value=math.nan, null="", direction="",
+            parameters={}, p_value=math.nan, null=NullHypothesis.NONE, direction="",
             reason="described, without a verdict",
             citation="Mandal 2024, chapter 7",
         )
-        for (model, version), own in shown.items()
+        for (model, version), sample in samples.items()
     )  # fmt: skip
 
 
-def _accuracy(done: Experiment, network: str, arm: str) -> Gain:
-    right = done.right(network, arm)
-    return gain(right, np.zeros_like(right))
+def _estimate_accuracy(done: Experiment, network: str, arm: str) -> Gain:
+    right = done.is_right(network, arm)
+    return compare_trainings(right, np.zeros_like(right))
 
 
-def _chance(done: Experiment) -> float:
-    """Return how often always naming the most frequent class is right."""
+def _majority_share(done: Experiment) -> float:
+    """Return the accuracy of always naming the most frequent class."""
     return float(np.bincount(done.truth).max() / len(done.truth))
 
 
@@ -477,48 +513,49 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
     measured = "#value #low #high #chance_low #chance_high #p_value"
     return {
         "augmentation": table_of(
-            _accuracies(done, seed, replicates), f"network arm +runs +images {numbers}"
+            _accuracy_rows(done, seed, replicates), f"network arm +runs +images {numbers}"
         ),
         "augmentation_associations": table_of(
-            _associations(done), f"network arm class faces towards {measured}"
+            _association_rows(done), f"network arm class faces towards {measured}"
         ),
         "augmentation_images": table_of(images, "images class group +count"),
         "faces_missing": table_of(missing, "images group +without +of"),
     }  # fmt: skip
 
 
-def _accuracies(done: Experiment, seed: int, replicates: int) -> Iterator[Row]:
-    resampling, unseen = Bootstrap(replicates=replicates), _unseen(len(done.truth))
+def _accuracy_rows(done: Experiment, seed: int, replicates: int) -> Iterator[Row]:
+    resampling, unseen = Bootstrap(replicates=replicates), _unseen_share(len(done.truth))
     for network in done.networks:
         for arm in ARMS:
-            own, answers = _accuracy(done, network, arm), done.answers[network, arm]
+            accuracy, answers = _estimate_accuracy(done, network, arm), done.answers[network, arm]
             row: Row = {
                 "network": network, "arm": arm, "runs": len(answers), "images": len(done.truth),
-                "accuracy": own.value, "low": max(own.low, 0.0), "high": min(own.high, 1.0),
-                "chance": _chance(done),
+                "accuracy": accuracy.value, "low": max(accuracy.low, 0.0),
+                "high": min(accuracy.high, 1.0),
+                "chance": _majority_share(done),
             }  # fmt: skip
             if arm != ARMS[-1]:
-                apart = accuracy_difference(
+                estimate = accuracy_difference(
                     done.truth, done.answers[network, ARMS[-1]], answers,
                     resampling=resampling, rng=seed,
                 )  # fmt: skip
-                parts = {part.metric: part for part in apart.parts}
-                percent, ends = parts["percent_difference"], apart.interval()
-                row |= {"difference": apart.value, "percent_difference": percent.value}
-                row |= _reaching("difference", ends.low, ends.high, apart.value, unseen)
-                row |= _reaching("percent", percent.low, percent.high, percent.value, 100 * unseen)
+                parts = {part.metric: part for part in estimate.parts}
+                percent, ends = parts["percent_difference"], estimate.interval()
+                row |= {"difference": estimate.value, "percent_difference": percent.value}
+                row |= _widen("difference", ends.low, ends.high, estimate.value, unseen)
+                row |= _widen("percent", percent.low, percent.high, percent.value, 100 * unseen)
                 if (over := parts.get("mean_over_runs")) is not None:
-                    row |= _reaching("runs", over.low, over.high, apart.value, unseen)
+                    row |= _widen("runs", over.low, over.high, estimate.value, unseen)
             yield row
 
 
-def _reaching(name: str, low: float, high: float, value: float, least: float) -> dict[str, float]:
-    """Widen an interval of a size to `least` on both sides: where no image tells, it has none."""
+def _widen(name: str, low: float, high: float, value: float, least: float) -> dict[str, float]:
+    """Widen an interval to at least `least` on both sides of the value."""
     low, high = min(low, max(value - least, 0.0)), max(high, value + least)
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _associations(done: Experiment) -> Iterator[Row]:
+def _association_rows(done: Experiment) -> Iterator[Row]:
     for (network, arm), estimates in done.associations.items():
         for (label, faces), estimate in estimates.items():
             interval, chance = estimate.interval(), estimate.chance

@@ -42,27 +42,27 @@ class Regions:
     ----------
     boxes : ndarray of int64, shape (n, 4)
         Left, top, right, bottom in pixels; right and bottom are outside. Zeros without a face.
-    found : ndarray of bool, shape (n,)
+    has_face : ndarray of bool, shape (n,)
     """
 
     boxes: Integers
-    found: Booleans
+    has_face: Booleans
 
     @classmethod
     def of(cls, ends: Floats, sizes: Sequence[tuple[int, int]]) -> Regions:
-        """Round boxes (n, 4), and cut them at their images; fewer than 2 × 2 pixels are no face."""
+        """Round boxes (n, 4) and crop them; less than 2 × 2 pixels is no face."""
         limits = np.array([(width, height) * 2 for height, width in sizes]).reshape(-1, 4)
         boxes = np.clip(np.rint(ends), 0, limits).astype(np.int64)
-        found = (boxes[:, 2:] - boxes[:, :2]).min(axis=1) >= 2
-        return cls(boxes * found[:, None], found)
+        has_face = (boxes[:, 2:] - boxes[:, :2]).min(axis=1) >= 2
+        return cls(boxes * has_face[:, None], has_face)
 
     def __len__(self) -> int:
         """Return the number of images."""
-        return len(self.found)
+        return len(self.has_face)
 
     def box(self, place: int) -> Box | None:
         """Return the face of an image; None without one."""
-        if not self.found[place]:
+        if not self.has_face[place]:
             return None
         return tuple(self.boxes[place].tolist())
 
@@ -82,7 +82,7 @@ class Regions:
         names, codes, counts = np.unique(
             np.asarray(groups).astype(str), return_inverse=True, return_counts=True
         )
-        without = np.bincount(codes, weights=~self.found).astype(int)
+        without = np.bincount(codes, weights=~self.has_face).astype(int)
         numbers = zip(without.tolist(), counts.tolist(), strict=True)
         return dict(zip(names.tolist(), numbers, strict=True))
 
@@ -93,7 +93,7 @@ def regions_of_columns(
     *,
     rows: Sequence[int] | None = None,
 ) -> Regions:
-    """Take faces from the columns of a table.
+    """Return the faces in the columns of a table.
 
     Parameters
     ----------
@@ -111,9 +111,11 @@ def regions_of_columns(
         When a box has some ends only, or lies outside of its image; it names the row.
     """
     ends = np.array([columns[side] for side in SIDES], dtype=np.float64).T
-    known = ~np.isnan(ends)
+    is_number = ~np.isnan(ends)
     regions = Regions.of(np.nan_to_num(ends), sizes)
-    for row in np.flatnonzero(known.any(axis=1) & ~(known.all(axis=1) & regions.found)).tolist():
+    for row in np.flatnonzero(
+        is_number.any(axis=1) & ~(is_number.all(axis=1) & regions.has_face)
+    ).tolist():
         box = np.array([columns[side][row] for side in SIDES]).tolist()
         raise InputError(
             f"row {row + 1 if rows is None else rows[row]}: the box {box}; expected four ends, at "
@@ -125,7 +127,7 @@ def regions_of_columns(
 def mix_regions(
     image: Image, box: Box, other: Image, other_box: Box, exchanged: Sequence[bool]
 ) -> Image:
-    """Return an image whose face has quarters of another face.
+    """Return an image with quarters of the face taken from another face.
 
     Parameters
     ----------
@@ -144,8 +146,8 @@ def mix_regions(
     ----------
     Mandal 2024, chapter 10 (partial mixing).
     """
-    made = image.copy()
-    region, face = _cut(made, box), _cut(other, other_box)
+    mixed = image.copy()
+    region, face = _crop(mixed, box), _crop(other, other_box)
     height, width = region.shape[:2]
     if face.shape != region.shape:
         from PIL import Image as Pillow
@@ -157,13 +159,13 @@ def mix_regions(
     for place in np.flatnonzero(exchanged).tolist():
         quarter = rows[place // 2], columns[place % 2]
         region[quarter] = face[quarter]
-    return made
+    return mixed
 
 
 def noise_region(
     image: Image, box: Box, random: np.random.Generator, *, added: bool = False
 ) -> Image:
-    """Return an image whose face is uniform noise: each channel of each pixel in 0 to 255.
+    """Return an image with uniform noise, 0 to 255, over the face.
 
     Parameters
     ----------
@@ -177,21 +179,21 @@ def noise_region(
     ----------
     Mandal 2024, chapter 10, which prints no strength of the added noise.
     """
-    made = image.copy()
-    region = _cut(made, box)
+    noisy = image.copy()
+    region = _crop(noisy, box)
     noise = random.integers(0, 256, region.shape, dtype=np.uint8)
     region[:] = np.clip(region.astype(np.int16) + noise - 128, 0, 255) if added else noise
-    return made
+    return noisy
 
 
 def cover_region(image: Image, box: Box) -> Image:
-    """Return an image whose face is one grey."""
-    made = image.copy()
-    _cut(made, box)[:] = GREY
-    return made
+    """Return an image with the face covered in grey."""
+    covered = image.copy()
+    _crop(covered, box)[:] = GREY
+    return covered
 
 
-def _cut(image: Image, box: Box) -> Image:
+def _crop(image: Image, box: Box) -> Image:
     """Return a view of the face."""
     left, top, right, bottom = box
     height, width = image.shape[:2]
@@ -234,8 +236,8 @@ class Faces:
         """Return the number of images."""
         return len(self.labels)
 
-    def covered(self, place: int) -> Image:
-        """Return an image whose face is one grey; an image without a face as it is."""
+    def cover_face(self, place: int) -> Image:
+        """Return an image with its face, if any, covered in grey."""
         image, box = np.asarray(self.images[place]), self.regions.box(place)
         return image if box is None else cover_region(image, box)
 
@@ -243,14 +245,14 @@ class Faces:
     def partners(self) -> dict[str, Integers]:
         """For each group, the images of other groups that have a face."""
         return {
-            name: np.flatnonzero((self.groups != name) & self.regions.found)
+            name: np.flatnonzero((self.groups != name) & self.regions.has_face)
             for name in sorted({*self.groups})
         }
 
 
 @dataclass(eq=False)
 class PlainFaces:
-    """The images as they are.
+    """Unchanged images.
 
     Attributes
     ----------
@@ -276,18 +278,18 @@ class PlainFaces:
 
     def __getitem__(self, place: int) -> tuple[Any, str]:
         """Return an image and its label."""
-        image = self.changed(place)
+        image = self.training_image(place)
         label = str(self.faces.labels[place])
         return image if self.transform is None else self.transform(image), label
 
-    def changed(self, place: int) -> Image:
-        """Return an image as it is trained on."""
+    def training_image(self, place: int) -> Image:
+        """Return an image for training."""
         return np.asarray(self.faces.images[place])
 
 
 @dataclass(eq=False)
 class MixedFaces(PlainFaces):
-    """Faces of which random quarters come from a face of another group.
+    """Faces with random quarters from a face of another group.
 
     An image without a face stays as it is, as does an image whose group has no other to mix with.
 
@@ -296,10 +298,10 @@ class MixedFaces(PlainFaces):
     Mandal 2024, chapter 10.
     """
 
-    def changed(self, place: int) -> Image:
+    def training_image(self, place: int) -> Image:
         """Return an image with one, two or three quarters of its face exchanged."""
         faces = self.faces
-        image, box = super().changed(place), faces.regions.box(place)
+        image, box = super().training_image(place), faces.regions.box(place)
         partners = faces.partners[faces.groups[place]]
         random = stream(self.seed, "mixing", self.epoch, int(place))
         if box is None or not len(partners) or random.random() >= self.share:
@@ -307,14 +309,16 @@ class MixedFaces(PlainFaces):
         partner = int(partners[random.integers(len(partners))])
         other = faces.regions.box(partner)
         assert other is not None  # noqa: S101 - partners have faces
-        many = int(random.integers(1, 4))
-        exchanged = np.isin(np.arange(4), random.permutation(4)[:many])
+        n_quarters = int(random.integers(1, 4))
+        exchanged = np.isin(np.arange(4), random.permutation(4)[:n_quarters])
         return mix_regions(image, box, np.asarray(faces.images[partner]), other, exchanged.tolist())
 
 
 @dataclass(eq=False)
 class NoisyFaces(PlainFaces):
-    """Faces that are uniform noise, or have it `added`; an image without a face stays as it is.
+    """Faces replaced by uniform noise, or with noise added.
+
+    An image without a face stays as it is.
 
     References
     ----------
@@ -324,9 +328,9 @@ class NoisyFaces(PlainFaces):
     share: float = 0.5
     added: bool = False
 
-    def changed(self, place: int) -> Image:
+    def training_image(self, place: int) -> Image:
         """Return an image with noise for a face."""
-        image, box = super().changed(place), self.faces.regions.box(place)
+        image, box = super().training_image(place), self.faces.regions.box(place)
         random = stream(self.seed, "noise", self.epoch, int(place))
         if box is None or random.random() >= self.share:
             return image

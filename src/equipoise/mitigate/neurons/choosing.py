@@ -30,7 +30,7 @@ _LEAST_SPREAD = 1e-6
 
 
 @record
-class Found:
+class Components:
     """Components of a model with their responses to groups.
 
     Attributes
@@ -57,7 +57,7 @@ class Found:
     share: Floats | None = None
 
     def ranked(self) -> list[tuple[int, int]]:
-        """Return components with the group they respond to, first those to change first.
+        """Return components with the group they respond to, in order of change.
 
         By the share of the association where it is known, else by selectivity.
         """
@@ -66,8 +66,8 @@ class Found:
             ranked.sort(key=lambda pair: -abs(float(self.share[pair[0]])))  # type: ignore[index]
         return ranked
 
-    def table(self, most: int | None = None) -> pa.Table:
-        """Return the components, first those to change first.
+    def table(self, limit: int | None = None) -> pa.Table:
+        """Return the components in order of change.
 
         Returns
         -------
@@ -76,30 +76,26 @@ class Found:
             `p_value`, `q_value`, `share`.
         """
         tested, recorded, rows = self.selectivity, self.recording, []
-        for column, place in self.ranked()[:most]:
-            numbers = {
-                name: float(getattr(tested, name)[place, column])
-                for name in ("auroc", "p_value", "q_value")
-            }
-            own = {
+        for column, place in self.ranked()[:limit]:
+            description = {
                 "component": recorded.name(column),
                 "layer": recorded.sites[recorded.layer[column]].layer,
                 "unit": int(recorded.unit[column]),
                 "group": tested.groups[place],
             }
             share = None if self.share is None else float(self.share[column])
-            rows.append(own | numbers | {"share": share})
+            rows.append(description | tested.numbers(place, column) | {"share": share})
         return pa.Table.from_pylist(rows)
 
 
-def _found(
+def _test_components(
     model: Model, recorded: Recording, groups: GroupLabels, within: Labels | None, text: str = ""
-) -> Found:
+) -> Components:
     grouped = Groups.of(groups)
     tested = selectivity(recorded.values, grouped, within=within)
     places = {name: place for place, name in enumerate(tested.groups)}
     by_code = np.array([places.get(name, -1) for name in grouped.names] + [-1], dtype=np.int32)
-    return Found(model, recorded, tested, by_code[grouped.codes], text)
+    return Components(model, recorded, tested, by_code[grouped.codes], text)
 
 
 def find_units(
@@ -110,8 +106,8 @@ def find_units(
     layers: Sequence[str | Site] | None = None,
     within: Labels | None = None,
     text: str = "",
-) -> Found:
-    """Find the units of a model, or features of a sparse autoencoder, that respond to a group.
+) -> Components:
+    """Find units or features of a sparse autoencoder that respond to a group.
 
     Parameters
     ----------
@@ -133,7 +129,7 @@ def find_units(
         When shapes do not fit.
     """
     recorded = record_units(model, items, layers=layers, text=text)
-    return _found(model, recorded, groups, within, text)
+    return _test_components(model, recorded, groups, within, text)
 
 
 def find_heads(
@@ -143,8 +139,8 @@ def find_heads(
     concepts: Mapping[str, Sequence[str]],
     *,
     within: Labels | None = None,
-) -> Found:
-    """Find the attention heads and MLPs that a differential association runs through.
+) -> Components:
+    """Find the attention heads and MLPs that carry a differential association.
 
     Parameters
     ----------
@@ -157,7 +153,7 @@ def find_heads(
 
     Returns
     -------
-    Found
+    Components
         Components are the directions in which a part's output at the class token separates the
         groups, ranked by the part's own share of the association.
 
@@ -173,13 +169,13 @@ def find_heads(
     trial = Trial(images, grouped, concepts, k=1)
     shares = {row["part"]: row["share"] for row in association_parts(model, trial).to_pylist()}
     share = np.array([shares[recorded.sites[place].name] for place in recorded.layer.tolist()])
-    return replace(_found(model, recorded, grouped, within), share=share)
+    return replace(_test_components(model, recorded, grouped, within), share=share)
 
 
 def association_parts(
     model: DualEncoder, trial: Trial, *, replicates: int = 0, seed: int = 0
 ) -> pa.Table:
-    """Split the differential association of a CLIP into the contributions of its parts.
+    """Split the differential association of a CLIP into contributions of its parts.
 
     Parameters
     ----------
@@ -211,18 +207,18 @@ def association_parts(
 
 
 def choose_units(
-    found: Found,
+    components: Components,
     units: int,
     *,
     mode: Mode = "balance",
     alpha: float | None = 0.05,
-    whole: bool = False,
+    full_output: bool = False,
 ) -> UnitEdit:
-    """Choose the first components, to be changed while the model runs.
+    """Choose the first components to edit.
 
     Parameters
     ----------
-    found : Found
+    components : Components
         Result of `find_units` or `find_heads`.
     units : int
         Most components to choose.
@@ -230,7 +226,7 @@ def choose_units(
         See `equipoise.models.edits.UnitEdit`.
     alpha : float, optional
         Only components with q at most this; None takes them whatever q.
-    whole : bool
+    full_output : bool
         Of heads and MLPs: change all that they write, not a direction.
 
     Returns
@@ -244,88 +240,95 @@ def choose_units(
     InputError
         When no component is left, there is no such mode, or units are to be changed whole.
     """
-    q = found.selectivity.q_value
+    q = components.selectivity.q_value
     best = np.where(np.isnan(q), 2.0, q).min(axis=0)
-    kept = [pair for pair in found.ranked() if alpha is None or best[pair[0]] <= alpha][:units]
-    if not kept:
+    chosen = components.ranked()
+    if alpha is not None:
+        chosen = [pair for pair in chosen if best[pair[0]] <= alpha]
+    chosen = chosen[:units]
+    if not chosen:
         raise InputError(
             f"no component responds to a group with q at most {alpha}; there is nothing to change"
         )
     if mode not in MODES:
         raise InputError(f"there is no mode {mode!r}; expected one of {', '.join(MODES)}")
-    recorded = found.recording
+    recorded = components.recording
     layers = []
     for place, site in enumerate(recorded.sites):
-        here = [pair for pair in sorted(kept) if recorded.layer[pair[0]] == place]
-        if here and whole:
-            layers.append(_whole(site, here[0][1]))
-        elif here:
-            layers.append(_some(found, site, here))
-    return _edit(found, mode, layers)
+        site_pairs = [pair for pair in sorted(chosen) if recorded.layer[pair[0]] == place]
+        if site_pairs and full_output:
+            layers.append(_edit_output(site, site_pairs[0][1]))
+        elif site_pairs:
+            layers.append(_edit_components(components, site, site_pairs))
+    return _make_edit(components, mode, layers)
 
 
-def _edit(found: Found, mode: Mode, layers: Sequence[Site]) -> UnitEdit:
-    info = found.model.info
+def _make_edit(components: Components, mode: Mode, layers: Sequence[Site]) -> UnitEdit:
+    info = components.model.info
     return UnitEdit(info.name, info.revision, info.weights_sha256, mode, tuple(layers))
 
 
-def _some(found: Found, site: Site, pairs: Sequence[tuple[int, int]]) -> Site:
+def _edit_components(components: Components, site: Site, pairs: Sequence[tuple[int, int]]) -> Site:
     """Return the change of some components of a site."""
-    columns, sets = [column for column, _ in pairs], tuple(group for _, group in pairs)
+    columns, sets = (list(values) for values in zip(*pairs, strict=True))
     # Every group counts the same in mean and standard deviation.
-    values = found.recording.values[:, columns].astype(np.float64)
-    groups = [values[found.codes == code] for code in range(len(found.selectivity.groups))]
+    values = components.recording.values[:, columns].astype(np.float64)
+    groups = [
+        values[components.codes == code] for code in range(len(components.selectivity.groups))
+    ]
     mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
     spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
     return replace(
-        site.only(found.recording.unit[columns].tolist()),
-        sets=sets,
+        site.select(components.recording.unit[columns].tolist()),
+        sets=tuple(sets),
         means=tuple(mean.tolist()),
         spreads=tuple(np.maximum(spread, _LEAST_SPREAD).tolist()),
     )
 
 
-def _whole(site: Site, group: int) -> Site:
+def _edit_output(site: Site, group: int) -> Site:
     if not site.means:
-        raise InputError("whole: only heads and MLPs can be changed whole; choose components")
+        raise InputError("full_output: only heads and MLPs can be changed whole; choose components")
     width = len(site.means)
     return replace(site, read=None, write=None, sets=(group,) * width, spreads=(1.0,) * width)
 
 
-def random_units(found: Found, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
+def random_units(components: Components, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
     """Choose components of the same layers at random, as a reference for a change.
 
     Parameters
     ----------
-    found : Found
+    components : Components
         That the edit was chosen from.
     like : UnitEdit
         As many components of each of its layers are drawn: units and features that may be any;
         of heads and MLPs random directions of any of the layer, or any head whole.
     seed : int
     """
-    draw = stream(seed, "neurons", "random")
-    recorded, lean = found.recording, dict(found.selectivity.strongest())
+    random = stream(seed, "neurons", "random")
+    recorded, lean = components.recording, dict(components.selectivity.strongest())
     layers: list[Site] = []
-    for one in like.layers:
-        pool = [place for place, name in enumerate(recorded.layers) if name == one.layer]
-        site = recorded.sites[pool[int(draw.integers(len(pool)))]]
-        if site.means and one.read is None:
-            layers.append(_whole(site, 0))
+    for edit_site in like.layers:
+        pool = [place for place, name in enumerate(recorded.layers) if name == edit_site.layer]
+        site = recorded.sites[pool[int(random.integers(len(pool)))]]
+        if site.means and edit_site.read is None:
+            layers.append(_edit_output(site, 0))
         elif site.means:
-            normal = draw.standard_normal((len(site.means), len(one)))
+            normal = random.standard_normal((len(site.means), len(edit_site)))
             rows = np.linalg.qr(normal)[0].T.astype(np.float32)
             means = tuple((rows @ np.array(site.means)).tolist())
-            layers.append(replace(one, units=site.units, read=rows, write=rows, means=means))
+            layers.append(replace(edit_site, units=site.units, read=rows, write=rows, means=means))
         else:
-            columns = draw.permutation(np.flatnonzero(recorded.layer == pool[0]))[: len(one)]
+            columns = random.permutation(np.flatnonzero(recorded.layer == pool[0]))[
+                : len(edit_site)
+            ]
             pairs = [(column, lean[column]) for column in sorted(columns.tolist())]
-            layers.append(_some(found, site, pairs))
-    return _edit(found, like.mode, layers)
+            layers.append(_edit_components(components, site, pairs))
+    return _make_edit(components, like.mode, layers)
 
 
 def sweep_units(
-    found: Found,
+    components: Components,
     trial: Trial,
     counts: Sequence[int] = (1, 2, 4, 8, 16, 32),
     *,
@@ -339,7 +342,7 @@ def sweep_units(
 
     Parameters
     ----------
-    found : Found
+    components : Components
         Components of a dual encoder or a matching model.
     trial : Trial
         Use other images than components were searched in: the result is fitted to those.
@@ -369,29 +372,35 @@ def sweep_units(
     """
     if not counts or min(counts) < 1:
         raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
-    before = trial.draws(found.model, replicates, seed)
+    before = trial.draws(components.model, replicates, seed)
     rows: list[dict[str, Any]] = []
-    chosen = [choose_units(found, count, mode=mode, alpha=alpha) for count in counts]
+    chosen = [choose_units(components, count, mode=mode, alpha=alpha) for count in counts]
     # Where fewer respond than the number, two edits are one.
     for edit in {len(edit): edit for edit in chosen}.values():
-        after = trial.draws(edited(found.model, edit), replicates, seed)
-        drawn = []
+        after = trial.draws(edited(components.model, edit), replicates, seed)
+        reference_draws = []
         for number in range(random):
-            reference = edited(found.model, random_units(found, edit, seed=seed + number))
-            drawn.append(trial.draws(reference, 0, seed))
+            reference = edited(components.model, random_units(components, edit, seed=seed + number))
+            reference_draws.append(trial.draws(reference, 0, seed))
         for row in change_rows(before, after):
             name = str(row["measure"])
-            beside = np.array([one[name][0] - before[name][0] for one in drawn])
-            rows.append({"units": len(edit)} | row | _reference(float(row["difference"]), beside))
+            reference_differences = np.array(
+                [draws[name][0] - before[name][0] for draws in reference_draws]
+            )
+            rows.append(
+                {"units": len(edit)}
+                | row
+                | _reference(float(row["difference"]), reference_differences)
+            )
     return pa.Table.from_pylist(rows)
 
 
-def _reference(value: float, drawn: Floats) -> dict[str, float | None]:
-    if not len(drawn):
+def _reference(value: float, reference: Floats) -> dict[str, float | None]:
+    if not len(reference):
         return dict.fromkeys(("random", "random_low", "random_high", "p_value"))
-    low, high = percentile(drawn)
-    as_far = int((np.abs(drawn) >= abs(value)).sum())
+    low, high = percentile(reference)
+    as_far = int((np.abs(reference) >= abs(value)).sum())
     return {
-        "random": float(drawn.mean()), "random_low": float(low), "random_high": float(high),
-        "p_value": (1 + as_far) / (1 + len(drawn)),
+        "random": float(reference.mean()), "random_low": float(low), "random_high": float(high),
+        "p_value": (1 + as_far) / (1 + len(reference)),
     }  # fmt: skip

@@ -1,8 +1,8 @@
 """The configuration of `equipoise neurons`: one strict schema, the same in YAML and Python."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Some, Table
 from equipoise.audits.studies import StudyName
@@ -36,7 +36,7 @@ class GroupedTexts(Section):
 
 
 class Dictionary(Section):
-    """The file of a sparse autoencoder, and the layer whose output it was trained on."""
+    """The file of a sparse autoencoder, and the layer it was trained on."""
 
     file: FilePath
     layer: Name
@@ -99,7 +99,9 @@ class Config(LoadConfig):
     output: FilePath
     seed: NonNegativeInt = 0
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_neurons(self) -> Self:
         for kind, name in (("texts", "texts"), ("features", "dictionary")):
             if (kind in self.kinds) != (getattr(self, name) is not None):
                 raise ValueError(f"'{name}' goes with {kind!r} in 'kinds'; expected both or none")
+        return self

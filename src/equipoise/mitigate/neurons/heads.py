@@ -13,7 +13,7 @@ from equipoise.core import (
     encode,
     record,
 )
-from equipoise.mitigate.neurons.recording import Recording, record_units, recording_of
+from equipoise.mitigate.neurons.recording import Recording, join_recordings, record_units
 from equipoise.models.edits import Insides, Site, insides
 from equipoise.models.images import Images
 from equipoise.models.protocols import Model
@@ -94,26 +94,31 @@ def decompose(model: Model, images: Images) -> Decomposition:
         Site(_END, side="input"),
     )
     recorded = record_units(model, images, layers=sites)
-    outputs = dict(zip((site.name for site in recorded.sites), _by_site(recorded), strict=True))
+    outputs = {}
+    for site, output in zip(recorded.sites, _split_by_site(recorded), strict=True):
+        outputs[site.name] = output
     weights = {
-        name: one.detach().cpu().double().numpy()
-        for name, one in inside.module.named_parameters()
+        name: parameter.detach().cpu().double().numpy()
+        for name, parameter in inside.module.named_parameters()
         if name.startswith((_TOWER, "visual_projection"))
     }
     final, parts = outputs.pop(""), {}
     layers = dict.fromkeys(site.layer for site in sites if site.side == "input" and site.name)
     for site in sites[:-1]:
-        own = outputs[site.name]
+        output = outputs[site.name]
         if site.side == "input":
-            own = own @ weights[f"{site.layer}.weight"][:, [*site.units]].T
-        parts[site.name] = own
+            output = output @ weights[f"{site.layer}.weight"][:, [*site.units]].T
+        parts[site.name] = output
     parts["biases"] = np.tile(sum(weights[f"{layer}.bias"] for layer in layers), (len(final), 1))
     scale = np.sqrt(final.var(axis=1, keepdims=True) + inside.layer(_END).eps)
     projection = weights["visual_projection.weight"].T
     values = np.stack(
         [
-            (own - own.mean(axis=1, keepdims=True)) / scale * weights[f"{_END}.weight"] @ projection
-            for own in parts.values()
+            (part - part.mean(axis=1, keepdims=True))
+            / scale
+            * weights[f"{_END}.weight"]
+            @ projection
+            for part in parts.values()
         ],
         axis=1,
     )
@@ -147,25 +152,23 @@ def record_heads(
     strata = encode(["all"] * len(images) if within is None else within, what="within")[0]
     members = [groups.codes == code for code in np.flatnonzero(groups.counts > 0)]
     sites, values = [], []
-    for site, outputs in zip(recorded.sites, _by_site(recorded), strict=True):
-        center = np.mean([outputs[own].mean(axis=0) for own in members], axis=0)
-        apart = (
-            outputs
-            - np.stack([outputs[strata == one].mean(axis=0) for one in range(strata.max() + 1)])[
-                strata
-            ]
-        )
-        means = np.stack([apart[own].mean(axis=0) for own in members])
+    for site, outputs in zip(recorded.sites, _split_by_site(recorded), strict=True):
+        center = np.mean([outputs[member].mean(axis=0) for member in members], axis=0)
+        stratum_means = []
+        for stratum in range(strata.max() + 1):
+            stratum_means.append(outputs[strata == stratum].mean(axis=0))
+        deviations = outputs - np.stack(stratum_means)[strata]
+        means = np.stack([deviations[member].mean(axis=0) for member in members])
         _, sizes, directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
-        kept = directions[: max(1, int((sizes > _LEAST).sum()))]
+        basis = directions[: max(1, int((sizes > _LEAST).sum()))]
         # More of a direction is more of the first group.
-        kept = (kept * np.where(kept @ means[0] < 0, -1.0, 1.0)[:, None]).astype(np.float32)
-        sites.append(replace(site, read=kept, write=kept, means=tuple(center.tolist())))
-        values.append((outputs @ kept.T).astype(np.float32))
-    return recording_of(values, sites)
+        basis = (basis * np.where(basis @ means[0] < 0, -1.0, 1.0)[:, None]).astype(np.float32)
+        sites.append(replace(site, read=basis, write=basis, means=tuple(center.tolist())))
+        values.append((outputs @ basis.T).astype(np.float32))
+    return join_recordings(values, sites)
 
 
-def _by_site(recorded: Recording) -> list[Floats]:
+def _split_by_site(recorded: Recording) -> list[Floats]:
     return [
         recorded.values[:, recorded.layer == place].astype(np.float64)
         for place in range(len(recorded.sites))

@@ -23,20 +23,22 @@ _LOSS, _NEARLY = 0.02, 0.9
 
 
 def statements(result: AuditResult) -> list[str]:
-    """Say for each kind which change takes most of the association, at two points of accuracy."""
+    """Describe the best edit of each kind that costs at most 2 points of accuracy."""
     swept = panels(rows(result, "neurons_sweep"), "kind")
     concepts = listed([*result.manifest.resolved["concepts"]])
     return [_statement(kind, panel, concepts) for (kind,), panel in swept.items()]
 
 
 def _statement(kind: str, panel: Sequence[Row], concepts: str) -> str:
-    lost = {row["units"]: row["difference"] for row in panel if row["measure"] == _PRICES[0]}
+    accuracy_changes = {
+        row["units"]: row["difference"] for row in panel if row["measure"] == _PRICES[0]
+    }
     changes = [row for row in panel if row["measure"] == _BIAS]
-    cheap = [row for row in changes if lost.get(row["units"], 0.0) >= -_LOSS] or changes
+    cheap = [row for row in changes if accuracy_changes.get(row["units"], 0.0) >= -_LOSS] or changes
     falls = [abs(row["before"]) - abs(row["after"]) for row in cheap]
     # The fewest components that take nine tenths of the largest share away.
-    enough = min(max(falls), _NEARLY * max(falls))
-    row, fall = next(pair for pair in zip(cheap, falls, strict=True) if pair[1] >= enough)
+    least_fall = min(max(falls), _NEARLY * max(falls))
+    row, fall = next(pair for pair in zip(cheap, falls, strict=True) if pair[1] >= least_fall)
     share = percent(fall / abs(row["before"])) if fall > 0 else "nothing"
     text = (
         f"Changing {row['units']} of the {kind} takes {share} of the association with {concepts} "
@@ -57,21 +59,23 @@ def _statement(kind: str, panel: Sequence[Row], concepts: str) -> str:
 
 
 def trade(result: AuditResult) -> Section | None:
-    """Show bias against accuracy and recall as more components change, beside random ones."""
+    """Show bias over accuracy and recall by number of components changed."""
     swept = rows(result, "neurons_sweep")
     measured = distinct(swept, "measure")
-    charts = [_traded(swept, measure) for measure in _PRICES if measure in measured]
+    charts = [_trade_chart(swept, measure) for measure in _PRICES if measure in measured]
     note = "Across: the association that is left; up: accuracy or recall on withheld images."
     return Section.of("trade", "Bias and price of the edits", note, charts) if charts else None
 
 
-def _traded(found: Sequence[Row], measure: str) -> Chart:
+def _trade_chart(swept: Sequence[Row], measure: str) -> Chart:
     marks = []
-    for (kind, units), panel in panels(found, "kind", "units").items():
-        own = {row["measure"]: row for row in panel}
+    for (kind, units), panel in panels(swept, "kind", "units").items():
+        by_measure = {row["measure"]: row for row in panel}
         for series, key in ((kind, "difference"), (f"random {kind}", "random")):
-            if measure in own:
-                x, y = (one["before"] + one[key] for one in (own[_BIAS], own[measure]))
+            if measure in by_measure:
+                x, y = (
+                    row["before"] + row[key] for row in (by_measure[_BIAS], by_measure[measure])
+                )
                 tip = f"{units} {series}: {number(x)}, {number(y)}"
                 marks.append({"series": series, "x": x, "y": y, "tip": tip})
     name = measure.replace("_", " ")

@@ -19,7 +19,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.data.arrays import read_arrays
-from equipoise.models.edits import Site, insides, runs_images
+from equipoise.models.edits import Site, image_method, insides
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 
@@ -55,29 +55,28 @@ class Recording:
         return tuple(site.layer for site in self.sites)
 
     def name(self, column: int) -> str:
-        """Return what a component is called."""
+        """Return the name of a component."""
         site, unit = self.sites[self.layer[column]], int(self.unit[column])
         if site.name:
-            several = site.read is not None and len(site.read) > 1
-            return f"{site.name}, direction {unit + 1}" if several else site.name
+            has_directions = site.read is not None and len(site.read) > 1
+            return f"{site.name}, direction {unit + 1}" if has_directions else site.name
         return f"{'unit' if site.read is None else 'feature'} {unit} of {site.layer}"
 
 
-def recording_of(values: Sequence[Floats32], sites: Sequence[Site]) -> Recording:
+def join_recordings(values: Sequence[Floats32], sites: Sequence[Site]) -> Recording:
     """Join the activations of several sites."""
-    widths = [part.shape[1] for part in values]
-    units = [
-        np.asarray(site.units or range(width)) for site, width in zip(sites, widths, strict=True)
-    ]
+    layers, units = [], []
+    for place, (part, site) in enumerate(zip(values, sites, strict=True)):
+        width = part.shape[1]
+        layers.append(np.full(width, place))
+        numbered = site.read is not None or not site.units
+        units.append(np.arange(width) if numbered else np.asarray(site.units))
     return Recording(
         np.concatenate([*values], axis=1),
         tuple(sites),
-        np.repeat(np.arange(len(sites)), widths),
-        np.concatenate([
-            np.arange(width) if site.read is not None else own
-            for site, own, width in zip(sites, units, widths, strict=True)
-        ]),
-    )  # fmt: skip
+        np.concatenate(layers),
+        np.concatenate(units),
+    )
 
 
 def record_units(
@@ -107,19 +106,12 @@ def record_units(
     if not len(items):
         raise InputError("images: none; expected at least one")
     inside = insides(model)
-    run = _runner(model, items[0], text)
+    run_model = _runner(model, items[0], text)
     inside.need_torch("looking at units while it runs")
-    every = (
-        name
-        for name, layer in inside.module.named_modules()
-        if name
-        and not any(layer.children())
-        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
-    )
-    named = [*every] if layers is None else layers
+    named = _activation_layers(inside.module) if layers is None else layers
     sites = [layer if isinstance(layer, Site) else Site(layer) for layer in named]
-    taken: dict[int, list[Floats32]] = {}
-    known = dict(enumerate(sites))
+    batches: dict[int, list[Floats32]] = {}
+    recorded_sites = dict(enumerate(sites))
 
     def record(place: int, tensor: Any) -> None:
         shape = tuple(getattr(tensor, "shape", ()))
@@ -129,8 +121,8 @@ def record_units(
                 f"the layer {site.layer!r} gives no tensor of units. To do: name another layer"
             )
         last = len(shape) < 4 or (shape[1] == shape[2] != shape[3])
-        known[place] = site = replace(site, axis=-1 if last else 1)
-        taken.setdefault(place, []).append(site.pooled(tensor).detach().cpu().numpy())
+        recorded_sites[place] = site = replace(site, axis=-1 if last else 1)
+        batches.setdefault(place, []).append(site.pool(tensor).detach().cpu().numpy())
 
     at_once = 1 if isinstance(items[0], str) else _IMAGES_AT_ONCE
     with ExitStack() as stack:
@@ -138,15 +130,29 @@ def record_units(
             handle = site.hook(inside.layer(site.layer), partial(record, place))
             stack.callback(handle.remove)
         for start in range(0, len(items), at_once):
-            run([items[row] for row in range(start, min(start + at_once, len(items)))])
-    joined = {place: np.concatenate(parts) for place, parts in taken.items()}
-    kept = [place for place, values in joined.items() if len(values) == len(items)]
-    if not kept or (layers is not None and len(kept) < len(sites)):
+            run_model([items[row] for row in range(start, min(start + at_once, len(items)))])
+    values, complete_sites = [], []
+    for place, parts in batches.items():
+        activations = np.concatenate(parts)
+        if len(activations) == len(items):
+            values.append(activations)
+            complete_sites.append(recorded_sites[place])
+    if not values or (layers is not None and len(values) < len(sites)):
+        names = [site.layer for site in complete_sites]
         raise ModelError(
-            f"{inside.name} runs only {[sites[place].layer for place in kept]} once for an image. "
-            "To do: name other layers"
+            f"{inside.name} runs only {names} once for an image. To do: name other layers"
         )
-    return recording_of([joined[place] for place in kept], [known[place] for place in kept])
+    return join_recordings(values, complete_sites)
+
+
+def _activation_layers(module: Any) -> list[str]:
+    """Return the names of a module's activation functions."""
+    names = []
+    for name, layer in module.named_modules():
+        kind = type(layer).__name__.lower()
+        if name and not any(layer.children()) and any(word in kind for word in _ACTIVATIONS):
+            names.append(name)
+    return names
 
 
 def _runner(model: Model, item: object, text: str) -> Callable[[Any], AnyArray]:
@@ -158,7 +164,7 @@ def _runner(model: Model, item: object, text: str) -> Callable[[Any], AnyArray]:
         return model.embed_texts
     if isinstance(model, PairScorer) and text:
         return lambda images: model.score(images, [text])
-    return runs_images(model)
+    return image_method(model)
 
 
 def read_dictionary(path: Path, layer: str) -> Site:
@@ -182,7 +188,7 @@ def read_dictionary(path: Path, layer: str) -> Site:
     ModelError
         When the file cannot be read, lacks a matrix, or shapes do not fit.
     """
-    arrays = _arrays(path)
+    arrays = _read_arrays(path)
     if lacking := {"W_enc", "W_dec"} - {*arrays}:
         raise ModelError(
             f"{path} has no {min(lacking)}; it has {', '.join(sorted(arrays)) or 'nothing'}"
@@ -206,7 +212,7 @@ def read_dictionary(path: Path, layer: str) -> Site:
     )
 
 
-def _arrays(path: Path) -> dict[str, Floats32]:
+def _read_arrays(path: Path) -> dict[str, Floats32]:
     try:
         return {name: array.astype(np.float32) for name, array in read_arrays(path).items()}
     except (DataError, ValueError) as error:

@@ -46,8 +46,16 @@ class Selectivity:
     p_value: Floats
     q_value: Floats
 
+    def numbers(self, group: int, unit: int) -> dict[str, float]:
+        """Return the AUROC, p and q of a unit's response to a group."""
+        return {
+            "auroc": float(self.auroc[group, unit]),
+            "p_value": float(self.p_value[group, unit]),
+            "q_value": float(self.q_value[group, unit]),
+        }
+
     def strongest(self) -> list[tuple[int, int]]:
-        """Return units with the group they respond to (place in `groups`), the strongest first.
+        """Return units with the index of their group, the strongest first.
 
         Of units that are equally selective, the first comes first.
         """
@@ -113,14 +121,16 @@ def selectivity(
     for row, code in enumerate(tested):
         for start in range(0, values.shape[1], _UNITS_AT_ONCE):
             part = slice(start, start + _UNITS_AT_ONCE)
-            auroc[row, part], p[row, part] = _tested(values[:, part], codes == code, strata)
+            auroc[row, part], p[row, part] = _test_units(values[:, part], codes == code, strata)
     if len(present) == 2:
         auroc, p = np.concatenate([auroc, 1.0 - auroc]), np.concatenate([p, p])
     q = benjamini_hochberg(p.ravel()).reshape(p.shape)
     return Selectivity(tuple(grouped.names[code] for code in present), auroc, p, q)
 
 
-def _tested(values: Floats, member: Booleans, strata: Sequence[Integers]) -> tuple[Floats, Floats]:
+def _test_units(
+    values: Floats, member: Booleans, strata: Sequence[Integers]
+) -> tuple[Floats, Floats]:
     """Return AUROC and p of each unit, each (units,)."""
     above, variance = np.zeros((2, values.shape[1]))
     pairs, ties = 0, False
@@ -133,8 +143,8 @@ def _tested(values: Floats, member: Booleans, strata: Sequence[Integers]) -> tup
         above += ranks[inside].sum(axis=0) - members * (members + 1) / 2.0
         # Equal activations take a twelfth of Σ(t³ − t) from the sum of squared ranks.
         equal = 12.0 * (n * (n + 1) * (2 * n + 1) / 6.0 - (ranks**2).sum(axis=0))
-        left = np.maximum((n + 1) - equal / (n * (n - 1)), 0.0)
-        variance += members * (n - members) / 12.0 * left
+        tie_factor = np.maximum((n + 1) - equal / (n * (n - 1)), 0.0)
+        variance += members * (n - members) / 12.0 * tie_factor
         pairs += members * (n - members)
         ties = ties or bool((equal > 0.5).any())
     if not pairs:

@@ -1,9 +1,9 @@
 """The section of one measurement of associations: a metric with its options."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, PositiveInt
+from pydantic import BeforeValidator, PositiveInt, model_validator
 
 from equipoise.audits.config_fields import (
     Label,
@@ -153,7 +153,8 @@ class MeasureConfig(Section):
     statistic: Literal["mean", "rank"] = "mean"
     version: str = ""
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_associations_measure(self) -> Self:
         needs = _NEEDS.get(self.metric, _SETS)
         allowed = (*needs, *_TAKES[self.metric], "version")
         # A key that has its default counts as not given: what is resolved reads back as the same.
@@ -181,6 +182,7 @@ class MeasureConfig(Section):
         for message, wrong in refused.items():
             if wrong:
                 raise ValueError(message)
+        return self
 
     @property
     def target_names(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.audits.audit import Measured
 from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.engines.associations.spaces import (
     Case,
@@ -25,8 +24,10 @@ from equipoise.audits.engines.associations.spaces import (
     finding_of,
     units_of,
 )
-from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
+from equipoise.audits.findings import Fact, Place, UncorrectedFinding, without_verdict
+from equipoise.audits.kind import Measured
 from equipoise.core import (
+    Aggregate,
     Chance,
     DataError,
     Estimate,
@@ -34,6 +35,7 @@ from equipoise.core import (
     Family,
     Floats,
     GroupValue,
+    NullHypothesis,
     Objects,
     Part,
 )
@@ -143,7 +145,7 @@ def measure_weat(question: Question) -> Iterator[Result]:
         yield found.changed(beside=_beside(varied))
         yield from _uneven(question, estimate, more["subject"])
         again = finding_of(estimate, place, Family.COMPOSITE, statistic, **more)
-        yield replace(again, fold=("weat", found.finding.subject))
+        yield replace(again, fold=Fact("weat", Aggregate.VALUE, found.finding.subject))
 
 
 # The variance of a difference over that of an exchange, from which on the classic p is misleading.
@@ -363,7 +365,13 @@ def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
     """Return a finding without its chance level."""
     nan = math.nan
     finding = replace(
-        described.finding, chance=nan, chance_low=nan, chance_high=nan, excess=nan, null=""
+        described.finding,
+        chance=nan,
+        chance_low=nan,
+        chance_high=nan,
+        excess=nan,
+        null=NullHypothesis.NONE,
+        null_drawn="",
     )
     return replace(described, finding=finding)
 

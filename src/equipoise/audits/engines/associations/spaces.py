@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.audits.audit import Measured
 from equipoise.audits.columns import rows_of
 from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, numbers_of, whole
+from equipoise.audits.kind import Measured
 from equipoise.core import (
     Booleans,
     DataError,
@@ -424,8 +424,8 @@ class Question:
         )
 
     @property
-    def tests(self) -> int:
-        """How many tests the question makes."""
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough."""
         options, space, cases = self.options, self.space, self.cases
         if options.metric == "sc_weat":
             members = (space.members(case.targets[0], case.kinds[1]) for case in cases)

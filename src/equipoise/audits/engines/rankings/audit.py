@@ -3,357 +3,52 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import compress
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 import polars as pl
 
 from equipoise.audits import group_sizes
-from equipoise.audits.audit import Audit, Design, Measured, runs_models
 from equipoise.audits.columns import placed, tables_of
-from equipoise.audits.config import group_name, resampling_of
+from equipoise.audits.config import resampling_of, runs_models
 from equipoise.audits.engines.rankings.config import (
     QueriesConfig,
     QueryAudit,
     RankingAudit,
     openings,
 )
-from equipoise.audits.engines.rankings.preferences import HYPOTHESES, Hypothesis, with_preferences
-from equipoise.audits.engines.rankings.scores import RankingData, Scored, load_scores, read_items
+from equipoise.audits.engines.rankings.designs import RankingDesign, check_designs
+from equipoise.audits.engines.rankings.hypotheses import HYPOTHESES
+from equipoise.audits.engines.rankings.preferences import with_preferences
+from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.kind import Audit, Design, Measured
 from equipoise.audits.outputs import Models
 from equipoise.core import (
     ConfigError,
-    DataError,
     Estimate,
     Family,
     Groups,
     InputError,
-    Integers32,
-    Objects,
-    record,
+    NullHypothesis,
+    Variant,
 )
 from equipoise.core.types import Json
 from equipoise.data import Items
-from equipoise.data.problems import listed
-from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.metrics.rankings.measures import (
     query_distribution,
     retrieval_curves,
     retrieval_measures,
 )
-from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.preference import systematic_preference
-from equipoise.metrics.rankings.statistics import expected_max_skew
+from equipoise.metrics.spec import is_main
 from equipoise.metrics.values.similarity import normalized_similarity_mad
 from equipoise.metrics.values.subjects import FEW_SUBJECTS
 from equipoise.stats import Resampling
 
-# Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
-# whatever its size: rough guides, from the examples.
-_SECONDS_PER_SHARE, _SECONDS_PER_DESIGN = 3.5e-8, 0.5
-# Scores that are held in memory, of all queries.
-_CELLS = 1 << 25
-# Groups that an error lists.
-_LISTED = 8
-
-
-@record
-class ScoreDesign:
-    """One model's scores, compared between one choice of groups.
-
-    Attributes
-    ----------
-    model : str
-    attributes : tuple of str
-        Their intersections are the groups.
-    data : RankingData
-    config : QueryAudit
-    within : tuple of str
-        Attributes that are held fixed: each of their values is a pool of its own.
-    done : str
-        What is done with the images, for errors.
-    """
-
-    model: str
-    attributes: tuple[str, ...]
-    data: RankingData
-    config: QueryAudit
-    within: tuple[str, ...] = ()
-    done: ClassVar[str] = "compared"
-
-    @property
-    def scored(self) -> Scored:
-        """The model's scores."""
-        return self.data.models[self.model]
-
-    @property
-    def name(self) -> str:
-        """The name of the choice of groups."""
-        return group_name(self.attributes)
-
-    @property
-    def version(self) -> str:
-        """Which attributes are held fixed; "default" where none is."""
-        return f"within {group_name(self.within)}" if self.within else "default"
-
-    @cached_property
-    def groups(self) -> Groups:
-        """The groups of the images with scores."""
-        columns = {name: self.column(name) for name in self.attributes}
-        return Groups.of(columns, min_size=self.config.data.min_group_size)
-
-    @property
-    def lacking(self) -> dict[str, int]:
-        """Images in no group, by the attributes that they lack."""
-        return group_sizes.lacking({name: self.codes(name) for name in self.attributes})
-
-    @property
-    def compared(self) -> list[str]:
-        """The groups that are large enough to be compared."""
-        return [*compress(self.groups.names, self.groups.usable)]
-
-    def at(self, version: str | None = None) -> Place:
-        """Return where numbers are measured, of the design's own version unless given."""
-        config = self.config
-        named = version or self.version
-        return Place(config.audit, self.model, self.name, named, config.resampling.level)
-
-    def codes(self, name: str) -> Integers32:
-        """Return the codes of a column of the images with scores; -1 where missing."""
-        return self.data.images.coded[name].codes[self.scored.used]
-
-    def column(self, name: str) -> Objects:
-        """Return a column of the images with scores."""
-        return self.data.images.columns[name][self.scored.used]
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the scores, groups, queries and sets of the images, and the seed, for metrics.
-
-        Cosines that fit in memory are all taken at once: several metrics read them.
-        """
-        data, scored = self.config.data, self.scored
-        scores = scored.scores
-        if isinstance(scores, CosineScores) and not data.subject and scores.cells <= _CELLS:
-            scores = scores.table()
-        # Queries that rank all images; scores of vectors bring their names.
-        names = [*scored.queries] if isinstance(scores, np.ndarray) else None
-        return {
-            "scores": scores,
-            "groups": self.groups,
-            "queries": self.column(data.subject) if data.subject else names,
-            "sets": self.column(data.sets) if data.sets else None,
-            "units": self.column(data.unit) if data.unit else None,
-            "rng": self.config.resampling.seed,
-        }
-
-    @property
-    def hypotheses(self) -> list[Hypothesis]:
-        """The hypotheses about these groups."""
-        return [each for each in self.data.hypotheses if each.applies(self.groups)]
-
-    def complete(self, *names: str | None) -> pl.DataFrame:
-        """Return the codes of the images in a group that lack none of some columns; "": groups."""
-        columns = {name: self.codes(name) for name in names if name}
-        frame = pl.DataFrame({"": self.groups.large, **columns})
-        return frame.filter(pl.all_horizontal(pl.all() >= 0))
-
-    @property
-    def exchanges(self) -> bool:
-        """Whether a set holds images of several groups, `within` attributes held fixed."""
-        data = self.config.data
-        if data.sets is None:
-            return True
-        kept = self.complete(data.sets, *self.within, data.subject)
-        return kept.n_unique() > kept.drop("").n_unique()
-
-    def check(self) -> None:
-        """Refuse fewer than two groups, and sets in none of which two stand.
-
-        Where attributes are held fixed, no set has to hold images of two groups.
-
-        Raises
-        ------
-        DataError
-            With the sizes of the groups, or the column of the sets; or with a hypothesis and a
-            group that isn't there.
-        """
-        which, what = f"groups {self.name}: fewer than two", f"images that can be {self.done}"
-        file = self.data.images.name
-        group_sizes.check_two(self.groups, which, what, file=file)
-        if not self.within and not self.exchanges:
-            raise DataError(
-                f"no set holds images of two groups of {self.name}",
-                file=file,
-                column=self.config.data.sets,
-                expected="sets of images that differ in their groups only",
-                fix="give the counterfactuals of one another the same value, name another column, "
-                "or leave data.sets out",
-            )
-        for hypothesis in self.hypotheses:
-            hypothesis.check(self.groups)
-
-
-@record
-class RankingDesign(ScoreDesign):
-    """One model's rankings, compared between one choice of groups.
-
-    Attributes
-    ----------
-    model, attributes, data, within
-        See `ScoreDesign`.
-    config : RankingAudit
-    """
-
-    config: RankingAudit
-    done = "ranked"
-
-    @property
-    def place(self) -> str:
-        """The design as notes name it."""
-        where = f"{self.model}, {self.name}"
-        return f"{where} ({self.version})" if self.within else where
-
-    def version_at(self, k: int) -> str:
-        """Return the version of findings at one K."""
-        if len(self.ks) == 1:
-            return self.version
-        return f"{self.version}, K = {k}" if self.within else f"K = {k}"
-
-    @property
-    def tests(self) -> int:
-        """About how many tests the design makes."""
-        options, pools = self.config.ranking, len(self.scored.queries)
-        at_each_k = [name for name in options.measures if name != "ndkl"]
-        measures = len(self.ks) * len(at_each_k) + ("ndkl" in options.measures)
-        groups = len(self.groups.names)
-        own = (measures + options.similarity) * (pools + 1)
-        return own + 2 * groups + 2
-
-    def seconds(self, draws: int) -> float:
-        """About how long it takes to measure."""
-        shares = len(self.scored.queries) * self.prefixes * len(self.groups)
-        return _SECONDS_PER_DESIGN + draws * shares * _SECONDS_PER_SHARE
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what metrics take: each value of the attributes held fixed is a pool."""
-        within = {name: self.column(name) for name in self.within}
-        return {**super().arguments(), "within": within or None}
-
-    @cached_property
-    def pooled(self) -> pl.DataFrame:
-        """The number of images with a group, `n`, and of groups of each pool, smallest first."""
-        kept = self.complete(*self.within, self.config.data.subject).with_columns(_=0)
-        pools = kept.group_by(pl.exclude(""))
-        return pools.agg(pl.len().alias("n"), pl.col("").n_unique().alias("groups")).sort("n")
-
-    @property
-    def pool_sizes(self) -> list[int]:
-        """Images with a group in each pool, smallest first."""
-        return self.pooled["n"].to_list()
-
-    @property
-    def smallest_pool(self) -> int:
-        """Images in the smallest pool that has more than K; 0 where none has."""
-        return next((n for n in self.pool_sizes if n > max(self.ks)), 0)
-
-    @cached_property
-    def ks(self) -> tuple[int, ...]:
-        """How many of the best images count; the number of groups unless the config says."""
-        return self.config.ranking.k or (max(2, len(self.compared)),)
-
-    @cached_property
-    def prefixes(self) -> int:
-        """The last prefix of NDKL and of the curves."""
-        if self.config.ranking.prefixes is not None:
-            return self.config.ranking.prefixes
-        # Where no pool has more than K images nothing is estimable, and nothing need be long.
-        return min(self.ks[0] ** 2, self.smallest_pool - 1 if self.smallest_pool else self.ks[0])
-
-    @property
-    def desired(self) -> Any:
-        """The desired shares; those of another choice of groups don't apply."""
-        return self.config.ranking.desired if self.has_desired else "pool"
-
-    @property
-    def has_desired(self) -> bool:
-        """Whether the desired shares of the config are those of these groups."""
-        shares = self.config.ranking.desired
-        if not isinstance(shares, Mapping):
-            return True
-        sizes = zip(self.groups.names, self.groups.counts.tolist(), strict=True)
-        return {name for name, n in sizes if n} <= {*shares} <= {*self.groups.names}
-
-    @property
-    def opposed(self) -> tuple[str | None, str | None] | None:
-        """The groups of Bias@K; None where more than two are compared and none are named."""
-        named = self.config.ranking.first, self.config.ranking.second
-        if len({*named}) == 2 and {*named} <= {*self.groups.names}:
-            return named
-        return (None, None) if len(self.compared) == 2 else None
-
-    @property
-    def planned(self) -> dict[str, Json]:
-        """Return the design's row in a plan, with the MaxSkew that random order gives."""
-        groups, pool, k = int((self.groups.counts > 0).sum()), self.smallest_pool, self.ks[0]
-        each = pool // groups if groups else 0
-        known = groups > 1 and each > 0 and k < each * groups
-        return {
-            "model": self.model,
-            "groups": self.name,
-            "version": self.version,
-            "number_of_groups": groups,
-            "smallest_pool": pool,
-            "k": [*self.ks],
-            "prefixes": self.prefixes,
-            "chance_max_skew": expected_max_skew([each] * groups, k) if known else None,
-        }
-
-
-def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> None:
-    """Refuse designs that can't give a number.
-
-    Raises
-    ------
-    InputError
-        When `ranking.k` or `ranking.prefixes` is beyond every pool, or `ranking.desired`,
-        `ranking.first` or `ranking.second` fits no choice of groups.
-    """
-    options = config.ranking
-    choices = "; ".join(
-        f"{name}: {listed(names, _LISTED)}"
-        for name, names in {each.name: each.groups.names for each in designs}.items()
-    )
-    largest = max((n for design in designs for n in design.pool_sizes), default=0)
-    if max(*(options.k or (0,)), options.prefixes or 0) > largest:
-        raise InputError(
-            f"ranking.k and ranking.prefixes: the largest pool has {largest} images with a group; "
-            "expected smaller numbers"
-        )
-    if isinstance(options.desired, Mapping):
-        fits = [design for design in designs if design.has_desired]
-        try:
-            given_shares(options.desired, (fits or designs)[0].groups)
-        except InputError as error:
-            raise InputError(f"ranking.{error}. Groups: {choices}") from None
-    named = options.first, options.second
-    default = options.measures == type(options).model_fields["measures"].default
-    wanted = named != (None, None) or ("bias_at_k" in options.measures and not default)
-    opposed = {design.opposed for design in designs}
-    if wanted and (opposed == {None} or (named != (None, None) and named not in opposed)):
-        raise InputError(
-            "ranking.first and ranking.second: expected two different groups for bias_at_k. "
-            f"Groups: {choices}"
-        )
-
-
-POOL_ORDER = "null: pool order"
 _VERSIONS = {
-    "_pool_order": POOL_ORDER,
-    "_uniform": "uniform target",
-    "_pool": "pool's shares as target",
+    Variant.POOL_ORDER: "null: pool order",
+    Variant.UNIFORM_TARGET: "uniform target",
+    Variant.POOL_TARGET: "pool's shares as target",
 }
 # Estimates whose distribution over queries no table holds.
 _NO_SPREAD = ("skew_at_k", "normalized_similarity_mad")
@@ -386,7 +81,7 @@ def _estimates(
 
 
 def _several(estimate: Estimate) -> bool:
-    own = [part for part in estimate.parts if part.metric == estimate.metric]
+    own = [part for part in estimate.parts if is_main(part, estimate)]
     return len(own) > 1 and any(not math.isnan(part.value) for part in own)
 
 
@@ -417,8 +112,8 @@ def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
         # As a whole this is MaxSkew@K again; its own findings are the groups' mean skews.
         yield from _group_skews(estimate, place)
         return
-    base, several = estimate.metric, _several(estimate)
-    first = next((part for part in estimate.parts if part.metric == base), None)
+    several = _several(estimate)
+    first = next((part for part in estimate.parts if is_main(part, estimate)), None)
     yield tested(
         whole(
             estimate, place, Family.COMPOSITE,
@@ -427,11 +122,11 @@ def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
         )
     )  # fmt: skip
     for finding in parts(estimate, place):
-        metric = finding.finding.metric
-        if metric == base and several:
+        main = is_main(finding.finding, estimate)
+        if main and several:
             yield tested(finding)
-        elif metric != base and not finding.finding.subject:
-            yield beside(finding, base)
+        elif not main and not finding.finding.subject:
+            yield beside(finding)
 
 
 def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
@@ -468,13 +163,14 @@ def tested(draft: UncorrectedFinding) -> UncorrectedFinding:
     return without_verdict(draft, why)
 
 
-def beside(draft: UncorrectedFinding, base: str) -> UncorrectedFinding:
+def beside(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Describe the other target, or the other null, beside the measure."""
     finding = draft.finding
-    name = _VERSIONS[finding.metric.removeprefix(base)]
+    name = _VERSIONS[finding.variant]
+    pooled = finding.variant is Variant.POOL_ORDER
     described = replace(
         finding,
-        metric=base,
+        null=NullHypothesis.POOL_ORDER if pooled else finding.null,
         version=name if finding.version == "default" else f"{finding.version}, {name}",
         family=Family.DESCRIPTIVE,
         reason=finding.reason or "stands beside the measure, whose own target is tested",

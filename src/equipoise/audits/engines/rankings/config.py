@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import PlainSerializer, PlainValidator, PositiveInt
+from pydantic import PlainSerializer, PlainValidator, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -149,15 +149,17 @@ class ModelConfig(RunConfig):
     queries: ArrayConfig | None = None
     scores: ArrayConfig | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_rankings_model(self) -> Self:
         if self.model is not None:
-            return
+            return self
         embedded = self.images is not None and self.queries is not None
         if embedded == (self.scores is not None) or (self.images is None) != (self.queries is None):
             raise ValueError(
                 "what is ranked is not clear; give 'model', 'images' and 'queries', or 'scores' "
                 "alone"
             )
+        return self
 
 
 class RankingConfig(Section):
@@ -229,13 +231,15 @@ class HypothesisConfig(CsvConfig):
     statistic: Literal["rank", "mean"] = "rank"
     groups: Group | None = None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_rankings_hypothesis(self) -> Self:
         if self.favours is None and self.value is None:
             raise ValueError("neither 'favours' nor 'value' is given; expected one, or both")
         if self.favours is None and self.first is None:
             raise ValueError("'first' is required with 'value' alone: the group that it speaks for")
         if self.favours is not None and self.first is not None:
             raise ValueError("'first' is for 'value' alone: 'favours' names the groups")
+        return self
 
     def source(self, base: Path) -> ItemSource:
         """Return what to read, with paths relative to `base`."""
@@ -265,7 +269,8 @@ class QueryAudit(AuditConfig):
         """Whether a model that is run needs no table of queries."""
         return False
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_query_audit(self) -> Self:
         for name, model in self.models.items() if self.queries is None else ():
             if model.queries is not None or (model.model is not None and not self.makes_queries):
                 raise ValueError(
@@ -278,6 +283,7 @@ class QueryAudit(AuditConfig):
             if each.groups is None and len(names) > 1:
                 raise ValueError(f"{key}: required where data.groups has several entries: {names}")
             among(key, group_name(each.groups or ()) or None, names)
+        return self
 
 
 class RankingAudit(QueryAudit):
@@ -299,7 +305,8 @@ class RankingAudit(QueryAudit):
         """Whether prompts are made of the subjects of the images."""
         return self.prefixes is not None
 
-    def _check(self) -> None:
+    @model_validator(mode="after")
+    def _check_ranking_audit(self) -> Self:
         default = type(self).model_fields["prefixes"].default
         if self.queries is not None and self.prefixes != default:
             raise ValueError(
@@ -308,6 +315,7 @@ class RankingAudit(QueryAudit):
             )
         if self.prefixes is not None and self.data.subject is None:
             raise ValueError("data.subject: required with 'prefixes': the column of the subjects")
+        return self
 
     @property
     def group_names(self) -> Sequence[str]:

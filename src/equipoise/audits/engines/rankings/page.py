@@ -113,7 +113,7 @@ def queries(result: AuditResult) -> Section | None:
 
 def _models_beside(shares: Sequence[Finding]) -> Iterator[Chart]:
     """Draw the shares of one query for all models, of the queries that depart most from chance."""
-    compared = [vars(one) for one in shares if not one.version.startswith("within")]
+    compared = [vars(one) for one in shares if not one.within]
     queries = panels(compared, "subject", "groups", "version")
     several = {key: panel for key, panel in queries.items() if len(distinct(panel, "model")) > 1}
     first = sorted(several, key=lambda key: -max(_excess(row) for row in several[key]))
@@ -128,7 +128,7 @@ def fixed(result: AuditResult) -> Section | None:
     every = [
         {**vars(each), "value_held": each.subject.rpartition(_HELD)[2]}
         for each in result.findings
-        if each.metric == "max_skew" and each.version.startswith("within")
+        if each.metric == "max_skew" and each.within
         and _HELD in each.subject and math.isfinite(each.value)
     ]  # fmt: skip
     charts = []

@@ -18,7 +18,7 @@ from equipoise.audits.engines.rankings.config import (
     QueriesConfig,
     QueryAudit,
 )
-from equipoise.audits.engines.rankings.preferences import Hypothesis
+from equipoise.audits.engines.rankings.hypotheses import Hypothesis
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Floats, Integers, Integers32, Objects, record
 from equipoise.core.types import FileFacts
@@ -70,7 +70,7 @@ class Queries:
         """
         column = section.subject
         items = load_items(
-            section.source(base, () if column is None else (column,)), what="queries"
+            section.source(base, () if column is None else (column,)), subject="queries"
         )
         subjects = items.ids if column is None else items.columns[column]
         if all(subject is None for subject in subjects.tolist()):
@@ -366,8 +366,8 @@ def _from_vectors(
     name: str, own: Source, asked: Source, images: Items, queries: Queries, data: DataConfig
 ) -> Scored:
     limit = data.max_unmatched
-    vectors = load_vectors(own, images, what=f"{name} images", max_unmatched=limit)
-    texts = load_vectors(asked, queries.items, what=f"{name} queries", max_unmatched=limit)
+    vectors = load_vectors(own, images, subject=f"{name} images", max_unmatched=limit)
+    texts = load_vectors(asked, queries.items, subject=f"{name} queries", max_unmatched=limit)
     check_one_space(texts, vectors)
     names, means = vectors_by_subject(texts, queries)
     every = np.flatnonzero(vectors.usable)
@@ -384,7 +384,7 @@ def _from_vectors(
             "queries without a usable embedding": int((~texts.usable).sum()),
             "queries without a subject": queries.subjects.tolist().count(None),
         },
-        failed=_NO_VECTOR if vectors.made else "",
+        failed=_NO_VECTOR if vectors.live else "",
         lost=tuple(lost),
         inputs={**vectors.inputs, **texts.inputs},
         matched={"images": vectors.counts, "queries": texts.counts},
@@ -396,10 +396,10 @@ def _from_scores(
     name: str, source: Source, images: Items, queries: Queries | None, data: DataConfig
 ) -> Scored:
     limit = data.max_unmatched
-    matrix = load_matrix(source, images, what=f"{name} scores", max_unmatched=limit)
+    matrix = load_matrix(source, images, subject=f"{name} scores", max_unmatched=limit)
     names, every = matrix.names, matrix.take(matrix.names)
     place: tuple[str, str | None] = matrix.name, None
-    if queries is not None and matrix.made:
+    if queries is not None and matrix.live:
         place = queries.items.name, queries.column
     used, lost = with_query(np.arange(len(images)), images, names, place, data)
     if data.subject is None:
@@ -426,7 +426,7 @@ def _from_scores(
             "images with an infinite score": int((~known & ~missing).sum()),
             _NO_QUERY: lost.total(),
         },
-        failed=_NO_SCORE if matrix.made else "",
+        failed=_NO_SCORE if matrix.live else "",
         lost=tuple(lost),
         inputs=matrix.inputs,
         matched={"scores": matrix.counts},

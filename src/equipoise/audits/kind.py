@@ -1,0 +1,287 @@
+"""What a kind of audit is, and the registry of kinds.
+
+A kind is a subclass of `Audit` in `audits/<kind>/audit.py`. It says how to load its data, which
+designs to measure, and how to measure one. What kinds share is done for them: running models or
+counting what they would do, sizes and notes of groups, resampling, correction and verdicts, the
+manifest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+import polars as pl
+import pyarrow as pa
+
+from equipoise.audits import group_sizes, kinds
+from equipoise.audits.columns import stacked
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.findings import UncorrectedFinding
+from equipoise.audits.group_sizes import Members, Row, ids_by_group
+from equipoise.audits.outputs import IMAGES, Models
+from equipoise.core import AuditResult, Groups, Objects, Progress
+from equipoise.core.types import FileFacts, Json
+from equipoise.evidence import Pictures
+from equipoise.stats import Resampling
+
+
+class Data(Protocol):
+    """The data of an audit: a kind's own type, with what the manifest keeps of it."""
+
+    @property
+    def inputs(self) -> Mapping[str, FileFacts]:
+        """Per file "sha256", "bytes", "rows"."""
+
+    @property
+    def counts(self) -> Mapping[str, Json]:
+        """Rows read, matched and left out."""
+
+    @property
+    def ids(self) -> Objects:
+        """Ids of the items that groups are of, shape (n,)."""
+
+
+class Design(Protocol):
+    """What is measured together: one model, one version of the design choices, one set of groups.
+
+    A kind's designs are its own type with these attributes.
+    """
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    @property
+    def groups(self) -> Groups:
+        """Groups of the items that are compared."""
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Items in no group, by the attributes that they lack."""
+
+    @property
+    def resolved_tests(self) -> int:
+        """Tests for which p-values are drawn finely enough, summed over designs of a model."""
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure with so many draws."""
+
+
+ConfigT = TypeVar("ConfigT", bound="AuditConfig")
+DataT = TypeVar("DataT", bound=Data)
+DesignT = TypeVar("DesignT", bound=Design)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured, before correction for the number of tests and verdicts.
+
+    Attributes
+    ----------
+    findings : tuple of UncorrectedFinding
+    tables : mapping of str to pyarrow.Table
+        What the page draws on beside the findings, by name.
+    notes : tuple of str
+        What a reader must know, in sentences.
+    """
+
+    findings: tuple[UncorrectedFinding, ...] = ()
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def together(cls, measured: Iterable[Measured]) -> Measured:
+        """Return what several designs gave as one: tables of a name are put under each other."""
+        every = [*measured]
+        return cls(
+            tuple(finding for each in every for finding in each.findings),
+            stacked([each.tables for each in every]),
+            tuple(note for each in every for note in each.notes),
+        )
+
+
+class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
+    """One kind of audit.
+
+    A kind writes `load`, `designs` and `measure`, and `groups` where all items have groups. It may
+    write `check`, `combine`, `details`, `notes`, `warnings`, `sizes`, `members`, `write`, `save`
+    and `compare`, whose defaults do for most.
+
+    Attributes
+    ----------
+    name : str
+        As `audit:` in a config says; set by `audit_kind`.
+    items : str
+        What groups are made of: "rows" or "images".
+    """
+
+    name: ClassVar[str] = ""
+    items: ClassVar[str] = "rows"
+
+    @abstractmethod
+    def load(self, config: ConfigT, models: Models) -> DataT:
+        """Read what the config names and run its models.
+
+        The same code serves audits and plans: `models` runs them, or returns stand-ins.
+        """
+
+    def groups(self, config: ConfigT, data: DataT) -> Sequence[Groups]:
+        """Return the groups of all items, for each choice of attributes; none unless written."""
+        return ()
+
+    @abstractmethod
+    def designs(self, config: ConfigT, data: DataT) -> Sequence[DesignT]:
+        """Return every design in the order of the config; raise where nothing can be compared."""
+
+    def check(self, config: ConfigT, data: DataT, design: DesignT) -> None:
+        """Refuse a design that can't be measured; it becomes a note if another model can be.
+
+        Raises
+        ------
+        DataError
+            When fewer than two groups are large enough.
+        """
+        groups = design.groups
+        if groups.levels:
+            which = f"groups {groups.name}: fewer than two groups"
+            group_sizes.check_two(groups, which, self.items, file=next(iter(data.inputs), ""))
+
+    @abstractmethod
+    def measure(
+        self, config: ConfigT, data: DataT, design: DesignT, resampling: Resampling | None
+    ) -> Measured:
+        """Measure one design with every metric whose inputs it has."""
+
+    def combine(
+        self,
+        config: ConfigT,
+        data: DataT,
+        measured: Sequence[Measured],
+    ) -> Measured:
+        """Return what all designs gave as one."""
+        return Measured.together(measured)
+
+    def details(
+        self,
+        config: ConfigT,
+        data: DataT,
+        designs: Sequence[DesignT],
+        tests: Mapping[str, int],
+    ) -> Mapping[str, Json]:
+        """Return what a plan shows beside groups, tests and seconds, by name.
+
+        `tests` are those of each model.
+        """
+        return {}
+
+    def notes(
+        self,
+        config: ConfigT,
+        data: DataT,
+        designs: Sequence[DesignT],
+    ) -> Iterable[str]:
+        """Return what a reader of a plan or a report must know of the data."""
+        return ()
+
+    def warnings(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
+        """Return what makes the findings of a model say little."""
+        return ()
+
+    def sizes(self, config: ConfigT, data: DataT) -> Iterable[Row]:
+        """Return the rows of the table `group_sizes`."""
+        for groups in self.groups(config, data):
+            yield from group_sizes.sizes_of(groups)
+
+    def members(self, config: ConfigT, data: DataT, on: str) -> Members:
+        """Return the ids in every group of a set that models ran on, to count failures."""
+        return ids_by_group(data.ids, self.groups(config, data))
+
+    def write(self, config: ConfigT, data: DataT) -> Iterable[str]:
+        """Write what an audit makes beside its run, and return notes on it."""
+        return ()
+
+    def save(self, folder: Path, data: DataT) -> None:
+        """Write into a run what `compare` reads beside the findings."""
+
+    def examples(self, config: ConfigT, data: DataT) -> Mapping[str, pl.DataFrame]:
+        """Return the images behind the findings of each model, see `evidence.write_examples`.
+
+        A model without a table has all images behind each finding.
+        """
+        return {}
+
+    def pictured(
+        self, config: ConfigT, data: DataT, models: Models
+    ) -> tuple[Objects, Sequence[Groups], Sequence[Pictures]]:
+        """Return the ids of the images that `examples` count, their groups, and their pictures.
+
+        There are no pictures where the config doesn't say where they are.
+        """
+        known = models.sets.get(IMAGES)
+        pictures = None if known is None else known.pictures
+        return data.ids, self.groups(config, data), () if pictures is None else (pictures,)
+
+    def compare(
+        self,
+        runs: Mapping[str, AuditResult],
+        folders: Mapping[str, Path],
+        progress: Progress | None = None,
+    ) -> AuditResult:
+        """Compare the models of finished runs, over the subjects that they share.
+
+        Parameters
+        ----------
+        runs : mapping of str to AuditResult
+            By name.
+        folders : mapping of str to Path
+            Where each run lies.
+        progress : callable, optional
+        """
+        from equipoise.audits.comparison import compare_results
+
+        return compare_results(runs)
+
+
+AnyAudit: TypeAlias = Audit[Any, Any, Any]
+"""Any kind of audit, whatever its config, data and designs."""
+
+AuditT = TypeVar("AuditT", bound=AnyAudit)
+
+_REGISTERED: dict[str, AnyAudit] = {}
+
+
+def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
+    """Register a kind of audit under the name that configs give as `audit:`.
+
+    Examples
+    --------
+    >>> @audit_kind("colours")  # doctest: +SKIP
+    ... class Colours(Audit[Config, ColourData, ColourDesign]):
+    ...     ...
+    """
+
+    def registered(kind: type[AuditT]) -> type[AuditT]:
+        kind.name = name
+        _REGISTERED[name] = kind()
+        kinds.add_home(name, kind.__module__.rpartition(".")[0])
+        return kind
+
+    return registered
+
+
+def unregister(name: str) -> None:
+    """Remove a kind of audit, to define it again."""
+    del _REGISTERED[name]
+    kinds.remove_home(name)
+
+
+def audit_of(name: str) -> AnyAudit:
+    """Return a kind of audit; importing its module registers it."""
+    if name not in _REGISTERED:
+        import_module(f"{kinds.home(name)}.audit")
+    return _REGISTERED[name]

@@ -1,0 +1,135 @@
+"""The manifest of a run: files read, models run, what failed, notes and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from equipoise.audits import group_sizes
+from equipoise.audits.findings import manifest_of
+from equipoise.audits.group_sizes import Row, count_failures
+from equipoise.audits.kind import Design
+from equipoise.audits.opening import AnyInputs
+from equipoise.audits.outputs import IMAGES
+from equipoise.core import Manifest
+from equipoise.core.wording import PERCEIVED
+
+
+@dataclass
+class Account:
+    """What was read and run, and what failed.
+
+    Attributes
+    ----------
+    failures : list of mapping
+        Images that failed, by model and group.
+    notes : list of str
+        On images that failed, and on those with the same bytes.
+    counts : dict
+        What was read and run, by name.
+    """
+
+    failures: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
+
+
+def account_of(inputs: AnyInputs) -> Account:
+    """Count what was read and run, and what failed."""
+    models = inputs.models
+    counts = {name: images.counts for name, images in models.sets.items() if images.counts}
+    account = Account(counts=counts)
+    for outputs in models.outputs:
+        requested = [] if outputs.requested is None else outputs.requested.tolist()
+        if outputs.live:
+            sizes = {"asked": len(requested), "failed": len(outputs.failed)}
+            by_model = account.counts.setdefault("models", {})
+            by_model.setdefault(outputs.model, {})[outputs.on] = sizes
+        if outputs.failed:
+            members = inputs.audit.members(inputs.config, inputs.data, outputs.on)
+            account.failures += count_failures(
+                outputs.model, outputs.on, outputs.failed, requested, members
+            )
+            where = outputs.model if outputs.on == IMAGES else f"{outputs.model}, {outputs.on}"
+            account.notes.append(
+                f"{where}: {len(outputs.failed)} of {len(requested)} images failed and are in no "
+                "number. The table `failures` has them by group."
+            )
+        if outputs.identical:
+            images = sum(map(len, outputs.identical))
+            shared = {"images": images, "pictures": len(outputs.identical)}
+            account.counts.setdefault("identical", {})[outputs.on] = shared
+            account.notes.append(
+                f"{outputs.on}: {images} of {len(requested)} images have the same bytes as "
+                f"another, such as {' and '.join(map(repr, outputs.identical[0][:2]))}; every id "
+                "keeps its row and counts."
+            )
+    return account
+
+
+def manifest_of_run(
+    inputs: AnyInputs,
+    designs: Sequence[Design],
+    account: Account,
+    *,
+    refused: Iterable[str],
+    measured: Iterable[str],
+    base: Path,
+    seconds: float,
+) -> Manifest:
+    """Return the manifest of a run.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    designs : sequence of Design
+        Those that could be measured.
+    account : Account
+    refused, measured : iterable of str
+        Notes on designs that were not measured, and on what was.
+    base : Path
+        Folder whose git commit is recorded.
+    seconds : float
+        Time of the run.
+    """
+    config, data, audit, models = inputs.config, inputs.data, inputs.audit, inputs.models
+    notes = (
+        PERCEIVED,
+        *refused,
+        *audit.notes(config, data, designs),
+        *(note for design in designs for note in group_sizes.notes(design.groups, audit.items)),
+        *measured,
+        *(step for images in models.sets.values() for step in images.steps),
+        *account.notes,
+    )
+    read = [images.inputs for images in models.sets.values()]
+    read += [outputs.inputs for outputs in models.outputs]
+    files = {file: facts for inputs_read in read for file, facts in inputs_read.items()}
+    manifest = manifest_of(
+        **config.record,
+        base=base,
+        inputs={**files, **data.inputs},
+        counts={**data.counts, **({"prepared": account.counts} if account.counts else {})},
+        seconds=seconds,
+        notes=once(notes),
+    )
+    repeated = group_sizes.repeated_units(data.ids, manifest.resolved)
+    return replace(
+        manifest,
+        models={outputs.model: outputs.info for outputs in models.outputs},
+        warnings=tuple(dict.fromkeys([*repeated, *audit.warnings(config, data, designs)])),
+    )
+
+
+def once(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return each note once: those that say the same of several models or groups are one.
+
+    What a note is about stands before its first colon.
+    """
+    about: dict[str, dict[str, None]] = {}
+    for note in notes:
+        which, colon, text = note.partition(": ")
+        about.setdefault(colon + text if colon else note, {})[which if colon else ""] = None
+    return tuple(group_sizes.first_of(which, "; ") + text for text, which in about.items())

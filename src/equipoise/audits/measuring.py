@@ -1,0 +1,76 @@
+"""Designs of an audit that can be measured, and what measuring them gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from equipoise.audits import group_sizes
+from equipoise.audits.config import AuditConfig, resampling_of
+from equipoise.audits.kind import Audit, Data, Design, DesignT, Measured
+from equipoise.core import DataError, InputError, Progress, with_progress
+
+
+@dataclass
+class Refusals:
+    """Designs that fail: each becomes a note, unless every model has one that fails.
+
+    Attributes
+    ----------
+    models : set of str
+        Of all designs.
+    failed : set of str
+        Models with a design that failed.
+    notes : list of str
+    """
+
+    models: set[str]
+    failed: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def noted(self, design: Design) -> Iterator[None]:
+        """Note what a design is refused for; raise it where every model has failed."""
+        try:
+            yield
+        except (DataError, InputError) as error:
+            self.failed.add(design.model)
+            if self.failed == self.models:
+                raise
+            self.notes.append(f"{design.model}: not measured: {error}")
+
+
+def checked_designs(
+    audit: Audit[Any, Any, DesignT], config: AuditConfig, data: Data
+) -> tuple[list[DesignT], list[str]]:
+    """Return the designs that can be measured, and notes on the others."""
+    designs = audit.designs(config, data)
+    refusals, measurable = Refusals({design.model for design in designs}), list[DesignT]()
+    for design in designs:
+        with refusals.noted(design):
+            group_sizes.check_many(design.groups)
+            audit.check(config, data, design)
+            measurable.append(design)
+    return measurable, refusals.notes
+
+
+def measure_designs(
+    audit: Audit[Any, Any, DesignT],
+    config: AuditConfig,
+    data: Data,
+    designs: Sequence[DesignT],
+    progress: Progress | None = None,
+) -> tuple[Measured, list[str]]:
+    """Return what all designs gave as one, and notes on those that could not be measured."""
+    resolved = Counter[str]()
+    for design in designs:
+        resolved[design.model] += design.resolved_tests
+    refusals, measured = Refusals({*resolved}), list[Measured]()
+    for design in with_progress(designs, progress, "measuring"):
+        with refusals.noted(design):
+            resampling = resampling_of(config, resolved[design.model])
+            measured.append(audit.measure(config, data, design, resampling))
+    return audit.combine(config, data, measured), refusals.notes

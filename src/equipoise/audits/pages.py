@@ -1,0 +1,22 @@
+"""The page of a kind of audit."""
+
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import cast
+
+from equipoise.audits.kinds import home
+from equipoise.report import Page
+
+
+def kind_page(audit: str, study: object = None) -> Page | None:
+    """Return the page of a kind of audit, of a study with its tables; None without a page."""
+    name = f"{home(audit)}.page"
+    if not find_spec(name):
+        return None
+    page = cast("Page", import_module(name).PAGE)
+    if study is None:
+        return page
+    from equipoise.audits.studies.study import source_tables
+
+    return replace(page, front=(*page.front, source_tables))

@@ -1,0 +1,201 @@
+"""What an audit would do and could find; no model is loaded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from equipoise.audits import group_sizes
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.findings import conclude
+from equipoise.audits.group_sizes import Row
+from equipoise.audits.kind import AnyAudit, Data, Design, audit_of
+from equipoise.audits.manifest import once
+from equipoise.audits.measuring import checked_designs, measure_designs
+from equipoise.audits.outputs import DryRun
+from equipoise.core import DataError, InputError
+from equipoise.core.types import Json
+
+# Seconds before the first number: libraries and kernels are loaded.
+_START = 0.5
+
+# Draws that show which numbers have a test: too few to say how it ends.
+_FEW_DRAWS = {"replicates": 20, "permutations": 200}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit would do and could find.
+
+    Attributes
+    ----------
+    runs : tuple of mapping
+        Per model and what it runs on: items, those that the store has, those that failed before
+        and aren't tried again, those to do and those whose files are missing, numbers of a row,
+        and bytes to write; None where only loading the model tells.
+    details : mapping
+        What the kind adds, by name.
+    groups : list of mapping
+        Per group: its size, and whether it is large enough to be compared; then items in no
+        group, by reason.
+    tests_by_model : mapping of str to int or None
+        Findings that get a verdict, by model; None where only running the model tells.
+    seconds : float
+        About how long measuring takes, without running models.
+    notes : tuple of str
+    """
+
+    runs: tuple[Mapping[str, Any], ...]
+    details: Mapping[str, Any]
+    groups: list[Row]
+    tests_by_model: Mapping[str, int | None]
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> int | None:
+        """Tests of the model with the most; None where that isn't known yet."""
+        tests = [*self.tests_by_model.values()]
+        known = [number for number in tests if number is not None]
+        return max(known, default=0) if len(known) == len(tests) else None
+
+    @property
+    def values(self) -> dict[str, Json]:
+        """Everything by name, in the order in which it is shown."""
+        runs = {"runs": self.runs} if self.runs else {}
+        totals = {"tests": self.tests, "seconds": self.seconds, "notes": self.notes}
+        return runs | dict(self.details) | {"groups": self.groups} | totals
+
+
+def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
+    """Return what an audit would do and could find; no model is loaded.
+
+    Tests are counted by measuring as the audit does, with few draws; where a model is yet to run,
+    random numbers stand in for its outputs, and the audit may have more tests or fewer.
+
+    Raises
+    ------
+    DataError
+        If a file can't be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from equipoise import audits
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "id": range(120),
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> config = audits.parse_config(
+    ...     {
+    ...         "audit": "predictions",
+    ...         "data": {
+    ...             "table": people,
+    ...             "id": "id",
+    ...             "target": "label",
+    ...             "groups": ["gender"],
+    ...         },
+    ...         "models": {"ours": {"table": people, "prediction": "pred"}},
+    ...     }
+    ... )
+    >>> audits.plan(config).tests
+    17
+    """
+    dry, audit = DryRun(config, base), audit_of(config.audit)
+    data = audit.load(config, dry)
+    designs, left_out = checked_designs(audit, config, data)
+    tests = _count_tests(audit, config, data, dry)
+    draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
+    seconds = sum(design.seconds(draws) for design in designs)
+    by_groups = {design.groups.name: design for design in reversed(designs)}
+    choices = [by_groups[name] for name in dict.fromkeys(one.groups.name for one in designs)]
+    runs = tuple(
+        {"model": outputs.model, "on": outputs.on, **(outputs.pending or {})}
+        for outputs in dry.outputs
+    )
+    notes = (
+        *_left_to_run(runs),
+        *_counted_on_stand_ins(runs),
+        *left_out,
+        *audit.notes(config, data, designs),
+        *(note for one in choices for note in group_sizes.looking_missing(one.groups)),
+    )
+    return Plan(
+        runs=runs,
+        details=audit.details(config, data, designs, _corrected_for(tests, designs)),
+        groups=[
+            row
+            for one in choices
+            for row in group_sizes.planned(one.groups, audit.items, one.lacking)
+        ],
+        tests_by_model=tests,
+        seconds=ceil(10 * (_START + seconds)) / 10,
+        notes=once(notes),
+    )
+
+
+def _count_tests(
+    audit: AnyAudit, config: AuditConfig, data: Data, dry: DryRun
+) -> dict[str, int | None]:
+    """Measure as a run does, with few draws, and count the findings of each model with a verdict.
+
+    Which findings have a test follows from the data, and not from what is drawn. Where a model is
+    yet to answer, or what stands in for its outputs can't be measured, the number is None.
+    """
+    rehearsed = config.model_copy(
+        update={"resampling": config.resampling.model_copy(update=_FEW_DRAWS)}
+    )
+    designs, _ = checked_designs(audit, rehearsed, data)
+    models = [design.model for design in designs]
+    try:
+        measured, _ = measure_designs(audit, rehearsed, data, designs)
+    except (DataError, InputError):
+        if not dry.outputs:
+            raise
+        return dict.fromkeys(models)
+    findings = conclude(measured.findings, rehearsed.testing)
+    tests = Counter(finding.model for finding in findings if finding.tested)
+    unanswered = {outputs.model for outputs in dry.outputs if outputs.labels is not None}
+    return {
+        model: None if model in unanswered else tests[model]
+        for model in dict.fromkeys([*models, *tests])
+    }
+
+
+def _corrected_for(tests: Mapping[str, int | None], designs: Iterable[Design]) -> Mapping[str, int]:
+    """Return the tests of each model; where unknown, those that its p-values are to resolve."""
+    numbers = Counter({model: number for model, number in tests.items() if number is not None})
+    for design in designs:
+        if tests.get(design.model) is None:
+            numbers[design.model] += design.resolved_tests
+    return numbers
+
+
+def _counted_on_stand_ins(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say that tests are counted without the outputs of models."""
+    if models := ", ".join(dict.fromkeys(run["model"] for run in runs)):
+        yield (
+            f"{models}: tests are counted with random numbers in place of the model's outputs: the "
+            "audit may have more or fewer."
+        )
+
+
+def _left_to_run(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say that the planned time leaves out models that have items to do."""
+    left = [run for run in runs if run.get("to_do", 0) != 0]
+    if left:
+        many = sum(run["to_do"] or 0 for run in left)
+        items = f"{many} items are left" if many else "an unknown number of items is left"
+        models = ", ".join(dict.fromkeys(run["model"] for run in left))
+        yield (
+            f"{models}: {items} to run. That takes longer than the seconds of this plan, which are "
+            "for measuring; how long is known only once a model has run."
+        )

@@ -1,0 +1,142 @@
+"""Running an audit: open, plan, measure, conclude."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import pyarrow as pa
+
+from equipoise.audits import group_sizes
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.findings import conclude
+from equipoise.audits.gallery import pictures_of_findings
+from equipoise.audits.group_sizes import FAILURES
+from equipoise.audits.manifest import Account, account_of, manifest_of_run
+from equipoise.audits.measuring import checked_designs, measure_designs
+from equipoise.audits.opening import AnyInputs, Inputs, prepare
+from equipoise.audits.outputs import IMAGES
+from equipoise.audits.pages import kind_page
+from equipoise.core import DataError, Progress
+from equipoise.evidence import write_examples
+from equipoise.report.result import Result
+
+
+def run(
+    config: AuditConfig | AnyInputs,
+    *,
+    base: Path = Path(),
+    progress: Progress | None = None,
+) -> Result:
+    """Run an audit.
+
+    Parameters
+    ----------
+    config : AuditConfig or Inputs
+        A config, or what `prepare` returned.
+    base : Path
+        Relative paths are relative to this folder.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Returns
+    -------
+    Result
+        The same findings, byte for byte, for the same data and config.
+
+    Raises
+    ------
+    DataError
+        If a file can't be used, or nothing is left to compare.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from equipoise import audits
+    >>> people = pl.DataFrame(
+    ...     {
+    ...         "id": range(120),
+    ...         "gender": ["women", "men"] * 60,
+    ...         "label": [1, 1, 0, 0] * 30,
+    ...         "pred": [0, 1, 0, 0] * 30,
+    ...     }
+    ... )
+    >>> config = audits.parse_config(
+    ...     {
+    ...         "audit": "predictions",
+    ...         "data": {
+    ...             "table": people,
+    ...             "id": "id",
+    ...             "target": "label",
+    ...             "groups": ["gender"],
+    ...         },
+    ...         "models": {"ours": {"table": people, "prediction": "pred"}},
+    ...     }
+    ... )
+    >>> audits.run(config).plot()
+    <Plot: Accuracy by gender, 2 values>
+    """
+    started = perf_counter()
+    inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
+    settings, audit, data = inputs.config, inputs.audit, inputs.data
+    designs, left_out = checked_designs(audit, settings, data)
+    measured, not_measured = measure_designs(audit, settings, data, designs, progress)
+    findings = conclude(measured.findings, settings.testing)
+    written = audit.write(settings, data)
+    account = account_of(inputs)
+    manifest = manifest_of_run(
+        inputs, designs, account, refused=(*left_out, *not_measured),
+        measured=(*measured.notes, *written), base=base, seconds=perf_counter() - started,
+    )  # fmt: skip
+    tables = {**measured.tables, **_shared_tables(inputs, account)}
+    page = kind_page(settings.audit, settings.study)
+    return _with_gallery(Result(findings, manifest, tables, page), inputs)
+
+
+def _shared_tables(inputs: AnyInputs, account: Account) -> dict[str, pa.Table]:
+    """Return the tables that every kind has: sizes of groups, and failures of models."""
+    tables = dict[str, pa.Table]()
+    if sizes := [*inputs.audit.sizes(inputs.config, inputs.data)]:
+        tables["group_sizes"] = group_sizes.table(sizes)
+    if account.failures:
+        tables["failures"] = pa.Table.from_pylist(account.failures, FAILURES)
+    return tables
+
+
+def _with_gallery(result: Result, inputs: AnyInputs) -> Result:
+    """Add pictures of the leading findings where there are some, and the kind has none of its own.
+
+    Numbers never depend on it: pictures that are gone leave the report without them.
+    """
+    known, config = inputs.models.sets.get(IMAGES), inputs.config
+    if known is None or not config.report.images or {"gallery"} & {*result.tables}:
+        return result
+    try:
+        pictures = known.pictures
+    except DataError:
+        return result
+    if pictures is None or result.page is None:
+        return result
+    members = inputs.audit.members(config, inputs.data, IMAGES)
+    examples, ids = inputs.examples, inputs.data.ids
+    gallery = pictures_of_findings(result, result.page, config, pictures, members, examples, ids)
+    if gallery is None:
+        return result
+    return replace(result, tables={**result.tables, "gallery": gallery})
+
+
+def save(inputs: AnyInputs, folder: Path) -> None:
+    """Write into a run what `compare_runs` reads, and the examples that `equipoise review` shows.
+
+    Examples are written where the config says where the pictures are.
+    """
+    config, data = inputs.config, inputs.data
+    inputs.audit.save(folder, data)
+    known = inputs.models.sets.get(IMAGES)
+    boxes = None if known is None else known.boxes
+    ids, groups, pictures = inputs.audit.pictured(config, data, inputs.models)
+    if pictures:
+        seed = config.resampling.seed
+        base = inputs.models.base
+        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes, base)

@@ -1,0 +1,267 @@
+"""Files and folders on disk: the one module that writes, renames and removes them.
+
+A file appears under its name when its bytes are on the disk. Until then it has a hidden name
+beside it, `.NAME.0123abcd.partial`, under which a killed process may leave it. The next writer of
+that name removes it. Inside a hidden folder files are written as they are: the folder is flushed
+whole before it gets its name.
+"""
+
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+from equipoise.core.errors import RunError
+
+PARTIAL = ".partial"
+_HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
+# Most bytes of a name with room for what makes it temporary; file systems allow 255.
+_LONGEST = 230
+# What calls raise that a file system does not have.
+_LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
+# Trouble of a disk; other errors of a flushed folder say that the system can't flush one.
+_TROUBLE = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+def temporary(path: Path) -> Path:
+    """Return a hidden name beside a path, under which it is written."""
+    return path.with_name(f".{_stem(path)}.{secrets.token_hex(4)}{PARTIAL}")
+
+
+def _stem(path: Path) -> str:
+    name = os.fsencode(path.name)
+    return path.name if len(name) <= _LONGEST else sha256(name).hexdigest()
+
+
+def is_staged(path: Path) -> bool:
+    """Whether a path lies inside a hidden folder that appears whole."""
+    return any(_HIDDEN.fullmatch(name) for name in path.parts[:-1])
+
+
+def shown(path: Path) -> Path:
+    """Return the path as its user knows it, without hidden names."""
+    names = (_HIDDEN.fullmatch(name) for name in path.parts)
+    return Path(*(match[1] if match else name for match, name in zip(names, path.parts)))  # noqa: B905
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Say what to do where a path cannot be written.
+
+    Raises
+    ------
+    RunError
+        In place of an OSError, which is its cause.
+    """
+    try:
+        yield
+    except OSError as error:
+        # Arrow has words of its own for what the system says.
+        why = os.strerror(error.errno) if error.errno else str(error)
+        problem = (
+            "this file system cannot lock or cannot rename files, and both are needed. "
+            "To do: choose a local disk"
+            if error.errno in _LACKING
+            else f"cannot be written: {why}. To do: free space there, check the permissions and "
+            "the limit of file sizes, or choose another place; run again, finished parts stay"
+        )
+        raise RunError(f"{shown(path)}: {problem}") from error
+
+
+def write(path: Path, data: bytes, *, new: bool = False) -> None:
+    """Write a file that appears when it is whole and on the disk; see `writer`."""
+    with writer(path, new=new) as file:
+        file.write(data)
+
+
+@contextmanager
+def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
+    """Yield a file to write, which appears when the block ends and its bytes are on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Missing folders are made.
+    new : bool
+        Fail where a file has the name; else it is replaced.
+
+    Raises
+    ------
+    RunError
+        When it cannot be written. Nothing is left of it.
+    """
+    with translated(path):
+        make_folder(path.parent)
+        if is_staged(path):
+            with path.open("wb+") as staged:
+                yield staged
+            return
+        sweep(path)
+        partial, file, descriptor = _begin(path)
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            (_link if new else replace)(partial, path)
+        finally:
+            os.close(descriptor)
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+
+def _begin(path: Path) -> tuple[Path, BinaryIO, int]:
+    """Return a hidden file beside a path, open, and the descriptor that holds it."""
+    while True:
+        partial = temporary(path)
+        file: BinaryIO = partial.open("xb+")
+        descriptor = os.dup(file.fileno())
+        with suppress(OSError):  # a file system without locks
+            _hold(descriptor, wait=True)
+        if partial.exists():
+            return partial, file, descriptor
+        # Another process took it for one that was left.
+        os.close(descriptor)
+        file.close()
+
+
+def replace(source: Path, target: Path) -> None:
+    """Rename a file or folder, over a file that has the name, and flush the name to the disk.
+
+    Raises
+    ------
+    OSError
+        When it cannot be renamed or flushed.
+    """
+    source.replace(target)
+    flush_folder(target.parent)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Rename a file, unless the name is taken, and flush the name to the disk."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        source.rename(target)
+    source.unlink(missing_ok=True)
+    flush_folder(target.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder where there is none, with those above it, and flush their names.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made.
+    """
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    if not is_staged(path):
+        flush_folder(path.parent)
+
+
+def copy(source: Path, path: Path) -> None:
+    """Write the bytes of a file to another path; see `writer`."""
+    with source.open("rb") as content, writer(path) as file:
+        shutil.copyfileobj(content, file)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there.
+
+    Raises
+    ------
+    OSError
+        When it cannot be removed.
+    """
+    path.unlink(missing_ok=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder and all that lies in it, as far as that is possible."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def flush_folder(path: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can do that.
+
+    Raises
+    ------
+    OSError
+        When the disk is in trouble.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in _TROUBLE:
+            raise
+
+
+def flush_tree(folder: Path) -> None:
+    """Bring a folder to the disk with all that lies in it, so that it can get its name.
+
+    Raises
+    ------
+    OSError
+        When a file cannot be flushed.
+    """
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            flush_folder(path)
+        elif path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    flush_folder(folder)
+
+
+def sweep(path: Path) -> None:
+    """Remove hidden files that killed processes left of a path; those of others at work stay."""
+    stem = _stem(path)
+    with suppress(FileNotFoundError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            match = _HIDDEN.fullmatch(entry.name)
+            if match and match[1] == stem and entry.is_file(follow_symlinks=False):
+                _remove_unheld(Path(entry.path))
+
+
+def _remove_unheld(path: Path) -> None:
+    with suppress(OSError):  # it is gone, or held
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            if _hold(descriptor, wait=False):
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+
+def _hold(descriptor: int, *, wait: bool) -> bool:
+    """Hold an open file as one at work; return False where the system has no locks.
+
+    Raises
+    ------
+    OSError
+        When another process holds it (without `wait`), or it cannot be held.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    return True

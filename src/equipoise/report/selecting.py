@@ -1,0 +1,30 @@
+"""Findings chosen by metric and by how groups compare in it."""
+
+from collections.abc import Sequence
+
+from equipoise.core import Aggregate, ComparedTo, Finding
+
+
+def measure_of(finding: Finding) -> tuple[str, Aggregate, ComparedTo]:
+    """Return what a finding measures, whatever of whom."""
+    return finding.metric, finding.aggregate, finding.compared_to
+
+
+Selector = str | tuple[str, Aggregate] | tuple[str, Aggregate, ComparedTo]
+"""Findings by metric, and by how groups compare in it."""
+
+
+def selects(selector: Selector, finding: Finding) -> bool:
+    """Whether a finding is selected; a name alone leaves out single groups against all others."""
+    if isinstance(selector, str):
+        return finding.metric == selector and finding.aggregate is not Aggregate.AGAINST_REST
+    return measure_of(finding)[: len(selector)] == selector
+
+
+def place_in(selectors: Sequence[Selector], finding: Finding) -> int:
+    """Return the place of the most special selector of a finding; the end without one."""
+    measure = measure_of(finding)
+    for selector in (measure, measure[:2], finding.metric):
+        if selector in selectors:
+            return [*selectors].index(selector)
+    return len(selectors)
