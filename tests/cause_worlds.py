@@ -9,7 +9,7 @@ from PIL import Image
 from equipoise import audits
 from equipoise.evidence import new_run
 from equipoise.report import write
-from equipoise.review import merge_labels, write_labels
+from equipoise.review import add_labels, merge_labels
 
 KINDS = {
     "small objects": "box size",
@@ -123,7 +123,7 @@ class World:
         labels = pl.DataFrame(columns).with_columns(
             question=pl.lit("right"), labeller=pl.lit("ann"), at=datetime(2026, 11, 28, tzinfo=UTC)
         )
-        write_labels(folder / "run", merge_labels(labels))
+        add_labels(folder / "run", merge_labels(labels))
         return folder / "run"
 
 

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -84,12 +86,54 @@ def test_a_name_that_is_no_text_is_refused_before_anything_is_measured(command, 
     assert sorted(project.rglob("*")) == before
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(errno.EROFS, "read-only")
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+def test_a_file_that_cannot_be_written_is_named(number, command, project, monkeypatch):
+    """The second of a study's files: the first one goes, so that the command can be repeated."""
+    fsync, calls = os.fsync, []
 
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 3:
+            raise OSError(number, os.strerror(number))
+        return fsync(descriptor)
+
+    before = sorted(project.rglob("*"))
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RunError, match="a.csv") as raised:
-        write_output(tmp_path / "a.csv", "text")
-    assert raised.value.__cause__.errno == errno.EROFS
-    assert [*tmp_path.iterdir()] == []
+    code, out, err = command("new", "c2.yaml", "--study", "predicted-labels")
+    assert (code, out) == (2, "")
+    assert ".partial" not in err
+    assert os.strerror(number) in err
+    assert "To do:" in err
+    assert sorted(project.rglob("*")) == before
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    program = """
+import os, signal, sys
+from pathlib import Path
+from equipoise.cli.outputs import write_output
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+write_output(Path(sys.argv[1]), "text")
+"""
+    path, other = tmp_path / "a.csv", tmp_path / ".b.csv.0123abcd.partial"
+    other.write_text("mine")
+    call = [sys.executable, "-c", program, str(path)]
+    assert subprocess.run(call, check=False).returncode == -9
+    assert [one.name for one in tmp_path.glob(".a.csv*")] != []
+    assert not path.exists()
+    write_output(path, "text")
+    assert sorted(one.name for one in tmp_path.iterdir()) == [other.name, "a.csv"]
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
+    path, fsync = tmp_path / "a.csv", os.fsync
+
+    def overtaken(descriptor):
+        path.write_text("mine")
+        return fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", overtaken)
+    with pytest.raises(RunError):
+        write_output(path, "text")
+    assert path.read_text() == "mine"
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from equipoise.core import files
@@ -15,6 +16,7 @@ from equipoise.core.files import (
     read_regular,
     read_table,
     table_bytes,
+    write_table,
 )
 from equipoise.metrics.vector_rows import ChosenRows
 
@@ -98,3 +100,16 @@ def test_irregular_files_are_refused_at_once(tmp_path, monkeypatch):
             with pytest.raises(IrregularFileError) as raised:
                 read_regular(name)
             assert raised.value.filename == name
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_one_of_both(tmp_path, monkeypatch):
+    path, read = tmp_path / "t.parquet", pq.read_table
+    first = pa.table({"a": [1, 2, 3]})
+    write_table(first, path)
+
+    def replaced(*arguments, **options):
+        write_table(pa.table({"a": [*range(1000)]}), path)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(pq, "read_table", replaced)
+    assert read_table(path).equals(first)

@@ -3,8 +3,11 @@
 import errno
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from equipoise.core import DataError, RunError
-from equipoise.evidence import is_run, keep_labels, new_run
+from equipoise.evidence import is_run, keep_labels, list_labels, new_run, rewrite
 from equipoise.evidence.rundir import foreign_files
 
 
@@ -262,27 +265,111 @@ def test_a_run_that_was_replaced_is_removed(tmp_path):
 
 def test_labels_are_kept_whoever_wrote_them_and_links_are_refused(tmp_path):
     run = tmp_path / "run"
-    with new_run(run) as folder:
-        (folder / "manifest.json").write_text('{"inputs": {}}')
-    keep_labels(run, {"labels.parquet": b"first"})
+    make(run, '{"inputs": {}}')
+    keep_labels(run, lambda: {"labels.parquet": b"first"})
     (run / "labels" / "labels.parquet").write_bytes(b"changed")
-    with new_run(run, overwrite=True) as folder:
-        (folder / "manifest.json").write_text('{"inputs": {"a.csv": {}}}')
+    make(run, "second", overwrite=True)
     assert (run / "labels" / "labels.parquet").read_bytes() == b"changed"
-    inputs = json.loads((run / "manifest.json").read_text())["inputs"]
-    assert inputs["labels/labels.parquet"]["sha256"] == hashlib.sha256(b"changed").hexdigest()
-    assert inputs["a.csv"] == {}
+    digest = hashlib.sha256(b"changed").hexdigest()
+    assert list_labels(run) == {"labels/labels.parquet": {"sha256": digest, "bytes": 7}}
     assert foreign_files(run) == []
     (run / "labels" / "link").symlink_to(tmp_path)
     with pytest.raises(RunError, match="labels/link"), new_run(run, overwrite=True):
         pass
 
 
-@pytest.mark.parametrize(
-    "content", ["", "[]", '{"inputs": 3}', pytest.param("[" * 100_000, id="nested too deep")]
-)
-def test_labels_beside_a_damaged_manifest_are_refused_before_they_are_written(content, tmp_path):
-    (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(RunError, match=str(tmp_path / "manifest.json")):
-        keep_labels(tmp_path, {"labels.parquet": b"first"})
-    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+CHANGED = """
+import os, signal, sys
+from pathlib import Path
+from equipoise.core import writing
+from equipoise.evidence import keep_labels, rewrite
+run, call, moment = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+calls = []
+def killed(one):
+    def call(*given):
+        calls.append(one)
+        if len(calls) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return one(*given)
+    return call
+os.fsync, Path.replace = killed(os.fsync), killed(Path.replace)
+keep_labels(run, lambda: {"a": b"new"}) if call == "labels" else rewrite(run, "r.html", b"new")
+"""
+
+
+@pytest.mark.parametrize(("call", "file"), [("labels", "labels/a"), ("rewrite", "r.html")])
+def test_a_run_whose_changes_were_killed_can_be_changed_and_replaced(call, file, tmp_path):
+    """At every moment of a change: before and after each flush and rename."""
+    run, seen = tmp_path / "run", set()
+    for moment in range(1, 20):
+        shutil.rmtree(run, ignore_errors=True)
+        with new_run(run) as folder:
+            fill(folder)
+            (folder / "r.html").write_bytes(b"old")
+        keep_labels(run, lambda: {"a": b"old"})
+        code = subprocess.run([sys.executable, "-c", CHANGED, run, call, str(moment)], check=False)
+        seen.add((run / file).read_bytes())
+        assert foreign_files(run) == []
+        if code.returncode == 0:
+            break
+        assert code.returncode == -9
+        copy = tmp_path / "copy"
+        shutil.copytree(run, copy)
+        make(copy, "other", overwrite=True)
+        assert not [*copy.rglob("*.partial")]
+        shutil.rmtree(copy)
+        rewrite(run, "r.html", b"newer")
+        assert not [*run.rglob("*.partial")]
+        assert foreign_files(run) == []
+    else:
+        pytest.fail("the change never ended")
+    assert moment > 3
+    assert seen == {b"old", b"new"}
+
+
+def test_a_label_that_comes_while_a_run_is_replaced_is_kept(tmp_path, monkeypatch):
+    run, began = tmp_path / "run", threading.Event()
+    make(run)
+    keep_labels(run, lambda: {"a": b"1"})
+
+    def add():
+        began.wait()
+        keep_labels(run, lambda: {"b": (run / "labels" / "a").read_bytes() + b"2"})
+
+    adding = threading.Thread(target=add)
+    adding.start()
+    replace = Path.replace
+
+    def slow(path, target):
+        began.set()
+        time.sleep(0.05)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", slow)
+    make(run, "second", overwrite=True)
+    adding.join()
+    assert (run / "manifest.json").read_text() == "second"
+    assert [(run / "labels" / name).read_bytes() for name in "ab"] == [b"1", b"12"]
+
+
+def test_files_that_only_look_unfinished_are_never_removed(tmp_path):
+    run = tmp_path / "run"
+    make(run)
+    (run / ".thesis.md.0123abcd.partial").write_text("mine")
+    assert "thesis.md" in refusal(run, overwrite=True)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_without_locks_no_label_is_accepted_and_runs_are_replaced(number, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    make(run)
+
+    def flock(*_):
+        raise OSError(number, "no locks")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(RunError) as raised:
+        keep_labels(run, lambda: {"a": b"1"})
+    assert raised.value.__cause__.errno == number
+    make(run, "second", overwrite=True)
+    assert (run / "manifest.json").read_text() == "second"

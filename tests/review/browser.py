@@ -8,8 +8,8 @@ HOST, TOKEN = "127.0.0.1:4321", "a token"
 COOKIE = f"equipoise_review_4321={TOKEN}"
 
 
-def ask(app, path, *, host=HOST, cookie=COOKIE, origin=None, method="GET", body=""):
-    """Return the status, headers and body of a request."""
+def ask(app, path, *, host=HOST, cookie=COOKIE, origin=None, method="GET", body="", leaves=False):
+    """Return the status, headers and body of a request, whose client may leave before its end."""
     split = urlsplit(path)
     headers = {"host": host, "cookie": cookie, "origin": origin}
     if body:
@@ -23,6 +23,8 @@ def ask(app, path, *, host=HOST, cookie=COOKIE, origin=None, method="GET", body=
     sent = []
 
     async def receive():
+        if leaves:
+            return {"type": "http.disconnect"}
         return {"type": "http.request", "body": body.encode(), "more_body": False}
 
     async def send(message):

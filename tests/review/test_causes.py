@@ -1,6 +1,8 @@
 """`equipoise causes`, the pages on causes, and the coding form."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -14,7 +16,8 @@ import pytest
 from cause_worlds import KINDS, World, ranked_first
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, DataError, RunError
-from equipoise.review import causes, coding, disparities, read_labels, write_labels
+from equipoise.report import read
+from equipoise.review import add_labels, causes, coding, disparities, read_labels
 from equipoise.review.server import application
 from review.browser import HOST, TOKEN, Links, ask
 
@@ -59,7 +62,7 @@ def test_the_command_prints_a_ranking_and_keeps_it(called, folder):
     assert again["causes"][0]["cause"] == "medium"
     assert again["group"] == "women"
     assert causes.read_rankings(run).filter(metric=again["metric"]).height == len(again["causes"])
-    assert f"labels/{causes.FILE}" in (run / "files.json").read_text()
+    assert f"labels/{causes.FILE}" in read(run).manifest.inputs
 
 
 def test_clusters_are_tested_over_groups(called, tmp_path):
@@ -154,10 +157,8 @@ def test_a_sample_drawn_by_stratum_is_weighted(called, tmp_path):
     page = ["label", run, "--question", "good", "--size", "80", "--images", tmp_path / "photos"]
     called(*page, "--out", tmp_path / "label.html")
     labels = read_labels(run).filter(question="right").head(80)
-    from equipoise.review import merge_labels, write_labels
-
     good = labels.with_columns(question=pl.lit("good"))
-    write_labels(run, merge_labels(read_labels(run), good))
+    add_labels(run, good)
     disparity = disparities.find_disparity(run)
     candidates = causes.gather(run, disparity, causes.Sources())
     weights = candidates.weights["good"]
@@ -230,7 +231,8 @@ def test_codes_are_kept_counted_and_shown(app, folder):
     "wrong",
     [
         {"image": "999999"}, {"image": "../../etc/passwd"}, {"image": ""}, {"code": "other"},
-        {"coder": ""}, {"coder": "x" * 100}, {"medium": "film"}, {"code": ["none"]},
+        {"coder": ""}, {"coder": "x" * 100}, {"coder": "settled"}, {"coder": "SETTLED "},
+        {"coder": "a\x00b"}, {"coder": "\u202eeve"}, {"medium": "film"}, {"code": ["none"]},
         {"note": "x" * 30_000},
     ],
 )  # fmt: skip
@@ -239,6 +241,67 @@ def test_answers_that_the_form_cannot_give_are_refused(wrong, app, folder):
     before = read_labels(folder / "run").height
     body = {"image": image, "coder": "eve", "code": ["indiscernible"]} | wrong
     assert post(app, "/code/0", body, origin=ORIGIN)[0] == 403
+    assert read_labels(folder / "run").height == before
+
+
+@pytest.mark.parametrize("name", ["%ED%A0%80", "set%E2%80%8Dtled", "x" * 81, "a%00b"])
+def test_a_name_that_is_refused_is_explained(name, app, folder):
+    status, _, page = ask(app, f"/code/0?coder={name}")
+    assert status == 403
+    assert b"Expected: a name" in page
+    image, _ = form(ask(app, "/code/0?coder=eve")[2])
+    before = read_labels(folder / "run").height
+    status, _, page = ask(
+        app, "/code/0", method="POST", origin=ORIGIN, body=f"coder={name}&image={image}"
+    )
+    assert status == 403
+    assert b"Expected: a name" in page
+    assert read_labels(folder / "run").height == before
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(errno.ENOSPC, 507), (errno.EROFS, 500), (errno.EIO, 500)]
+)
+def test_an_answer_that_cannot_be_written_is_said_and_not_kept(
+    number, status, app, folder, monkeypatch
+):
+    image, _ = form(ask(app, "/code/0?coder=zoe")[2])
+    before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+
+    def full(_):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        answer = {"image": image, "coder": "zoe"}
+        code, headers, page = post(app, "/code/0", answer, origin=ORIGIN)
+    assert code == status
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert b"not kept" in page
+    assert os.strerror(number).encode() in page
+    assert b".partial" not in page
+    after = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+    assert after == before
+    assert post(app, "/code/0", answer, origin=ORIGIN)[0] == 303
+
+
+def test_labels_that_cannot_be_read_are_said(app, folder):
+    path = folder / "run" / "labels" / "labels.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[:-9])
+    try:
+        status, _, page = ask(app, "/causes")
+    finally:
+        path.write_bytes(content)
+    assert status == 500
+    assert str(path).encode() in page
+
+
+def test_a_client_that_leaves_has_no_traceback(app, folder):
+    before = read_labels(folder / "run").height
+    image, _ = form(ask(app, "/code/0?coder=eve")[2])
+    body = urlencode({"image": image, "coder": "eve"})
+    assert ask(app, "/code/0", method="POST", origin=ORIGIN, body=body, leaves=True)[0] == 400
     assert read_labels(folder / "run").height == before
 
 
@@ -350,7 +413,8 @@ def test_causes_without_an_image_of_the_finding_are_refused(folder, tmp_path):
     disparity = disparities.find_disparity(run, metric="true_positive_rate", subject="cup")
     other = disparity.ids[~disparity.about][0]
     row = {"image_id": other, "question": "good", "answer": "yes", "labeller": "ann", "at": at}
-    write_labels(run, pl.DataFrame([row]))
+    (run / "labels" / "labels.parquet").unlink()
+    add_labels(run, pl.DataFrame([row]))
     candidates = causes.gather(run, disparity, causes.Sources(names=("camera",)))
     assert "good" not in candidates.values
     assert causes.rank(disparity, candidates).table["cause"].to_list() == ["camera"]

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from equipoise.cli.app import run
 from equipoise.core import ConfigError, DataError
+from equipoise.report import read
 from equipoise.review import (
     conclude,
     find_question,
@@ -22,6 +24,11 @@ from equipoise.review import (
 from equipoise.review.sampling import drawn_strata
 from review.project import page_data
 
+NAMES = (
+    "settled", " Settled ", "\uff33ettled", "set\u200dtled", "a\nb", "a\x00b", "\u202enna",
+    "a\u2066b", "a\u200bb", "a\ufffdb", "\u200d", "x" * 81,
+)  # fmt: skip
+"""Names of labellers that are refused."""
 DRAWN = ("--images", "photos", "--size", "120")
 
 
@@ -93,7 +100,10 @@ def test_a_settled_answer_decides(project, command):
     assert command("--settle", "--images", "photos", "--out", "s.html")["images"] == open_ > 0
     assert 'value="settled"' in Path("s.html").read_text()
     project.answer("settled", page="s.html")
-    after = command("--read", "answers-settled.json")
+    error = command("--read", "answers-settled.json", code=2)
+    assert "answers-settled.json, column 'labeller', row 1" in error
+    assert "--settle" in error
+    after = command("--read", "answers-settled.json", "--settle")
     assert "disagreements" not in after
     assert after["agreement"] == before["agreement"]
     assert sum(row["labelled"] for row in after["errors"][:2]) == 120
@@ -130,10 +140,8 @@ def test_labels_survive_a_new_run_and_are_in_its_provenance(project, command):
     )
     assert run(["audit", "c.yaml", "--out", "run", "--overwrite"]) == 0
     assert Path("run/labels/labels.parquet").read_bytes() == labels
-    manifest = json.loads(Path("run/manifest.json").read_text())
-    listed = json.loads(Path("run/files.json").read_text())["files"]
-    entry = manifest["inputs"]["labels/labels.parquet"]
-    assert entry["sha256"] == listed["labels/labels.parquet"]
+    entry = read(Path("run")).manifest.inputs["labels/labels.parquet"]
+    assert entry == {"sha256": sha256(labels).hexdigest(), "bytes": len(labels)}
     assert command("--show", "errors") == {"errors": output["errors"]}
     assert run(["report", "run"]) == 0
     assert "labels/labels.parquet" in Path("run/report.html").read_text()
@@ -194,6 +202,7 @@ def test_runs_without_images_fail_with_one_sentence(project, command):
         ({"key": "0123456789abcdef"}, "key"),
         ({"answer": "perhaps"}, "answer"),
         ({"labeller": " "}, "labeller"),
+        *(({"labeller": name}, "labeller") for name in NAMES),
         ({"at": "yesterday"}, "at"),
     ],
 )
@@ -205,6 +214,32 @@ def test_odd_answers_name_their_place(project, command, change, column):
     with pytest.raises(DataError) as error:
         read_answers([Path("a.json")], ids, {"right": ("yes", "no")})
     assert (error.value.file, error.value.column, error.value.row) == ("a.json", column, 2)
+
+
+@pytest.mark.parametrize("name", ["\\ud800", "a\\udfffb"])
+def test_half_a_surrogate_pair_is_no_name(project, name):
+    row = {"key": key_of("im_0003"), "question": "right", "answer": "no", "labeller": "NAME",
+           "at": "2026-11-28T09:00:00Z"}  # fmt: skip
+    Path("a.json").write_text(json.dumps([row]).replace("NAME", name))
+    with pytest.raises(DataError) as error:
+        read_answers([Path("a.json")], np.array(project.ids, dtype=object), {})
+    assert error.value.file == "a.json"
+
+
+def test_names_of_any_script_are_accepted(project):
+    names = [
+        "ann",
+        "Zoë",
+        "李明",
+        "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627",
+        "o'neil & co",
+        "x" * 80,
+    ]
+    rows = [{"key": key_of("im_0003"), "question": "right", "answer": "no", "labeller": name,
+             "at": "2026-11-28T09:00:00Z"} for name in names]  # fmt: skip
+    Path("a.json").write_text(json.dumps(rows))
+    labels = read_answers([Path("a.json")], np.array(project.ids, dtype=object), {})
+    assert sorted(labels["labeller"]) == sorted(names)
 
 
 def test_questions_of_ones_own_have_answers():

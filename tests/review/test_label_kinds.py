@@ -11,6 +11,7 @@ import yaml
 from PIL import Image
 
 from equipoise.cli.app import run
+from equipoise.report import read
 from equipoise.review import key_of, load_images, read_labels
 from review.project import page_data
 
@@ -118,8 +119,7 @@ def test_labels_of_any_kind_survive_a_new_run_and_go_to_another(labelled, monkey
     labels = read_labels(Path("run"))
     assert run(["audit", "few.yaml", "--out", "run", "--overwrite"]) == 0
     assert read_labels(Path("run")).equals(labels)
-    manifest = json.loads(Path("run/manifest.json").read_text())
-    assert "labels/labels.parquet" in manifest["inputs"]
+    assert "labels/labels.parquet" in read(Path("run")).manifest.inputs
     assert run(["audit", "few.yaml", "--out", "other"]) == 0
     assert run(["label", "other", "--question", "good", "--read", "all.csv"]) == 0
     assert read_labels(Path("other")).equals(labels)

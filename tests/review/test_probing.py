@@ -12,7 +12,7 @@ from cause_worlds import World
 from context_models import BOX, picture
 from equipoise.cli.app import run as command
 from equipoise.core import DataError
-from equipoise.review import causes, merge_labels, write_labels
+from equipoise.review import add_labels, causes, merge_labels
 from equipoise.review.server import application
 from equipoise.review.wordnet import UNCLEAR, meanings, read_senses
 from review.browser import HOST, TOKEN, ask
@@ -147,7 +147,7 @@ def test_human_labels_correct_the_probe_of_media(called, run, kitchen):
     chosen = rng.choice(N, 250, replace=False)
     answers = np.where(kitchen.painting[chosen], "painting", "photograph")
     labels = pl.DataFrame({"image_id": [kitchen.ids[row] for row in chosen], "answer": answers})
-    write_labels(run, merge_labels(labels.with_columns(
+    add_labels(run, merge_labels(labels.with_columns(
         question=pl.lit("medium"), labeller=pl.lit("ann"), at=datetime(2026, 11, 28, tzinfo=UTC)
     )))  # fmt: skip
     probe = "python:context_models:medium_probe"

@@ -1,6 +1,13 @@
 """The page of `equipoise review`: its content, and the requests that it answers."""
 
+import os
 import random
+import subprocess
+import sys
+import time
+from contextlib import closing
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import numpy as np
 import polars as pl
@@ -114,8 +121,11 @@ def test_hostile_labels_stay_text(run):
 
 def test_the_token_becomes_a_cookie_once(run):
     app = application(run, HOST, TOKEN)
-    status, headers, _ = ask(app, f"/?token={TOKEN.replace(' ', '%20')}", cookie="")
+    token = TOKEN.replace(" ", "%20")
+    status, headers, _ = ask(app, f"/?token={token}", cookie="")
     assert (status, headers["location"]) == (303, "/")
+    elsewhere = ask(app, f"http://{HOST}//example.org/?token={token}", cookie="")
+    assert elsewhere[1]["location"] == "/example.org/"
     cookie = headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
@@ -138,6 +148,11 @@ def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
         "/image/small/0?finding=-1", "/image/small/0?hide=none",
         "/causes/99", "/causes/-1", "/code/99",
         "/code/0?coder=a&image=-1", "/code/0?image=x",
+        *(f"/finding/0?page={n}" for n in ("9" * 26, "9" * 5000, "%D9%A3", "1e3", "1_0", "%C2%B2")),
+        *(f"/image/small/0?finding={n}" for n in ("9" * 26, "9" * 5000, "%D9%A3", "%C2%B2")),
+        *(f"{path}/{n}" for n in ("9" * 26, "9" * 5000, "%D9%A3")
+          for path in ("/finding", "/finding/0", "/image/small", "/causes", "/code")),
+        "/finding/0?low=nan", "/finding/0?high=NaN", "/code/0?coder=a&image=%D9%A3",
         "/files.json", "/image/small/0/../../manifest.json", "/%00", "/finding/", "/image",
     ]  # fmt: skip
     for _ in range(50):
@@ -145,6 +160,66 @@ def test_foreign_hosts_origins_tokens_and_paths_are_refused(run):
         assert ask(app, rng.choice(paths), origin=rng.choice(origins))[0] == 403
         assert ask(app, rng.choice(paths), cookie=rng.choice(cookies))[0] == 403
         assert ask(app, rng.choice(foreign))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "page=999999999", "page=-5", "low=1e999", "high=-inf", "low=1e308&high=-1e308",
+        "low=", "order=", "page=&page=1",
+    ],
+)  # fmt: skip
+def test_odd_numbers_of_an_address_lead_to_a_page(query, run):
+    assert ask(application(run, HOST, TOKEN), f"/finding/0?{query}")[0] == 200
+
+
+FAILING = """
+import sys
+from equipoise.cli.app import run
+from equipoise.review.server import ReviewPage
+def fails(*_):
+    raise ValueError("odd")
+ReviewPage.index = fails
+sys.exit(run(["review", sys.argv[1]]))
+"""
+
+
+def _status(host, path, cookie):
+    for _ in range(200):
+        with closing(HTTPConnection(host, timeout=60)) as connection:
+            try:
+                connection.request("GET", path, headers={"Cookie": cookie})
+                response = connection.getresponse()
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+            else:
+                response.read()
+                return response.status
+    raise AssertionError("the page never answered")
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_an_unexpected_error_is_one_line_unless_its_traceback_is_asked_for(debug, run):
+    process = subprocess.Popen(
+        [sys.executable, "-c", FAILING, str(run)],
+        env={**os.environ, "EQUIPOISE_DEBUG": debug},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        address = urlsplit(process.stdout.readline().removeprefix("review: ").strip())
+        cookie = f"equipoise_review_{address.port}={address.query.removeprefix('token=')}"
+        statuses = [_status(address.netloc, path, cookie) for path in ("/", "/finding/0")]
+    finally:
+        process.terminate()
+        lines = process.communicate(timeout=60)[1].splitlines()
+    assert statuses == [500, 200]
+    failed = [number for number, line in enumerate(lines) if "GET /: " in line]
+    assert len(failed) == 1
+    assert "ValueError" in lines[failed[0]]
+    assert any(line.startswith("Traceback") for line in lines) == bool(debug)
+    assert debug or failed == [0]
 
 
 def test_thumbnails_stay_within_their_limit(run):

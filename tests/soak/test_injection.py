@@ -8,7 +8,7 @@ from tools.soak.seeded import SEEDS, self_check
 from tools.soak.work import in_process
 
 
-@pytest.mark.parametrize("case", ["Embeddings of texts", "new, a study", "JUnit file"])
+@pytest.mark.parametrize("case", ["Embeddings of texts", "new, a study", "JUnit file", "Labels"])
 def test_a_disturbed_writer_ends_as_if_nobody_had(case, tmp_path):
     operations, chosen, tried, failures = in_process(disturbed, case, tmp_path, 0, 0.15)
     assert failures == []
@@ -17,9 +17,10 @@ def test_a_disturbed_writer_ends_as_if_nobody_had(case, tmp_path):
 
 
 def test_seeded_faults_are_noticed(tmp_path):
-    names = ("missing flush of a folder", "leftover not removed", "key without a setting")
+    names = ("missing flush of a folder", "leftover not removed", "key without a setting",
+             "lock of labels removed")  # fmt: skip
     assert self_check(tmp_path, names).failures == ()
-    assert len(SEEDS) == 10
+    assert len(SEEDS) == 11
 
 
 def test_both_ends_and_a_sample_between_are_disturbed():

@@ -3,7 +3,7 @@
     python -m tools.soak [--only NAME] [--minutes 15] [--seed 0] [--self-check] [--keep]
 
 Work is killed and resumed; every operation on a disk fails or ends its process; evidence and files
-are damaged; inputs of evidence are changed. The first check puts ten faults into equipoise, and
+are damaged; inputs of evidence are changed. The first check puts eleven faults into equipoise, and
 fails unless the others notice all. The exit code is 1 when a result is not as promised.
 """
 
@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from tools.soak.damage import damages, locked
 from tools.soak.fuzz import fuzz
 from tools.soak.fuzz_formats import formats
+from tools.soak.history import label_history
 from tools.soak.injection import injections
 from tools.soak.keys import SUBJECTS, key_tests
 from tools.soak.kills import Task, extraction, fine_tuning, generation, kill_and_resume
@@ -122,6 +123,13 @@ CHECKS = (
     ),
     Check("Faults of the disk", [one.case for one in writers()], _injected),
     Check("Locks", ["Extraction", "Generation"], lambda soak: locked(soak.folder)),
+    Check(
+        "Labels of people", ["Random kills", "Full disk", "Judgements at the same time"],
+        lambda soak: label_history(
+            soak.folder / "labels",
+            kills=soak.times(20, 4), rounds=soak.times(3), seed=soak.seed,
+        ),
+    ),
     Check(
         "Damaged evidence", ["Extraction", "Generation", "New audit"],
         lambda soak: damages(soak.folder, soak.times(100), soak.seed),

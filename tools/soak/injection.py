@@ -100,11 +100,12 @@ def _performed(writer: Writer, folder: Path, fault: Fault | None, change: Change
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     disk = Disk(folder, folder.with_name("spare"), fault or Fault())
-    if change is not None:
-        change()
     _stop_clocks()
     if fault is not None:
         disk.install()
+    # After the watch, so that what a change leaves out isn't seen as done.
+    if change is not None:
+        change()
     try:
         here(folder, writer.run)
     except EquipoiseError as error:

@@ -1,4 +1,4 @@
-"""Ten faults put into equipoise, to show that the soak notices each.
+"""Eleven faults put into equipoise, to show that the soak notices each.
 
 Each takes the place of a function in a process of its own, as `tools.soak.injection` and
 `tools.soak.keys` start them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 
 from equipoise.core import RunError, files, writing
 from equipoise.counterfactuals import generation
-from equipoise.evidence import extraction, store
+from equipoise.evidence import extraction, run_labels, store
 from equipoise.models import ModelInfo
 from equipoise.report import store as report_store
-from tools.soak import damage, injection, keys
+from tools.soak import damage, history, injection, keys
 from tools.soak.table import Row
 from tools.soak.work import in_process
 
@@ -75,6 +75,11 @@ def lock_removed() -> None:
     _put(held, "held", store, extraction, generation)
 
 
+def label_lock_removed() -> None:
+    """Let two processes change the labels of a run."""
+    _put(lambda _: nullcontext(), "lock", run_labels)
+
+
 def key_without_file() -> None:
     """Forget the files of a model in its key."""
     key = vars(ModelInfo)["key"].fget
@@ -94,7 +99,7 @@ def key_without_setting() -> None:
 
 def leftover_kept() -> None:
     """Remove no hidden file that a killed process left."""
-    _put(lambda _: None, "sweep", writing)
+    _put(lambda *_: None, "sweep", writing)
 
 
 def checksum_ignored() -> None:
@@ -152,14 +157,24 @@ def _faults_of(case: str) -> Callable[[Path, str], Sequence[str]]:
     return lambda folder, name: injection.disturbed(case, folder, 0, 1.0, name)[-1]
 
 
-def _keys(folder: Path, name: str) -> Sequence[str]:
-    SEEDS[name].change()
-    subjects = tuple(one for one in keys.SUBJECTS if one.name == "python: factory")
-    return keys.key_tests(folder, subjects)[0].failures
+def _keys_of(subject: str) -> Callable[[Path, str], Sequence[str]]:
+    """Return a check that changes what decides the outputs of a subject."""
+
+    def check(folder: Path, name: str) -> Sequence[str]:
+        SEEDS[name].change()
+        subjects = tuple(one for one in keys.SUBJECTS if one.name == subject)
+        return keys.key_tests(folder, subjects)[0].failures
+
+    return check
 
 
 def _locks(folder: Path, name: str) -> Sequence[str]:
     return damage.locks("Extraction", folder, SEEDS[name].change)[1]
+
+
+def _label_locks(folder: Path, name: str) -> Sequence[str]:
+    SEEDS[name].change()
+    return history.locked(folder / "locked").failures
 
 
 def _damage(folder: Path, name: str) -> Sequence[str]:
@@ -171,8 +186,9 @@ SEEDS: dict[str, Seed] = {
     "missing flush of a file": Seed(file_not_flushed, _faults_of("Embeddings of texts")),
     "missing flush of a folder": Seed(folder_not_flushed, _faults_of("new")),
     "lock removed": Seed(lock_removed, _locks),
-    "key without a file": Seed(key_without_file, _keys),
-    "key without a setting": Seed(key_without_setting, _keys),
+    "lock of labels removed": Seed(label_lock_removed, _label_locks),
+    "key without a file": Seed(key_without_file, _keys_of("ViT classifier")),
+    "key without a setting": Seed(key_without_setting, _keys_of("python: factory")),
     "leftover not removed": Seed(leftover_kept, _faults_of("JUnit file")),
     "checksum not verified": Seed(checksum_ignored, _damage),
     "resume that skips a part": Seed(part_skipped, _faults_of("Extraction")),

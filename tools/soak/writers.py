@@ -76,7 +76,8 @@ def writers() -> tuple[Writer, ...]:
         Writer("Comparison", _two_models, _compare, ("compared",), ("compared",), once=True),
         Writer("Report written again", _run, _report, ("report.html", "files.json")),
         Writer("JUnit file", _older_junit, _junit, ("junit.xml",)),
-        Writer("Labels", _run, _label, ("runs/r",)),
+        Writer("Labels", _labelled, _label, ("runs/r",)),
+        Writer("Labels, two files", _run, _keep_labels, ("runs/r",)),
         Writer("Faces", _faces, _find_faces, ("faces.csv",), once=True),
         Writer("new", _nothing, _new, ("config.yaml",), once=True),
         Writer("new, a study", _nothing, _study, ("study",), once=True),
@@ -211,7 +212,7 @@ def _older_run() -> None:
     from equipoise.evidence import keep_labels
 
     _run()
-    keep_labels(Path("runs/r"), {"labels.parquet": b"labels"})
+    keep_labels(Path("runs/r"), lambda: {"labels.parquet": b"labels"})
     Path("c.yaml").write_text(CONFIG.replace("50", "60"), encoding="utf-8")
 
 
@@ -248,10 +249,29 @@ def _junit() -> None:
             raise
 
 
+def _labelled() -> None:
+    _run()
+    for labeller in ("ann", "bo"):
+        rows = [
+            {"image_id": str(image), "question": "good", "answer": "yes", "labeller": labeller,
+             "at": "2026-11-28T09:00:00Z"} for image in range(20)
+        ]  # fmt: skip
+        Path(f"{labeller}.json").write_text(json.dumps(rows), encoding="utf-8")
+    _read_labels("ann")
+
+
 def _label() -> None:
+    _read_labels("bo")
+
+
+def _read_labels(labeller: str) -> None:
+    command("label", "runs/r", "--question", "good", "--read", f"{labeller}.json")
+
+
+def _keep_labels() -> None:
     from equipoise.evidence import keep_labels
 
-    keep_labels(Path("runs/r"), {"labels.parquet": b"labels", "draws.json": b"[]"})
+    keep_labels(Path("runs/r"), lambda: {"causes.parquet": b"causes", "samples.json": b"[]"})
 
 
 def _faces() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from equipoise.audits.findings import versions_of
 from equipoise.core import EquipoiseError, ModelError, RunError, record
 from equipoise.core.files import read_json_file
-from equipoise.core.writing import remove, write
+from equipoise.core.writing import remove, sweep, write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
 from equipoise.models.protocols import PROTOCOLS, Model, Offer, offer_of
@@ -133,6 +133,7 @@ def open_model(name: str, options: RunOptions, store: Path) -> Model:
         entry = {"offer": offer, "labels": labels_of(model), "info": asdict(model.info)}
         # Where it can't be kept, the next run loads the model again.
         with suppress(RunError):
+            sweep(path.parent)
             write(path, json.dumps(entry, indent=1).encode())
     return model
 

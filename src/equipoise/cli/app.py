@@ -102,12 +102,25 @@ def run(arguments: list[str]) -> int:
             code = end.exit_code
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the last place that can say what happened
-        return _failed(error)
+        return report_failure(error)
     return code
 
 
-def _failed(error: BaseException) -> int:
-    message, code = describe(error)
+def report_failure(error: BaseException, place: str = "") -> int:
+    """Print one line about a failure, after its traceback where EQUIPOISE_DEBUG is set.
+
+    Parameters
+    ----------
+    error : BaseException
+    place : str
+        What failed, where that is less than the command.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    message, code = describe(error, place)
     if isinstance(error, BrokenPipeError):
         # The interpreter's last flush cannot fail again.
         with suppress(OSError, ValueError):
@@ -131,13 +144,15 @@ class Terminated(KeyboardInterrupt):
     """A polite kill: it ends a command as Ctrl-C does, and leaves what Ctrl-C leaves."""
 
 
-def describe(error: BaseException) -> tuple[str, int]:
+def describe(error: BaseException, place: str = "") -> tuple[str, int]:
     """Return what to say on stderr about a failure, and the exit code.
 
     Parameters
     ----------
     error : BaseException
-        Anything that ended a command.
+        Anything that ended a command, or a part of it.
+    place : str
+        What failed, where that is less than the command.
     """
     if isinstance(error, KeyboardInterrupt):
         code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
@@ -146,7 +161,8 @@ def describe(error: BaseException) -> tuple[str, int]:
         return "stopped; nothing was written", INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return "", PIPE_CLOSED
-    return f"error: {printable(_sentence(error))}", ERROR
+    sentence = f"{place}: {_sentence(error)}" if place else _sentence(error)
+    return f"error: {printable(sentence)}", ERROR
 
 
 def _sentence(error: BaseException) -> str:

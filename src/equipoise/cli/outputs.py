@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from equipoise.core.types import Json
@@ -41,7 +42,7 @@ def check_output(path: Path, mark: bytes = b"", text: str | None = None) -> None
     elif os.path.lexists(path) and not replaceable:
         problem = "exists already"
     if above.is_dir():
-        sweep(path)
+        sweep(path.parent, path.name)
     if problem:
         raise RunError(f"{path}: {problem}. To do: choose another name or folder")
 
@@ -54,11 +55,33 @@ def write_output(path: Path, text: str, mark: bytes = b"") -> None:
     RunError
         As `check_output`, or when it cannot be written.
     """
-    from equipoise.core.writing import write
+    write_outputs({path: text}, mark)
 
-    check_output(path, mark, text)
-    # Without a file to replace, it fails where one has appeared meanwhile.
-    write(path, text.encode(), new=not os.path.lexists(path))
+
+def write_outputs(files: Mapping[Path, str], mark: bytes = b"") -> None:
+    """Write files as `write_output` does, all or none of them.
+
+    Raises
+    ------
+    RunError
+        As `write_output`.
+    """
+    from equipoise.core.writing import remove, write
+
+    for path, text in files.items():
+        check_output(path, mark, text)
+    written: list[Path] = []
+    try:
+        for path, text in files.items():
+            # Without a file to replace, it fails where one has appeared meanwhile.
+            new = not os.path.lexists(path)
+            write(path, text.encode(), new=new)
+            written += [path] if new else []
+    except BaseException:
+        for path in written:
+            with suppress(OSError):
+                remove(path)
+        raise
 
 
 def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:

@@ -125,15 +125,16 @@ def read_table(
     OSError, pyarrow.ArrowException
         When the file is missing, damaged or no Parquet.
     """
-    with path.open("rb") as file:
+    # One open file: another may take the name while this one is read.
+    with pa.OSFile(os.fsencode(path)) as file:
         file.seek(max(footer_start(file) - _SEAL, 0))
         seal, footer = file.read(_SEAL), file.read()
-    if seal.startswith(_MARK) and seal[len(_MARK) :] != sha256(footer).digest():
-        raise OSError(f"{path}: the footer does not match its checksum")
-    names = None if columns is None else [*columns]
-    return pq.read_table(
-        path, columns=names, schema=schema, partitioning=None, page_checksum_verification=True
-    )
+        if seal.startswith(_MARK) and seal[len(_MARK) :] != sha256(footer).digest():
+            raise OSError(f"{path}: the footer does not match its checksum")
+        names = None if columns is None else [*columns]
+        return pq.read_table(
+            file, columns=names, schema=schema, partitioning=None, page_checksum_verification=True
+        )
 
 
 def footer_start(file: BinaryIO) -> int:

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from equipoise.core.errors import RunError
+from equipoise.core.locking import LACKING, hold
 
 PARTIAL = ".partial"
 _HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
 # Most bytes of a name with room for what makes it temporary; file systems allow 255.
 _LONGEST = 230
-# What calls raise that a file system does not have.
-_LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk without space, or of a file that may not grow."""
 # Trouble of a disk; other errors of a flushed folder say that the system can't flush one.
 _TROUBLE = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -39,9 +40,14 @@ def _stem(path: Path) -> str:
     return path.name if len(name) <= _LONGEST else sha256(name).hexdigest()
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a name is one under which a file or folder is written."""
+    return _HIDDEN.fullmatch(name) is not None
+
+
 def is_staged(path: Path) -> bool:
     """Whether a path lies inside a hidden folder that appears whole."""
-    return any(_HIDDEN.fullmatch(name) for name in path.parts[:-1])
+    return any(map(is_temporary, path.parts[:-1]))
 
 
 def shown(path: Path) -> Path:
@@ -67,7 +73,7 @@ def translated(path: Path) -> Iterator[None]:
         problem = (
             "this file system cannot lock or cannot rename files, and both are needed. "
             "To do: choose a local disk"
-            if error.errno in _LACKING
+            if error.errno in LACKING
             else f"cannot be written: {why}. To do: free space there, check the permissions and "
             "the limit of file sizes, or choose another place; run again, finished parts stay"
         )
@@ -102,7 +108,7 @@ def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
             with path.open("wb+") as staged:
                 yield staged
             return
-        sweep(path)
+        sweep(path.parent, path.name)
         partial, file, descriptor = _begin(path)
         try:
             with file:
@@ -123,7 +129,7 @@ def _begin(path: Path) -> tuple[Path, BinaryIO, int]:
         file: BinaryIO = partial.open("xb+")
         descriptor = os.dup(file.fileno())
         with suppress(OSError):  # a file system without locks
-            _hold(descriptor, wait=True)
+            hold(descriptor, wait=True)
         if partial.exists():
             return partial, file, descriptor
         # Another process took it for one that was left.
@@ -153,8 +159,13 @@ def _link(source: Path, target: Path) -> None:
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         source.rename(target)
-    source.unlink(missing_ok=True)
-    flush_folder(target.parent)
+    try:
+        source.unlink(missing_ok=True)
+        flush_folder(target.parent)
+    except OSError:
+        with suppress(OSError):
+            target.unlink(missing_ok=True)
+        raise
 
 
 def make_folder(path: Path) -> None:
@@ -231,13 +242,20 @@ def flush_tree(folder: Path) -> None:
     flush_folder(folder)
 
 
-def sweep(path: Path) -> None:
-    """Remove hidden files that killed processes left of a path; those of others at work stay."""
-    stem = _stem(path)
-    with suppress(FileNotFoundError), os.scandir(path.parent) as entries:
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove hidden files that killed processes left; those of others at work stay.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str, optional
+        Of the file to be written; all files of the folder unless given.
+    """
+    stem = None if name is None else _stem(folder / name)
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
             match = _HIDDEN.fullmatch(entry.name)
-            if match and match[1] == stem and entry.is_file(follow_symlinks=False):
+            if match and stem in (None, match[1]) and entry.is_file(follow_symlinks=False):
                 _remove_unheld(Path(entry.path))
 
 
@@ -245,23 +263,7 @@ def _remove_unheld(path: Path) -> None:
     with suppress(OSError):  # it is gone, or held
         descriptor = os.open(path, os.O_RDONLY)
         try:
-            if _hold(descriptor, wait=False):
+            if hold(descriptor, wait=False):
                 path.unlink(missing_ok=True)
         finally:
             os.close(descriptor)
-
-
-def _hold(descriptor: int, *, wait: bool) -> bool:
-    """Hold an open file as one at work; return False where the system has no locks.
-
-    Raises
-    ------
-    OSError
-        When another process holds it (without `wait`), or it cannot be held.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        return False
-    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    return True

@@ -21,7 +21,8 @@ from equipoise.evidence.pictures import (
     pictures_on_disk,
 )
 from equipoise.evidence.predictions import read_predictions, write_predictions
-from equipoise.evidence.rundir import LABELS, check_place, is_run, keep_labels, new_run, relist
+from equipoise.evidence.run_labels import LABELS, keep_labels, list_labels, tidy
+from equipoise.evidence.rundir import check_place, is_run, new_run, rewrite
 from equipoise.evidence.working import RunOptions
 from equipoise.evidence.zero_shot import (
     Prompts,
@@ -58,6 +59,7 @@ __all__ = [
     "extract_scores",
     "is_run",
     "keep_labels",
+    "list_labels",
     "new_run",
     "pending",
     "picture_facts",
@@ -67,7 +69,8 @@ __all__ = [
     "prompts",
     "read_pictures",
     "read_predictions",
-    "relist",
+    "rewrite",
+    "tidy",
     "with_every_column",
     "write_examples",
     "write_predictions",

@@ -1,24 +1,33 @@
 """Run directories: written whole or not at all, and removed only where equipoise wrote them."""
 
 import glob
-import hashlib
 import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from equipoise.core import Fields, RunError
+from equipoise.core import RunError
 from equipoise.core.files import read_json_file
-from equipoise.core.writing import flush_tree, make_folder, replace, temporary, write
+from equipoise.core.locking import LACKING, hold
+from equipoise.core.writing import (
+    flush_tree,
+    is_temporary,
+    make_folder,
+    replace,
+    shown,
+    temporary,
+    translated,
+    write,
+)
 from equipoise.data.problems import listed
+from equipoise.evidence.run_labels import LABELS, LOCK, changing, copy_labels
 from equipoise.models.info import sha256_of
 
 LIST = "files.json"
-LABELS = "labels"
-"""Folder of a run with what people say of its images; a new run takes it over."""
 _TO_DO = "To do: choose another folder, or free space there"
 
 
@@ -29,69 +38,39 @@ def write_list(folder: Path) -> None:
     _write(folder, {name: digest for name, digest in digests.items() if name != LIST})
 
 
-def relist(folder: Path, path: Path) -> None:
-    """Update the digest of a file that equipoise wrote again; an unlisted file stays unlisted."""
-    files = read_list(folder)
-    try:
-        name = path.resolve().relative_to(folder.resolve()).as_posix()
-    except ValueError:
-        return
-    if files is not None and name in files:
-        _write(folder, {**files, name: sha256_of(folder / name)})
+def rewrite(run: Path, name: str, data: bytes) -> None:
+    """Replace a file of a run, and its digest in the list.
 
-
-def keep_labels(run: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into the folder of labels, and name them in the manifest and `files.json`.
-
-    Parameters
-    ----------
-    run : Path
-    files : mapping of str to bytes
-        By name inside the folder.
+    The list has the digest of the new file first, beside the old one: a run whose writer was
+    killed in between can be replaced, too.
 
     Raises
     ------
     RunError
-        If they can't be written, or the manifest can't be read.
+        When it cannot be written; names the file.
     """
-    manifest = run / "manifest.json"
-    facts = _read_manifest(manifest) if manifest.is_file() else None
-    entries = {}
-    for name, content in files.items():
-        write(run / LABELS / name, content)
-        digest = hashlib.sha256(content).hexdigest()
-        entries[f"{LABELS}/{name}"] = {"sha256": digest, "bytes": len(content)}
-    if facts is not None:
-        facts["inputs"] = {**facts["inputs"], **entries}
-        write(manifest, f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode())
-        relist(run, manifest)
-    known = {name: str(entry["sha256"]) for name, entry in entries.items()}
-    _write(run, {**(read_list(run) or {}), **known})
+    digest = sha256(data).hexdigest()
+    with translated(run / name), changing(run):
+        files = read_list(run)
+        if files is not None:
+            _write(run, files, {name: digest})
+        write(run / name, data)
+        if files is not None:
+            _write(run, {**files, name: digest})
 
 
-def _read_manifest(path: Path) -> Fields:
-    try:
-        facts = {**read_json_file(path)}
-        facts["inputs"] = {**facts.get("inputs", {})}
-    except (OSError, TypeError, ValueError) as error:
-        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again") from None
-    return facts
-
-
-def _take_labels(old: Path, new: Path) -> None:
-    """Copy the labels of a run into the one that replaces it."""
-    files = {path.name: path.read_bytes() for path in sorted((old / LABELS).glob("*"))}
-    if files:
-        keep_labels(new, files)
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    text = json.dumps({"written_by": "equipoise", "files": files}, indent=1)
-    write(folder / LIST, f"{text}\n".encode())
+def _write(folder: Path, files: Mapping[str, str], coming: Mapping[str, str] | None = None) -> None:
+    facts = {"written_by": "equipoise", "files": files} | ({"coming": coming} if coming else {})
+    write(folder / LIST, f"{json.dumps(facts, indent=1)}\n".encode())
 
 
 def read_list(folder: Path) -> Mapping[str, str] | None:
     """Return the digest of every file that equipoise wrote; None where `files.json` isn't ours."""
+    facts = _read(folder)
+    return None if facts is None else facts["files"]
+
+
+def _read(folder: Path) -> dict[str, dict[str, str]] | None:
     path = folder / LIST
     try:
         content = None if path.is_symlink() else read_json_file(path)
@@ -99,8 +78,9 @@ def read_list(folder: Path) -> Mapping[str, str] | None:
         return None
     if not isinstance(content, dict) or content.get("written_by") != "equipoise":
         return None
-    files = content.get("files")
-    return files if isinstance(files, dict) else None
+    parts = {part: content.get(part, {}) for part in ("files", "coming")}
+    sound = "files" in content and all(isinstance(part, dict) for part in parts.values())
+    return parts if sound else None
 
 
 def foreign_files(folder: Path) -> list[str]:
@@ -108,7 +88,7 @@ def foreign_files(folder: Path) -> list[str]:
 
     Links are never followed.
     """
-    files = read_list(folder) or {}
+    files, coming = (_read(folder) or {"files": {}, "coming": {}}).values()
     known = {str(parent) for name in files for parent in PurePosixPath(name).parents}
     found = []
     for path in folder.rglob("*"):
@@ -119,11 +99,17 @@ def foreign_files(folder: Path) -> list[str]:
             own = name in known or name == LABELS
         else:
             # Labels survive, whoever wrote them.
-            own = name == LIST or path.parent == folder / LABELS
-            own = own or (name in files and sha256_of(path) == files[name])
+            own = name in (LIST, LOCK) or path.parent == folder / LABELS
+            own = own or (path.parent == folder and _is_unfinished(name, files))
+            own = own or (name in files and sha256_of(path) in (files[name], coming.get(name)))
         if not own:
             found.append(name)
     return sorted(found)
+
+
+def _is_unfinished(name: str, files: Mapping[str, str]) -> bool:
+    """Whether a name is that of a listed file, or of the list, whose writer was killed."""
+    return is_temporary(name) and shown(Path(name)).name in (LIST, *files)
 
 
 @contextmanager
@@ -148,17 +134,15 @@ def _held(folder: Path, *, wait: bool) -> int | None:
     OSError
         When it is held by another process (without `wait`), or cannot be held.
     """
-    try:
-        import fcntl
-    except ImportError:
-        return None
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if hold(descriptor, wait=wait):
+            return descriptor
     except OSError:
         os.close(descriptor)
         raise
-    return descriptor
+    os.close(descriptor)
+    return None
 
 
 def sweep(target: Path) -> None:
@@ -248,11 +232,10 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
                 yield partial
                 write_list(partial)
                 flush_tree(partial)
-                check_place(target, overwrite=overwrite)
-                _take_labels(target, partial)
-                if (partial / LABELS).exists():
-                    flush_tree(partial)
-                _replace(partial, target)
+                with _unchanged(target):
+                    check_place(target, overwrite=overwrite)
+                    copy_labels(target, partial)
+                    _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):  # of a run that came about, these are not empty
@@ -293,6 +276,19 @@ def _occupied(target: Path, overwrite: bool) -> str:
             f"{listed(foreign)}. To do: choose another folder, or move them away"
         )
     return ""
+
+
+@contextmanager
+def _unchanged(target: Path) -> Iterator[None]:
+    """Keep other processes from changing a run that is replaced: its labels are taken over."""
+    with ExitStack() as stack:
+        if is_run(target):
+            try:
+                stack.enter_context(changing(target))
+            except OSError as error:
+                if error.errno not in LACKING:  # without locks nobody adds labels
+                    raise
+        yield
 
 
 def _replace(partial: Path, target: Path) -> None:

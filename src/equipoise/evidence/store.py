@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from equipoise.core import Facts, MissingExtraError, RunError, record
 from equipoise.core.files import decode_json, read_json_file, read_table
 from equipoise.core.types import FileFacts, Json
-from equipoise.core.writing import PARTIAL, make_folder, remove, translated, write
+from equipoise.core.writing import make_folder, remove, sweep, translated, write
 from equipoise.evidence.pictures import Pictures
 from equipoise.models.info import one_digest, sha256_of
 
@@ -92,9 +92,7 @@ def locked(folder: Path) -> Iterator[None]:
         except (NotImplementedError, UserWarning) as error:
             raise OSError(errno.ENOLCK, str(error)) from error
     with lock:
-        with translated(folder):
-            for left in folder.glob(f"*{PARTIAL}"):
-                remove(left)
+        sweep(folder)
         yield
 
 

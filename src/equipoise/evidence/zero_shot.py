@@ -25,7 +25,7 @@ from equipoise.core import (
 )
 from equipoise.core.files import table_bytes
 from equipoise.core.types import FileFacts
-from equipoise.core.writing import write
+from equipoise.core.writing import sweep, write
 from equipoise.data import filled
 from equipoise.data import templates as named
 from equipoise.evidence.store import is_sound, key_of, read_rows
@@ -375,6 +375,7 @@ def embed_texts(
         )
     distinct = [*dict.fromkeys(asked)]
     folder = Path(store) / "texts" / model.info.key[:16]
+    sweep(folder)
     found: list[Floats32] = []
     computed = 0
     for start in range(0, len(distinct), part):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from equipoise.core.files import read_json_file, read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
 from equipoise.core.writing import writer
+from equipoise.evidence.run_labels import LABELS, list_labels
 
 if TYPE_CHECKING:
     from equipoise.report.blocks import Page
@@ -94,6 +95,7 @@ def read(directory: Path | str) -> AuditResult:
     Returns
     -------
     AuditResult
+        Its inputs list the labels of people in the run.
 
     Raises
     ------
@@ -129,7 +131,15 @@ def read(directory: Path | str) -> AuditResult:
     tables = {
         path.stem: _read_table(path) for path in sorted((folder / "tables").glob("*.parquet"))
     }
-    return AuditResult(findings_from_table(findings), manifest, tables)
+    return AuditResult(findings_from_table(findings), _with_labels(manifest, folder), tables)
+
+
+def _with_labels(manifest: Manifest, folder: Path) -> Manifest:
+    """Add the labels of people, as they are now, to the inputs."""
+    try:
+        return replace(manifest, inputs={**manifest.inputs, **list_labels(folder)})
+    except OSError as error:
+        raise RunError(f"{folder / LABELS}: cannot be read: {error}") from error
 
 
 def _read_manifest(folder: Path) -> Manifest:

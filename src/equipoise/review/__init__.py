@@ -1,14 +1,14 @@
 """A local page for images behind findings, labels of people, and causes."""
 
+from equipoise.review.labellers import SETTLED
 from equipoise.review.labels import (
-    SETTLED,
+    add_labels,
     consensus,
     disagreements,
     key_of,
     merge_labels,
     read_answers,
     read_labels,
-    write_labels,
 )
 from equipoise.review.page import label_page
 from equipoise.review.questions import QUESTIONS, Question, find_question, stored_name
@@ -32,6 +32,7 @@ __all__ = [
     "Question",
     "Results",
     "RunImages",
+    "add_labels",
     "conclude",
     "consensus",
     "disagreements",
@@ -50,5 +51,4 @@ __all__ = [
     "stored_name",
     "strata_in_words",
     "thumbnails",
-    "write_labels",
 ]

@@ -512,6 +512,11 @@ def _evidence(disparity: Disparity, values: pl.Series, shares: list[Row]) -> str
 
 def write_ranking(run: Path, ranking: Ranking) -> None:
     """Write a ranking into the labels of a run, in place of an earlier one of the same finding."""
+    keep_labels(run, lambda: _merged_files(run, ranking))
+
+
+def _merged_files(run: Path, ranking: Ranking) -> dict[str, bytes]:
+    """Return the files of all rankings, causes and meanings, with those of a new ranking."""
     facts = ranking.facts
     own = ranking.table.with_columns(
         details=pl.Series([json.dumps(ranking.candidates.details.get(one, []))
@@ -531,7 +536,7 @@ def write_ranking(run: Path, ranking: Ranking) -> None:
     files = {FILE: own, VALUES: values.with_columns(pl.exclude("image_id").cast(pl.Categorical))}
     if ranking.candidates.senses.height:
         files[DEFINITIONS] = ranking.candidates.senses
-    keep_labels(run, {name: table_bytes(one.to_arrow()) for name, one in files.items()})
+    return {name: table_bytes(one.to_arrow()) for name, one in files.items()}
 
 
 def read_definitions(run: Path, subject: str) -> pl.DataFrame:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from http import HTTPStatus
-from threading import Lock
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
@@ -29,16 +28,18 @@ from equipoise.review.coding import (
     total_counts,
 )
 from equipoise.review.examples import HIDE, VALUES, Examples
-from equipoise.review.labels import merge_labels, read_labels, write_labels
+from equipoise.review.labellers import name_problem
+from equipoise.review.labels import add_labels, read_labels
 from equipoise.review.questions import QUESTIONS, UNSURE
+from equipoise.review.requests import whole_number
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
 MEDIUM = "medium"
-# Bytes of an answer, and characters of a coder's name, beyond which it's no answer of the form.
-_MOST_BYTES, _LONGEST = 20_000, 80
+# Bytes beyond which it's no answer of the form.
+_MOST_BYTES = 20_000
 # Images of each value of a cause.
 _SHOWN = 4
 
@@ -64,7 +65,6 @@ class CausesPages:
     codes: tuple[str, ...]
     render: Callable[..., Response]
     refuse: Callable[[], Response]
-    lock: Lock
 
     @cached_property
     def subjects(self) -> list[Finding]:
@@ -114,8 +114,10 @@ class CausesPages:
         """Ask for the codes of the next image, or of one that is named."""
         place, asked = request.path_params["place"], request.query_params
         coder = asked.get("coder", "").strip()
-        if place >= len(self.subjects) or len(coder) > _LONGEST:
+        if place >= len(self.subjects):
             return self.refuse()
+        if coder and (problem := name_problem(coder)):
+            return self._refuse_name(place, problem)
         finding = self.subjects[place]
         places, labels = self._places(finding), read_labels(self.examples.run)
         own = labels.filter(question=question_of(finding.subject), labeller=coder)
@@ -142,38 +144,43 @@ class CausesPages:
         from starlette.responses import RedirectResponse
 
         place = request.path_params["place"]
-        size = request.headers.get("content-length", "")
-        if place >= len(self.subjects) or not size.isdigit() or int(size) > _MOST_BYTES:
+        size = whole_number(request.headers.get("content-length", ""))
+        if place >= len(self.subjects) or size is None or not 0 <= size <= _MOST_BYTES:
             return self.refuse()
         try:
             answer = parse_qs((await request.body()).decode(), max_num_fields=200)
         except ValueError:
             return self.refuse()
         coder = answer.get("coder", [""])[0].strip()
+        if problem := name_problem(coder):
+            return self._refuse_name(place, problem)
         if not await run_in_threadpool(self._keep, self.subjects[place], coder, answer):
             return self.refuse()
         address = f"/code/{place}?{urlencode({'coder': coder})}"
         return RedirectResponse(address, HTTPStatus.SEE_OTHER)
 
     def _keep(self, finding: Finding, coder: str, answer: dict[str, list[str]]) -> bool:
-        """Write an answer of the form; return whether it was one."""
+        """Write an answer of the form to the disk; return whether it was one."""
         image, medium = answer.get("image", [""])[0], answer.get(MEDIUM, [""])[0]
         codes = answer.get("code", [])
         known = {*map(str, self._places(finding))}
         right = image in known and {*codes} <= {*self.every_code}
-        if not right or not 0 < len(coder) <= _LONGEST:
-            return False
-        if medium not in ("", *QUESTIONS[MEDIUM].answers):
+        if not right or medium not in ("", *QUESTIONS[MEDIUM].answers):
             return False
         name = str(self.examples.image_ids[int(image)])
         given = [one for one in self.every_code if one in codes]
         new = [answered(name, question_of(finding.subject), answer_of(given), coder)]
         if medium:
             new.append(answered(name, MEDIUM, medium, coder))
-        with self.lock:
-            labels = merge_labels(read_labels(self.examples.run), *new)
-            write_labels(self.examples.run, labels)
+        add_labels(self.examples.run, *new)
         return True
+
+    def _refuse_name(self, place: int, problem: str) -> Response:
+        """Say why a name is refused."""
+        return self.render(
+            "problem", status=HTTPStatus.FORBIDDEN, problem="This name can't be used",
+            reason=f"Expected: {problem}.", back=f"/code/{place}",
+        )  # fmt: skip
 
     def _places(self, finding: Finding) -> list[int]:
         """Return the images with the label of a finding, in the run's random order."""

@@ -11,10 +11,9 @@ from equipoise.core.files import read_table, table_bytes
 from equipoise.data.tables import open_table
 from equipoise.data.tables import read_table as read_any_table
 from equipoise.evidence import LABELS, keep_labels
+from equipoise.review.labellers import SETTLED, name_problem
 
 FILE = "labels.parquet"
-SETTLED = "settled"
-"""Labeller whose answer counts where others disagree."""
 SCHEMA = pl.Schema({
     "image_id": pl.String(), "question": pl.String(), "answer": pl.String(),
     "labeller": pl.String(), "at": pl.Datetime("ms", "UTC"),
@@ -56,9 +55,17 @@ def by_id(ids: Iterable[str], known: pl.Series, values: pl.Series) -> pl.Series:
     return own.join(table, on="id", how="left", maintain_order="left")["value"]
 
 
-def write_labels(run: Path, labels: pl.DataFrame) -> None:
-    """Write the labels of a run, which enter its list of files and its manifest."""
-    keep_labels(run, {FILE: table_bytes(labels.to_arrow())})
+def add_labels(run: Path, *tables: pl.DataFrame) -> None:
+    """Merge labels into those of a run; they are on the disk when this returns.
+
+    Raises
+    ------
+    RunError
+        If the labels of the run are damaged or can't be written: it stays as it was.
+    """
+    keep_labels(
+        run, lambda: {FILE: table_bytes(merge_labels(read_labels(run), *tables).to_arrow())}
+    )
 
 
 def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
@@ -69,7 +76,11 @@ def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_answers(
-    files: Iterable[Path], ids: Objects, answers: dict[str, Sequence[str]]
+    files: Iterable[Path],
+    ids: Objects,
+    answers: dict[str, Sequence[str]],
+    *,
+    settles: bool = False,
 ) -> pl.DataFrame:
     """Read files of answers: JSON or CSV of a labelling page, or an export of another run.
 
@@ -80,29 +91,34 @@ def read_answers(
         Images of the run.
     answers : mapping of str to sequence of str
         Answers of the questions that have fixed ones.
+    settles : bool
+        Whether answers of `settled`, which overrule all others, are accepted.
 
     Raises
     ------
     DataError
-        If a file can't be read, or a row has an unknown image, an unknown answer or no date.
+        If a file can't be read, or a row has an unknown image, an unknown answer, no date, or a
+        labeller whose name is refused.
     """
     names = pl.DataFrame({"image_id": [*map(str, ids)]}).with_columns(
         pl.col("image_id").map_elements(key_of, pl.String).alias("key")
     )
-    return merge_labels(*(_read(Path(file), names, answers) for file in files))
+    return merge_labels(*(_read(Path(file), names, answers, settles) for file in files))
 
 
-def _read(file: Path, names: pl.DataFrame, answers: dict[str, Sequence[str]]) -> pl.DataFrame:
+def _read(
+    file: Path, names: pl.DataFrame, answers: dict[str, Sequence[str]], settles: bool
+) -> pl.DataFrame:
     rows = _rows(file)
     on = "key" if "key" in rows.columns else "image_id"
     joined = rows.join(names, on=on, how="left", maintain_order="left").with_columns(
+        pl.col("labeller").str.strip_chars(),
         known=pl.col(on).is_in(names[on].implode()),
         time=pl.col("at").str.to_datetime(time_unit="ms", time_zone="UTC", strict=False),
     )
     _refuse(file, joined.filter(~pl.col("known")), on, "an image of this run", "read the answers "
             "into the run that the sample was drawn from")  # fmt: skip
-    _refuse(file, joined.filter(pl.col("labeller").fill_null("").str.strip_chars() == ""),
-            "labeller", "a name", "fill it in")  # fmt: skip
+    _refuse_names(file, joined, settles)
     _refuse(file, joined.filter(pl.col("time").is_null()), "at", "a date and time such as "
             "2026-11-28T09:30:00Z", "correct it")  # fmt: skip
     for question, known in answers.items():
@@ -125,6 +141,15 @@ def _refuse(file: Path, wrong: pl.DataFrame, column: str, expected: str, fix: st
             f"it has {row[column]!r}", file=str(file), column=column, row=row["row"],
             expected=expected, fix=fix,
         )  # fmt: skip
+
+
+def _refuse_names(file: Path, rows: pl.DataFrame, settles: bool) -> None:
+    """Refuse the first labeller whose name is no good."""
+    fix = "correct it. Add --settle to accept answers that settle disagreements"
+    for name in rows["labeller"].unique(maintain_order=True):
+        problem = name_problem(name or "", settles=settles)
+        wrong = rows.filter(pl.col("labeller").eq_missing(name) & (problem != ""))
+        _refuse(file, wrong, "labeller", problem, fix)
 
 
 def consensus(labels: pl.DataFrame) -> pl.DataFrame:

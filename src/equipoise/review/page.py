@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from equipoise.report.rendering import asset, content_policy, script_json, templates
 from equipoise.report.text import visible
+from equipoise.review.labellers import LONGEST_NAME, SETTLED
 from equipoise.review.questions import Question
 
 
@@ -28,7 +29,7 @@ def label_page(
     labels : sequence of n str, optional
         Label of each image, where the question is about it.
     labeller : str
-        Name to start with; labellers enter their own unless given.
+        Fixed name; labellers enter their own unless given.
 
     Returns
     -------
@@ -43,12 +44,14 @@ def label_page(
         "question": question.name,
         "answers": question.answers,
         "images": [*zip(keys, pictures, shown, strict=True)],
+        "settled": SETTLED,
     }
     style, program = (asset("equipoise.review", name) for name in ("label.css", "label.js"))
     template = templates("equipoise.review", visible).get_template("label.html.j2")
     return template.render(
         question=question.text,
         labeller=labeller,
+        longest=LONGEST_NAME,
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
         style=Markup(style),  # noqa: S704
         program=Markup(program),  # noqa: S704

@@ -14,7 +14,8 @@ from equipoise.data.problems import check_ids
 from equipoise.data.tables import open_table, read_table
 from equipoise.metrics import krippendorff_alpha, labelled_share_gap
 from equipoise.report.text import plural
-from equipoise.review.labels import SETTLED, by_id, consensus, disagreements, read_labels
+from equipoise.review.labellers import SETTLED
+from equipoise.review.labels import by_id, consensus, disagreements, read_labels
 from equipoise.review.questions import UNSURE, Question
 from equipoise.review.sampling import (
     RunImages,

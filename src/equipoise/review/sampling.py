@@ -382,5 +382,9 @@ def draw_sample(
 
 def note_draw(run: Path, draw: Draw) -> None:
     """Write into the run that a sample was drawn."""
-    draws = [asdict(one) for one in dict.fromkeys((*_every_draw(run), draw))]
-    keep_labels(run, {_DRAWS: json.dumps(draws, ensure_ascii=False, indent=1).encode()})
+
+    def added() -> dict[str, bytes]:
+        draws = [asdict(one) for one in dict.fromkeys((*_every_draw(run), draw))]
+        return {_DRAWS: json.dumps(draws, ensure_ascii=False, indent=1).encode()}
+
+    keep_labels(run, added)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections import OrderedDict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from http import HTTPStatus
@@ -16,14 +16,24 @@ from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlencode
 
 from equipoise.audits.gallery import Hidden, small_jpeg
-from equipoise.core import ConfigError, Fields, Finding, Integers, MissingExtraError, record
-from equipoise.evidence import ImageError, Pictures, decode, read_pictures
+from equipoise.core import (
+    ConfigError,
+    EquipoiseError,
+    Fields,
+    Finding,
+    Integers,
+    MissingExtraError,
+    record,
+)
+from equipoise.core.writing import FULL
+from equipoise.evidence import ImageError, Pictures, decode, read_pictures, tidy
 from equipoise.report.rendering import templates
 from equipoise.report.text import verdict_title, visible
 from equipoise.report.words import heading, ranked, sentence
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
 from equipoise.review.examples import HIDE, ORDERS, Examples, Selection
+from equipoise.review.requests import PLACE, bound, whole_number
 from equipoise.review.thumbnails import find_pictures, places_of
 
 if TYPE_CHECKING:
@@ -31,6 +41,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+Report = Callable[[Exception, str], object]
+"""Takes an unexpected error, and the method and path of its request."""
 COOKIE = "equipoise_review"
 _POLICY = (
     "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; form-action 'self'; "
@@ -60,10 +72,12 @@ class Guard:
         Address with its port, as the browser names it.
     token : str
         Given in the address once, and then in a cookie.
+    report : callable, optional
+        Reports errors whose requests were answered by 500. Unless given, they are raised.
     """
 
-    def __init__(self, app: ASGIApp, host: str, token: str) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, host: str, token: str, report: Report | None = None) -> None:
+        self.app, self.report = app, report
         port = host.rpartition(":")[2]
         self.hosts = {host, f"localhost:{port}"}
         self.token = token
@@ -87,7 +101,9 @@ class Guard:
         if headers.get("host") not in self.hosts or headers.get("origin", "") not in known:
             answer = PlainTextResponse("This page is not served here.", HTTPStatus.FORBIDDEN)
         elif given and self._right(given):
-            redirect = RedirectResponse(request.url.path, HTTPStatus.SEE_OTHER)
+            # Two slashes would start the name of another host.
+            path = f"/{request.url.path.lstrip('/')}"
+            redirect = RedirectResponse(path, HTTPStatus.SEE_OTHER)
             redirect.set_cookie(self._name, self.token, httponly=True, samesite="strict")
             answer = redirect
         elif given or not self._right(request.cookies.get(self._name, "")):
@@ -102,7 +118,12 @@ class Guard:
                 ]
             await send(message)
 
-        await answer(scope, receive, with_headers)
+        try:
+            await answer(scope, receive, with_headers)
+        except Exception as error:
+            if self.report is None:
+                raise
+            self.report(error, f"{request.method} {request.url.path}")
 
     @property
     def _name(self) -> str:
@@ -288,13 +309,13 @@ class ReviewPage:
         given = {"order": ORDERS[0], **asked, "outcome": outcome}
         if any((one := given.get(name)) and one not in values for name, values in known.items()):
             return None
-        try:
-            low, high = (float(one) if (one := asked.get(end)) else None for end in ("low", "high"))
-            page = max(0, int(asked.get("page", "0")))
-        except ValueError:
+        low, high = (bound(asked.get(end, "")) for end in ("low", "high"))
+        page = whole_number(asked.get("page", "0"))
+        wrong = (asked.get("low") and low is None) or (asked.get("high") and high is None)
+        if page is None or wrong:
             return None
         texts: Fields = {name: given[name] for name in known if given.get(name)}
-        return Selection(low=low, high=high, page=page, **texts)
+        return Selection(low=low, high=high, page=max(0, page), **texts)
 
     def image(self, request: Request) -> Response:
         """Return a picture of the run by its place."""
@@ -309,9 +330,10 @@ class ReviewPage:
             return _forbidden()
         label = ""
         if of:
-            if not of.isdecimal() or int(of) >= len(self.findings):
+            finding = whole_number(of)
+            if finding is None or not 0 <= finding < len(self.findings):
                 return _forbidden()
-            label = self.findings[int(of)].subject
+            label = self.findings[finding].subject
         try:
             content = self.thumbnails.get(
                 place, _SIDES[size], hide=hide, view=asked.get("view", ""), label=label
@@ -320,13 +342,23 @@ class ReviewPage:
             return Response(status_code=HTTPStatus.NOT_FOUND)
         return Response(content, media_type="image/jpeg")
 
-    def render(self, name: str, **values: Any) -> Response:
+    def failed(self, request: Request, error: Exception) -> Response:
+        """Say what failed, and that an answer was not kept."""
+        number = getattr(error.__cause__ or error, "errno", None)
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+        if number in FULL:
+            status = HTTPStatus.INSUFFICIENT_STORAGE
+        posted = request.method == "POST"
+        problem = "Your answer was not kept" if posted else "This page can't be shown"
+        return self.render("problem", status=status, problem=problem, reason=str(error), back="")
+
+    def render(self, name: str, *, status: int = HTTPStatus.OK, **values: Any) -> Response:
         """Return the page of a template."""
         from starlette.responses import HTMLResponse
 
         template = templates("equipoise.review", visible).get_template(f"{name}.html.j2")
         title = self.examples.run.resolve().name
-        return HTMLResponse(template.render(title=title, **values))
+        return HTMLResponse(template.render(title=title, **values), status)
 
 
 # Findings of one page, and sides of pictures by the name in an address.
@@ -352,6 +384,13 @@ def _forbidden() -> Response:
     return PlainTextResponse("There is no such page.", HTTPStatus.FORBIDDEN)
 
 
+def _gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 - a handler's signature
+    """Answer nobody: the client has left before its answer was there."""
+    from starlette.responses import Response
+
+    return Response(status_code=HTTPStatus.BAD_REQUEST)
+
+
 def _asset(request: Request) -> Response:
     from starlette.responses import Response
 
@@ -363,7 +402,12 @@ def _asset(request: Request) -> Response:
 
 
 def application(
-    run: Path, host: str, token: str, folder: Path | None = None, codes: Sequence[str] = ()
+    run: Path,
+    host: str,
+    token: str,
+    folder: Path | None = None,
+    codes: Sequence[str] = (),
+    report: Report | None = None,
 ) -> ASGIApp:
     """Return the web application of a run.
 
@@ -378,6 +422,8 @@ def application(
         Folder of the images, where the run's own paths no longer hold.
     codes : sequence of str
         Codes of the coding form, beside those of `equipoise.review.coding.CODES`.
+    report : callable, optional
+        See `Guard`.
 
     Raises
     ------
@@ -390,31 +436,40 @@ def application(
     """
     try:
         from starlette.applications import Starlette
+        from starlette.convertors import CONVERTOR_TYPES, IntegerConvertor
+        from starlette.requests import ClientDisconnect
         from starlette.routing import Route
     except ImportError as error:
         raise MissingExtraError("starlette", "review") from error
     examples = Examples.of(run)
     page = ReviewPage(examples, Thumbnails(examples, folder))
-    causes = CausesPages(
-        examples, page.findings, check_codes(codes), page.render, _forbidden, Lock()
-    )
+    causes = CausesPages(examples, page.findings, check_codes(codes), page.render, _forbidden)
+    CONVERTOR_TYPES["place"] = type("Place", (IntegerConvertor,), {"regex": PLACE})()
     routes = [
         Route("/causes", causes.overview),
-        Route("/causes/{place:int}", causes.subject),
-        Route("/code/{place:int}", causes.form, methods=["GET"]),
-        Route("/code/{place:int}", causes.save, methods=["POST"]),
+        Route("/causes/{place:place}", causes.subject),
+        Route("/code/{place:place}", causes.form, methods=["GET"]),
+        Route("/code/{place:place}", causes.save, methods=["POST"]),
         Route("/", page.index),
-        Route("/finding/{place:int}", page.finding),
-        Route("/finding/{place:int}/{image:int}", page.one),
-        Route("/image/{size}/{place:int}", page.image),
+        Route("/finding/{place:place}", page.finding),
+        Route("/finding/{place:place}/{image:place}", page.one),
+        Route("/image/{size}/{place:place}", page.image),
         Route("/assets/{name}", _asset),
         Route("/{rest:path}", lambda _: _forbidden()),
     ]
-    return Guard(Starlette(routes=routes), host, token)
+    handlers: Mapping[Any, Any] = {
+        EquipoiseError: page.failed, OSError: page.failed, ClientDisconnect: _gone,
+    }  # fmt: skip
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), host, token, report)
 
 
 def serve(
-    run: Path, *, port: int = 0, folder: Path | None = None, codes: Sequence[str] = ()
+    run: Path,
+    *,
+    port: int = 0,
+    folder: Path | None = None,
+    codes: Sequence[str] = (),
+    report: Report | None = None,
 ) -> Iterator[str]:
     """Yield the address, then serve a run on this machine alone until interrupted.
 
@@ -423,7 +478,7 @@ def serve(
     run : Path
     port : int
         0 for any free port.
-    folder, codes
+    folder, codes, report
         See `application`.
     """
     try:
@@ -442,7 +497,8 @@ def serve(
             ) from None
         host = f"127.0.0.1:{listener.getsockname()[1]}"
         token = secrets.token_urlsafe(24)
-        app = application(run, host, token, folder, codes)
+        app = application(run, host, token, folder, codes, report)
+        tidy(run)
         yield f"http://{host}/?token={token}"
         config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
         uvicorn.Server(config).run(sockets=[listener])

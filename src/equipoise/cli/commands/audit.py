@@ -184,13 +184,12 @@ def report_command(run: Path, as_json: bool) -> None:
     It is made from the findings of RUN; nothing is measured.
     """
     from equipoise.cli.runs import page_of
-    from equipoise.evidence import relist
+    from equipoise.evidence import rewrite
     from equipoise.report import read, render
 
     page, result = run / "report.html", read(run)
     check_output(page, _REPORT)
-    write_output(page, render(result, page_of(result)), _REPORT)
-    relist(run, page)
+    rewrite(run, page.name, render(result, page_of(result)).encode())
     if as_json:
         say_json({"run": run, "report": page})
     else:

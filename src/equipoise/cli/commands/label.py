@@ -82,7 +82,11 @@ class Options(TypedDict):
     metavar="GROUP",
     help="Draw the images that narrow the interval of GROUP against all others the most.",
 )
-@click.option("--settle", is_flag=True, help="Show the images on which labellers disagree.")
+@click.option(
+    "--settle",
+    is_flag=True,
+    help="Show the images on which labellers disagree; with --read, accept answers that settle.",
+)
 @click.option(
     "--images",
     "folder",
@@ -163,10 +167,12 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
         label_texts,
         labeller=review.SETTLED if options["settle"] else "",
     )
+    if not options["settle"]:
+        # First: a page whose sample isn't noted would be drawn again.
+        review.note_draw(run, draw)
     write_output(out, page, _PAGE)
     if options["settle"]:
-        return {"page": str(out), "images": len(ids)}
-    review.note_draw(run, draw)
+        return {"page": str(out), "images": len(ids), "notes": ["read its answers with --settle"]}
     return {"page": str(out), "images": len(ids), "strata": review.strata_in_words(draw.level)}
 
 
@@ -177,9 +183,12 @@ def _results(run: Path, images: RunImages, question: Question, options: Options)
     summary: dict[str, Any] = {}
     if options["files"]:
         answers = review.read_answers(
-            options["files"], images.ids, {question.name: question.answers}
+            options["files"],
+            images.ids,
+            {question.name: question.answers},
+            settles=options["settle"],
         )
-        review.write_labels(run, review.merge_labels(review.read_labels(run), answers))
+        review.add_labels(run, answers)
         n_answers = answers.filter(question=question.name).height
         summary = {
             "answers read": n_answers,

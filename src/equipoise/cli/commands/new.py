@@ -7,7 +7,7 @@ import click
 
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.studies import STUDIES
-from equipoise.cli.outputs import check_output, write_output
+from equipoise.cli.outputs import check_output, write_outputs
 from equipoise.cli.questions import ask, on_terminal
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
 from equipoise.core import ConfigError
@@ -54,11 +54,9 @@ def new_command(
         written = {path: ask(path, template)}
     else:
         written = {path: template(audit or "predictions")}
-    for file, text in written.items():
-        check_output(file, text=text)
-    for file, text in written.items():
-        write_output(file, text)
     companions = [file for file in written if file != path]
+    # The configuration comes last: until it is there, a killed command can be repeated.
+    write_outputs({file: written[file] for file in (*companions, path)})
     configs = [file for file in companions if file.suffix != ".csv"]
     tables = [file for file in companions if file.suffix == ".csv"]
     if as_json:

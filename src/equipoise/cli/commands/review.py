@@ -33,9 +33,10 @@ def review_command(
 
     The page is served on this machine alone, to who has the printed address. Ctrl-C ends it.
     """
+    from equipoise.cli.app import report_failure
     from equipoise.review.server import serve
 
-    for address in serve(run, port=port, folder=images, codes=codes):
+    for address in serve(run, port=port, folder=images, codes=codes, report=report_failure):
         if as_json:
             say_json({"run": run, "address": address})
         else:

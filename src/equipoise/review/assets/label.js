@@ -42,11 +42,26 @@
     move(1);
   }
 
+  // As `name_problem` in labellers.py, which refuses other names when answers are read.
+  function problem(field) {
+    const name = field.value.trim();
+    const plain = name.replace(/[\u200c\u200d]/g, "");
+    if (!plain.trim()) return "Enter your name first.";
+    if (/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\ufffd]/u.test(plain)) {
+      return "Enter a name without control or invisible characters.";
+    }
+    if (!field.readOnly && plain.normalize("NFKC").trim().toLowerCase() === data.settled) {
+      return `Enter another name: answers of “${data.settled}” overrule all others.`;
+    }
+    return "";
+  }
+
   function named() {
     const field = element("labeller");
-    if (field.value.trim()) return field.value.trim();
+    const wrong = problem(field);
+    if (!wrong) return field.value.trim();
     field.focus();
-    element("progress").textContent = "Enter your name first.";
+    element("progress").textContent = wrong;
     return "";
   }
 

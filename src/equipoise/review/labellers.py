@@ -1,0 +1,34 @@
+"""Names of labellers: which are refused, because they mislead or overrule others."""
+
+import unicodedata
+
+from equipoise.core.wording import visible
+
+SETTLED = "settled"
+"""Labeller whose answer counts where others disagree; needs `equipoise label --settle`."""
+LONGEST_NAME = 80
+_JOINERS = "\u200c\u200d"
+_GARBLED = "\ufffd"
+
+
+def name_problem(name: str, *, settles: bool = False) -> str:
+    """Return what is expected of a labeller's name that this one is not; empty for a good name.
+
+    Parameters
+    ----------
+    name : str
+    settles : bool
+        Whether the name that settles disagreements is allowed.
+    """
+    plain = name.translate(dict.fromkeys(map(ord, _JOINERS)))
+    if not plain.strip():
+        return "a name"
+    if len(name) > LONGEST_NAME:
+        return f"a name of at most {LONGEST_NAME} characters"
+    if visible(name) != name or _GARBLED in name:
+        return "a name without control, invisible or broken characters"
+    if unicodedata.normalize("NFKC", plain).strip().casefold() == SETTLED and not (
+        settles and name == SETTLED
+    ):
+        return f"a name other than {SETTLED!r}, which overrules all others"
+    return ""

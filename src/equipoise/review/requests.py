@@ -1,0 +1,22 @@
+"""What requests to the local page ask for, read so that nothing they hold can fail."""
+
+_DIGITS = 9
+PLACE = f"[0-9]{{1,{_DIGITS}}}"
+"""Pattern of a number in an address: of a finding, an image, a class."""
+
+
+def whole_number(text: str) -> int | None:
+    """Return a whole number of at most nine digits; None of any other text."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+        return None
+    return int(text)
+
+
+def bound(text: str) -> float | None:
+    """Return a number that isn't NaN; None of any other text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if number != number else number  # noqa: PLR0124 - NaN alone differs from itself
