@@ -36,9 +36,9 @@ NAMING = (
 def main():
     """Measure what was asked for, and keep it if so."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    every = modules()
+    names = modules()
     parser.add_argument(
-        "--only", choices=every, nargs="+", action="extend", metavar="w3", help=", ".join(every)
+        "--only", choices=names, nargs="+", action="extend", metavar="w3", help=", ".join(names)
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, one round each")
     parser.add_argument("--keep", action="store_true", help="record, and write the pages")
@@ -48,8 +48,8 @@ def main():
         parser.error("--page measures nothing: leave out the others")
     if chosen.quick and chosen.keep:
         parser.error("--keep records whole runs: leave out --quick")
-    for name in () if chosen.page else chosen.only or every:
-        measure(name, quick=chosen.quick, kept=chosen.keep)
+    for name in () if chosen.page else chosen.only or names:
+        measure(name, quick=chosen.quick, keep_rows=chosen.keep)
     if chosen.keep or chosen.page:
         write_pages(recorded())
         write(f"wrote {PAGE.name} and the block in {README.name}")
@@ -65,22 +65,22 @@ def modules():
     return sorted(path.stem for path in HERE.glob("w*.py"))
 
 
-def measure(name, *, quick, kept):
+def measure(name, *, quick, keep_rows):
     """Run a workload, tell its rows as they come, and record them if they are to be kept."""
-    found = []
+    rows = []
     for row in run(name, quick=quick):
-        found.append(row)
+        rows.append(row)
         write(line(row))
-    if kept:
-        keep(name, found)
+    if keep_rows:
+        keep(name, rows)
 
 
 def run(name, *, quick):
     """Run a workload in a process of its own, and yield its rows as they come."""
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *["--quick"] * quick]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent) as process:  # noqa: S603
-        for told in process.stdout or ():
-            yield Row(**json.loads(told))
+        for text in process.stdout or ():
+            yield Row(**json.loads(text))
     if process.returncode:
         sys.exit(f"benchmarks.{name} failed with exit code {process.returncode}")
 

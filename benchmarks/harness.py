@@ -102,9 +102,9 @@ def quick():
     return bool(os.environ.get(_QUICK))
 
 
-def sizes(*every):
+def sizes(*all_sizes):
     """Return the sizes to run: all of them, or the first where it should be quick."""
-    return every[:1] if quick() else every
+    return all_sizes[:1] if quick() else all_sizes
 
 
 def alternate(*calls, repeats=5, blas_threads=1, warm=True):
@@ -114,16 +114,16 @@ def alternate(*calls, repeats=5, blas_threads=1, warm=True):
     slow peers run once. All get the same number of BLAS threads. With `warm` false there is no
     warm-up and no repeating: the caller has warmed up what is long, by something small.
     """
-    found = [[] for _ in calls]
+    times_by_call = [[] for _ in calls]
     with threadpool_limits(blas_threads):
-        many = [_fill(call) if warm else 1 for call in calls]
+        repetitions = [_fill(call) if warm else 1 for call in calls]
         started = perf_counter()
         for _ in range(1 if quick() else repeats):
-            for times, call, number in zip(found, calls, many, strict=True):
+            for times, call, number in zip(times_by_call, calls, repetitions, strict=True):
                 times.append(_once(call, number))
             if perf_counter() - started > _PATIENCE:
                 break
-    return [median(times) for times in found]
+    return [median(times) for times in times_by_call]
 
 
 def compared(ours, peers, check, *, repeats=5, blas_threads=1, memory=True, **about):
@@ -153,9 +153,14 @@ def compared(ours, peers, check, *, repeats=5, blas_threads=1, memory=True, **ab
 
 def python(*arguments):
     """Run Python to its end in a process of its own: one BLAS thread, bytecode may be kept."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command, kept = [sys.executable, *map(str, arguments)], kept | {"OMP_NUM_THREADS": "1"}
-    subprocess.run(command, check=True, env=kept, stdout=subprocess.DEVNULL)  # noqa: S603
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    command, environment = (
+        [sys.executable, *map(str, arguments)],
+        environment | {"OMP_NUM_THREADS": "1"},
+    )
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
 
 
 def audit(folder):
@@ -182,9 +187,9 @@ def unit(vectors):
     return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
 
 
-def timed(call, **how):
+def timed(call, **options):
     """Return the median seconds of one call; see `alternate`."""
-    return alternate(call, **how)[0]
+    return alternate(call, **options)[0]
 
 
 def _fill(call):
@@ -240,9 +245,9 @@ def peak_mb(call):
             os._exit(code)
     os.close(writer)
     with os.fdopen(reader) as pipe:
-        told = pipe.read()
+        output = pipe.read()
     os.waitpid(child, 0)
-    return max(float(told), 0.0) if told else None
+    return max(float(output), 0.0) if output else None
 
 
 def resident_mb(field):
@@ -254,13 +259,13 @@ def resident_mb(field):
 
 def machine():
     """Return what the numbers depend on: processor, cores, memory, system, library versions."""
-    found = {
+    facts = {
         "processor": _processor(),
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
         "system": f"{platform.system()}, Python {platform.python_version()}",
     }
-    return found | {"libraries": ", ".join([*_versions(), *_kernels()])}
+    return facts | {"libraries": ", ".join([*_versions(), *_kernels()])}
 
 
 def _processor():
@@ -269,11 +274,11 @@ def _processor():
     except OSError:
         return platform.processor() or platform.machine()
     fields = dict(map(str.strip, line.split(":", 1)) for line in lines if ":" in line)
-    told = (
+    parts = (
         fields.get("model name", ""),
         *(f"{k} {fields.get(k)}" for k in ("cpu family", "model")),
     )
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 def _kernels():
@@ -301,9 +306,9 @@ def exponents(rows):
         if row.n is not None:
             series.setdefault((row.workload, row.what, row.peer), []).append(row)
     return {
-        key: (_slope(ones, "seconds"), _slope(ones, "peer_seconds"))
-        for key, ones in series.items()
-        if len({row.n for row in ones}) > 1
+        key: (_slope(members, "seconds"), _slope(members, "peer_seconds"))
+        for key, members in series.items()
+        if len({row.n for row in members}) > 1
     }
 
 
@@ -329,10 +334,10 @@ def line(row):
     goal = f"(goal {goal_of(row)}: {'yes' if row.reached else 'NO'})" if row.has_goal else ""
     limit = "" if not row.limit_seconds else f"{row.seconds / row.limit_seconds:.1f}× limit"
     memory = "" if row.memory_mb is None else f"{row.memory_mb:,.0f} MB"
-    what = f"{row.workload} {row.what}, {row.size}"
+    label = f"{row.workload} {row.what}, {row.size}"
     times = f"{seconds(row.seconds):>8} {seconds(row.peer_seconds):>8} {ratio_of(row):>8}"
     return (
-        f"{what:<72} {row.peer:<34} {times} {goal:<20} {limit:<12} {memory:<9} {row.note}".strip()
+        f"{label:<72} {row.peer:<34} {times} {goal:<20} {limit:<12} {memory:<9} {row.note}".strip()
     )
 
 
@@ -353,7 +358,9 @@ def goal_of(row):
     """Return what a row is to reach, such as "20×", "≤ 1.6×" or "≤ 5 s"."""
     sign = "≤ " if row.over else ""
     ratio = [] if row.goal is None else [f"{sign}{row.goal:,g}×"]
-    return ", ".join(ratio + [f"≤ {most:g} s" for most in [row.most_seconds] if most is not None])
+    return ", ".join(
+        ratio + [f"≤ {limit:g} s" for limit in [row.most_seconds] if limit is not None]
+    )
 
 
 def times_of(ratio):

@@ -71,28 +71,38 @@ give 1.7×, and with the lengths of the vectors, which torch's peer does not nee
 """What must be known of a workload to read its ratios."""
 
 
-def write_pages(found):
+def write_pages(measurements):
     """Write docs/benchmarks.md and the block in README.md."""
-    PAGE.write_text(page(found), encoding="utf-8")
-    README.write_text(with_block(README.read_text(encoding="utf-8"), short(found)), "utf-8")
+    PAGE.write_text(page(measurements), encoding="utf-8")
+    README.write_text(with_block(README.read_text(encoding="utf-8"), short(measurements)), "utf-8")
 
 
-def page(found):
+def page(measurements):
     """Return docs/benchmarks.md."""
     # A is the machine with the earliest day.
-    names = lettered(one.facts for one in sorted(found, key=lambda one: one.day))
-    parts = [INTRODUCTION.format(machines="\n".join(machines(found, names)))]
-    for one in found:
-        workload = one.rows[0].workload
+    names = lettered(
+        measurement.facts
+        for measurement in sorted(measurements, key=lambda measurement: measurement.day)
+    )
+    parts = [INTRODUCTION.format(machines="\n".join(machines(measurements, names)))]
+    for measurement in measurements:
+        workload = measurement.rows[0].workload
         about = [ABOUT[workload]] if workload in ABOUT else []
-        measured = f"Measured on {one.day} on machine {names[one.facts]}.\n"
-        parts += [f"## {workload}\n", measured, *about, *full(one.rows), "", *notes(one.rows)]
-    return "\n".join([*parts, *growth(rows_of(found))]) + "\n"
+        measured = f"Measured on {measurement.day} on machine {names[measurement.facts]}.\n"
+        parts += [
+            f"## {workload}\n",
+            measured,
+            *about,
+            *full(measurement.rows),
+            "",
+            *notes(measurement.rows),
+        ]
+    return "\n".join([*parts, *growth(rows_of(measurements))]) + "\n"
 
 
-def rows_of(found):
+def rows_of(measurements):
     """Return the rows of all workloads."""
-    return [*chain.from_iterable(one.rows for one in found)]
+    return [*chain.from_iterable(measurement.rows for measurement in measurements)]
 
 
 def lettered(names):
@@ -100,13 +110,15 @@ def lettered(names):
     return dict(zip(dict.fromkeys(names), ascii_uppercase, strict=False))
 
 
-def machines(found, letters):
+def machines(measurements, letters):
     """Yield the lines of the table of machines."""
     names = ("processor", "cores", "memory", "system", "libraries")
     yield table_line("machine", *names, "days")
     yield "|---|---|---|---|---|---|---|"
     for facts, letter in letters.items():
-        days = sorted({one.day for one in found if one.facts == facts})
+        days = sorted(
+            {measurement.day for measurement in measurements if measurement.facts == facts}
+        )
         yield table_line(letter, *(dict(facts)[name] for name in names), ", ".join(days))
 
 
@@ -123,53 +135,64 @@ def full(rows):
 
 def notes(rows):
     """Return what must be known about rows: of each limit and peer, at the largest size."""
-    told = {}
+    lines = {}
     for row in rows:
         if row.limit:
-            told[row.what, ""] = f"- {row.what}, limit: {row.limit}."
+            lines[row.what, ""] = f"- {row.what}, limit: {row.limit}."
         if row.note:
-            told[row.what, row.peer] = f"- {row.what}, {row.peer}: {row.note}."
-    return [*told.values(), ""] if told else []
+            lines[row.what, row.peer] = f"- {row.what}, {row.peer}: {row.note}."
+    return [*lines.values(), ""] if lines else []
 
 
 def growth(rows):
     """Yield the table of fitted exponents."""
-    found = exponents(rows)
-    if not found:
+    fitted = exponents(rows)
+    if not fitted:
         return
     yield "## Growth\n"
     yield "Time grows as size to this power, fitted over the sizes above; 1 is linear.\n"
     yield table_line("workload", "what", "peer", "equipoise", "the peer")
     yield "|---|---|---|--:|--:|"
-    for names, powers in found.items():
+    for names, powers in fitted.items():
         yield table_line(*names, *(f"{power:.2f}" for power in powers))
 
 
-def short(found):
+def short(measurements):
     """Return the block of the README: some rows that have a goal, each at its largest size."""
-    rows = {(row.workload, row.what, row.peer): row for row in rows_of(found) if row.has_goal}
-    shown = {key: rows[key] for key in SHORT if key in rows}
-    workloads = {row.workload for row in shown.values()}
+    rows = {
+        (row.workload, row.what, row.peer): row for row in rows_of(measurements) if row.has_goal
+    }
+    shown_rows = {key: rows[key] for key in SHORT if key in rows}
+    workloads = {row.workload for row in shown_rows.values()}
     lines = [
-        fill(processors([one for one in found if one.rows[0].workload in workloads]), WIDTH),
+        fill(
+            processors(
+                [
+                    measurement
+                    for measurement in measurements
+                    if measurement.rows[0].workload in workloads
+                ]
+            ),
+            WIDTH,
+        ),
         "",
         "| | what | peer | its time | our time | ratio | goal |",
         "|---|---|---|--:|--:|--:|--:|",
     ]
-    for row in shown.values():
-        what, times = f"{row.what}, {row.size}", (row.peer_seconds, row.seconds)
-        cells = (row.workload, what, row.peer, *map(seconds, times))
+    for row in shown_rows.values():
+        label, times = f"{row.what}, {row.size}", (row.peer_seconds, row.seconds)
+        cells = (row.workload, label, row.peer, *map(seconds, times))
         lines.append(table_line(*cells, ratio_of(row), goal(row)))
     return "\n".join(lines)
 
 
-def processors(found):
+def processors(measurements):
     """Return the sentence that says which workloads were measured on which processor."""
     names = {}
-    for one in found:
-        names.setdefault(one.machine["processor"], []).append(one.rows[0].workload)
-    told = "; ".join(f"{', '.join(ones)} on {name}" for name, ones in names.items())
-    return f"Measured: {told or 'nothing with a goal yet'}."
+    for measurement in measurements:
+        names.setdefault(measurement.machine["processor"], []).append(measurement.rows[0].workload)
+    text = "; ".join(f"{', '.join(workloads)} on {name}" for name, workloads in names.items())
+    return f"Measured: {text or 'nothing with a goal yet'}."
 
 
 def goal(row):
@@ -184,6 +207,6 @@ def table_line(*cells):
 
 def with_block(text, block):
     """Return a page with the block between its markers replaced."""
-    before, rest = text.split(START)
-    after = rest.split(END)[1]
+    before, remainder = text.split(START)
+    after = remainder.split(END)[1]
     return f"{before}{START}\n{block}\n{END}{after}"

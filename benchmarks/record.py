@@ -44,23 +44,23 @@ class Measured:
 def keep(workload, rows):
     """Put what was measured now, on this machine, in the place of the workload's earlier rows."""
     now = Measured(workload, datetime.now(UTC).date().isoformat(), machine(), [*rows])
-    keep_lines(RECORD, [*recorded(), now], lambda one: one.workload)
+    keep_lines(RECORD, [*recorded(), now], lambda measured: measured.workload)
 
 
 def recorded():
     """Return every workload that was measured, in the order of their names."""
-    told = read_lines(RECORD)
-    return [Measured(**one | {"rows": [Row(**row) for row in one["rows"]]}) for one in told]
+    lines = read_lines(RECORD)
+    return [Measured(**line | {"rows": [Row(**row) for row in line["rows"]]}) for line in lines]
 
 
-def keep_lines(path, found, key):
+def keep_lines(path, measurements, key):
     """Write a line of JSON for each key, the last one's, in the order of the keys."""
-    kept = {key(one): one for one in found}
-    lines = [json.dumps(asdict(kept[name]), ensure_ascii=False) for name in sorted(kept)]
+    by_key = {key(measurement): measurement for measurement in measurements}
+    lines = [json.dumps(asdict(by_key[name]), ensure_ascii=False) for name in sorted(by_key)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def read_lines(path):
     """Return what the lines of a file hold; nothing where there is none."""
-    told = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in told]
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]

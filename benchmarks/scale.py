@@ -58,14 +58,14 @@ def main():
         return
     for world in () if chosen.page else chosen.only or worlds():
         for dimension, sizes in _series(chosen, world).items():
-            found = []
+            measurements = []
             for rows in sizes:
-                found.append(measured(world, rows, dimension, chosen.folder))
-                write(line(found[-1]))
+                measurements.append(measured(world, rows, dimension, chosen.folder))
+                write(line(measurements[-1]))
                 if chosen.keep:
-                    record(found[-1])
-            for what, one in growths(found).items():
-                write(f"  {world}: {what} grows as rows^{one.power:.2f}; {one.told}")
+                    record(measurements[-1])
+            for quantity, growth in growths(measurements).items():
+                write(f"  {world}: {quantity} grows as rows^{growth.power:.2f}; {growth.told}")
     if chosen.keep or chosen.page:
         write_page(recorded())
 
@@ -86,13 +86,13 @@ def _series(chosen, world):
 def measured(world, rows, dimension, folder):
     """Generate evidence and audit it in a process of its own."""
     generate, _ = worlds()[world]
-    with tempfile.TemporaryDirectory(dir=folder) as made:
-        generate(Path(made), rows, *([dimension] if dimension else []))
+    with tempfile.TemporaryDirectory(dir=folder) as work_folder:
+        generate(Path(work_folder), rows, *([dimension] if dimension else []))
         command = [sys.executable, "-m", "benchmarks.scale", "--audit"]
-        command += [str(Path(made, "audit.yaml")), str(Path(made, "run"))]
+        command += [str(Path(work_folder, "audit.yaml")), str(Path(work_folder, "run"))]
         environment = {"OMP_NUM_THREADS": "1", **os.environ}
-        told = subprocess.check_output(command, text=True, env=environment)  # noqa: S603
-    took, processor = json.loads(told.splitlines()[-1]), machine()["processor"]
+        output = subprocess.check_output(command, text=True, env=environment)  # noqa: S603
+    took, processor = json.loads(output.splitlines()[-1]), machine()["processor"]
     return Measured(world, rows, dimension, **took, processor=processor)
 
 
@@ -110,9 +110,9 @@ def audit(config, run):
     from equipoise.evidence import new_run
 
     checked = audits.load_config(config)
-    with new_run(run) as folder, ThreadPoolExecutor(1) as beside:
+    with new_run(run) as folder, ThreadPoolExecutor(1) as executor:
         inputs = step("load", lambda: audits.prepare(checked, base=config.parent))
-        saved = beside.submit(audits.save, inputs, folder)
+        saved = executor.submit(audits.save, inputs, folder)
         result = step("measure and save", lambda: audits.run(inputs, base=config.parent))
         step("report", lambda: report.write(result, folder))
         saved.result()
@@ -125,23 +125,26 @@ def audit(config, run):
     }
 
 
-def record(found):
+def record(measurement):
     """Put a measurement in the place of an earlier one of the same evidence."""
-    keep_lines(RECORD, [*recorded(), found], lambda one: (one.world, one.rows, one.dimension))
+    keep_lines(
+        RECORD, [*recorded(), measurement], lambda entry: (entry.world, entry.rows, entry.dimension)
+    )
 
 
 def recorded():
     """Return what was measured before."""
-    return [Measured(**told) for told in read_lines(RECORD)]
+    return [Measured(**values) for values in read_lines(RECORD)]
 
 
-def line(one):
+def line(measurement):
     """Return a measurement as a line for a terminal."""
-    wide = f" × {one.dimension}" if one.dimension else ""
-    steps = ", ".join(f"{name} {seconds(value)}" for name, value in one.by_step.items())
+    wide = f" × {measurement.dimension}" if measurement.dimension else ""
+    steps = ", ".join(f"{name} {seconds(value)}" for name, value in measurement.by_step.items())
     return (
-        f"{one.world:<13} {one.rows:>11,}{wide:<6} {one.peak_mb:>8,.0f} MB "
-        f"{seconds(one.seconds):>8}, processor {seconds(one.processor_seconds):>8} ({steps})"
+        f"{measurement.world:<13} {measurement.rows:>11,}{wide:<6} {measurement.peak_mb:>8,.0f} MB "
+        f"{seconds(measurement.seconds):>8}, "
+        f"processor {seconds(measurement.processor_seconds):>8} ({steps})"
     )
 
 

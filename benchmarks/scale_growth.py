@@ -69,16 +69,16 @@ class Growth:
         return f"{line}, which misses by {self.off:.0%} at most"
 
 
-def growths(found):
+def growths(measurements):
     """Return how memory and processor time grow, from three sizes on."""
-    if len(found) < 3:
+    if len(measurements) < 3:
         return {}
-    rows = [one.rows for one in found]
+    rows = [measurement.rows for measurement in measurements]
     values = {
-        "memory": [one.peak_mb for one in found],
-        "processor time": [one.processor_seconds for one in found],
+        "memory": [measurement.peak_mb for measurement in measurements],
+        "processor time": [measurement.processor_seconds for measurement in measurements],
     }
-    return {what: Growth(power(rows, y), misses(rows, y)) for what, y in values.items()}
+    return {quantity: Growth(power(rows, y), misses(rows, y)) for quantity, y in values.items()}
 
 
 def power(rows, values):

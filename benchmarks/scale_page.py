@@ -50,50 +50,56 @@ by at most {noise}: a busy machine allows no finer call.
 """
 
 
-def write_page(found):
+def write_page(measurements):
     """Write docs/scale.md and its figure from measurements."""
-    told = {
+    entries = {
         f"machine {letter}": name
-        for name, letter in lettered(one.processor for one in found).items()
+        for name, letter in lettered(measurement.processor for measurement in measurements).items()
     }
-    told |= {name: value for name, value in machine().items() if name != "processor"}
-    facts = "\n".join(table_line(name, value) for name, value in told.items())
+    entries |= {name: value for name, value in machine().items() if name != "processor"}
+    facts = "\n".join(table_line(name, value) for name, value in entries.items())
     wide, narrow = DIMENSION, NARROW
     about = INTRODUCTION.format(facts=facts, wide=wide, narrow=narrow)
-    page = [about, *table(found), "", *fits(found)]
+    page = [about, *table(measurements), "", *fits(measurements)]
     (DOCS / "scale.md").write_text("\n".join(page) + "\n", encoding="utf-8")
 
 
-def table(found):
+def table(measurements):
     """Yield the lines of the table of all that was measured."""
-    names = lettered(one.processor for one in found)
+    names = lettered(measurement.processor for measurement in measurements)
     yield table_line("audit", "rows", "machine", "peak memory", "processor time", "of it loading")
     yield "|---|--:|---|--:|--:|--:|"
-    for one in found:
-        wide = f" × {one.dimension}" if one.dimension else ""
-        times = (one.processor_seconds, one.by_step["load"])
-        memory, name = f"{one.peak_mb:,.0f} MB", names[one.processor]
-        yield table_line(one.world, f"{one.rows:,}{wide}", name, memory, *map(seconds, times))
+    for measurement in measurements:
+        wide = f" × {measurement.dimension}" if measurement.dimension else ""
+        times = (measurement.processor_seconds, measurement.by_step["load"])
+        memory, name = f"{measurement.peak_mb:,.0f} MB", names[measurement.processor]
+        yield table_line(
+            measurement.world, f"{measurement.rows:,}{wide}", name, memory, *map(seconds, times)
+        )
 
 
-def fits(found):
+def fits(measurements):
     """Yield the lines that tell how each series grows."""
     yield from FITTED.format(straight=STRAIGHT, noise=f"{NOISE:.0%}").splitlines()
     yield table_line("audit", "what", "p", "the line misses by", "a straight line")
     yield "|---|---|--:|--:|---|"
-    for about, ones in series(found).items():
-        for what, one in growths(ones).items():
-            told = "yes" if one.straight else "no"
-            yield table_line(named(about), what, f"{one.power:.2f}", f"{one.off:.0%}", told)
+    for about, members in series(measurements).items():
+        for quantity, growth in growths(members).items():
+            answer = "yes" if growth.straight else "no"
+            yield table_line(
+                named(about), quantity, f"{growth.power:.2f}", f"{growth.off:.0%}", answer
+            )
 
 
-def series(found):
+def series(measurements):
     """Return measurements of one kind of audit, dimension and processor together."""
     lines = {}
-    for one in found:
-        lines.setdefault((one.world, one.dimension, one.processor), []).append(one)
+    for measurement in measurements:
+        lines.setdefault(
+            (measurement.world, measurement.dimension, measurement.processor), []
+        ).append(measurement)
     # A size alone shows no growth.
-    return {about: ones for about, ones in lines.items() if len(ones) > 1}
+    return {about: members for about, members in lines.items() if len(members) > 1}
 
 
 def named(about):

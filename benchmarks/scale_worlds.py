@@ -59,18 +59,18 @@ def predictions(folder, rows):
     )
 
 
-def _queried(kind, about, own, folder, rows, dimension):
+def _queried(kind, about, extra, folder, rows, dimension):
     """Write images of one pool, and queries that each lie nearer to one sex."""
     middles, images = _directions(len(SEXES), dimension), _images(folder, rows)
-    drawn = _drawn(rows, dimension, lambda places: middles[images(places)["sex"]])
-    _npy(folder / "images.npy", "<f2", (rows, dimension), drawn)
+    vectors = _drawn(rows, dimension, lambda places: middles[images(places)["sex"]])
+    _npy(folder / "images.npy", "<f2", (rows, dimension), vectors)
     _leaning(folder, "query", "queries", middles)
     config = {
         "audit": kind,
         "data": {"images": {"table": "images.parquet", "id": "image_id"}, "groups": ["sex"]},
         "queries": {"table": "queries.parquet", "id": "query"},
         "models": {
-            "first": {"images": {"file": "images.npy"}, "queries": {"file": "queries.npy"}, **own}
+            "first": {"images": {"file": "images.npy"}, "queries": {"file": "queries.npy"}, **extra}
         },
         **about,
     }
@@ -115,12 +115,12 @@ def concepts(folder, rows):
 
 def diversity(folder, rows, dimension):
     """Images of six regions, of which one is less diverse; vectors are a column of Parquet."""
-    own = _directions(REGIONS, dimension)
+    centres = _directions(REGIONS, dimension)
     images = _images(folder, rows)
 
     def middles(places):
         region = images(places)["region"]
-        return own[region] * np.where(region == 0, 0.7, 0.5)[:, None]
+        return centres[region] * np.where(region == 0, 0.7, 0.5)[:, None]
 
     _vectors(folder / "vectors.parquet", rows, dimension, middles)
     _config(
@@ -138,9 +138,9 @@ def diversity(folder, rows, dimension):
 
 def associations(folder, rows, dimension):
     """Words beside images of both sexes; vectors are a column of Parquet."""
-    own, images = _directions(len(SEXES), dimension), _images(folder, rows)
-    _vectors(folder / "vectors.parquet", rows, dimension, lambda p: own[images(p)["sex"]])
-    names = _leaning(folder, "word", "words", own)
+    centres, images = _directions(len(SEXES), dimension), _images(folder, rows)
+    _vectors(folder / "vectors.parquet", rows, dimension, lambda p: centres[images(p)["sex"]])
+    names = _leaning(folder, "word", "words", centres)
     halves = [", ".join(names[start::2]) for start in range(2)]
     _config(
         folder,
@@ -199,26 +199,29 @@ def _images(folder, rows):
         return {"sex": _code(places, 2, len(SEXES)), "region": _code(places, 3, REGIONS)}
 
     def part(places):
-        own = codes(places)
-        told = {"sex": _SEXES.take(own["sex"]), "region": _REGIONS.take(own["region"])}
-        return {"image_id": _ids(places), **told}
+        row_codes = codes(places)
+        columns = {
+            "sex": _SEXES.take(row_codes["sex"]),
+            "region": _REGIONS.take(row_codes["region"]),
+        }
+        return {"image_id": _ids(places), **columns}
 
     _table(folder / "images.parquet", (part(places) for places in _pieces(rows)))
     return codes
 
 
-def _directions(many, dimension, seed=0):
-    drawn = np.random.default_rng(seed).standard_normal((many, dimension), dtype=np.float32)
-    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+def _directions(count, dimension, seed=0):
+    directions = np.random.default_rng(seed).standard_normal((count, dimension), dtype=np.float32)
+    return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
-def _leaning(folder, what, several, middles):
+def _leaning(folder, singular, plural, middles):
     """Write vectors that each lean to one of two middles, and their names; return the names."""
-    own = _directions(QUERIES, middles.shape[1], seed=1)
-    leaning = own + 0.2 * middles[np.arange(QUERIES) % 2]
-    np.save(folder / f"{several}.npy", leaning.astype(np.float16))
-    names = [f"{what} {index}" for index in range(QUERIES)]
-    pq.write_table(pa.table({what: names}), folder / f"{several}.parquet")
+    directions = _directions(QUERIES, middles.shape[1], seed=1)
+    leaning = directions + 0.2 * middles[np.arange(QUERIES) % 2]
+    np.save(folder / f"{plural}.npy", leaning.astype(np.float16))
+    names = [f"{singular} {index}" for index in range(QUERIES)]
+    pq.write_table(pa.table({singular: names}), folder / f"{plural}.parquet")
     return names
 
 
@@ -242,8 +245,8 @@ def _npy(path, kind, shape, parts):
 
 def _vectors(path, rows, dimension, middles):
     def parts():
-        drawn = _drawn(rows, dimension, middles)
-        for places, vectors in zip(_pieces(rows), drawn, strict=True):
+        pieces = _drawn(rows, dimension, middles)
+        for places, vectors in zip(_pieces(rows), pieces, strict=True):
             cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension)
             yield {"image_id": _ids(places), "embedding": cells}
 

@@ -33,7 +33,7 @@ def embeddings(n):
 def split(rows):
     """Cut rows into nine sets of one size."""
     n = len(rows) // SETS
-    return [rows[n * one : n * (one + 1)] for one in range(SETS)]
+    return [rows[n * index : n * (index + 1)] for index in range(SETS)]
 
 
 def all_pairs(rows):
@@ -56,15 +56,15 @@ def linear(rows):
 
 def linear_between(sets):
     """Mean over pairs of sets from their mean unit vectors."""
-    means = np.stack([unit(one).mean(axis=0) for one in sets])
+    means = np.stack([unit(rows).mean(axis=0) for rows in sets])
     return float(1.0 - (means @ means.T)[np.triu_indices(len(sets), 1)].mean())
 
 
 def products(sets, seed):
     """ISS cross of exchanged images: the same exchanges, summed by a matrix product."""
-    rows = np.concatenate([unit(one) for one in sets])
-    owner = np.repeat(np.arange(SETS, dtype=np.uint32), [len(one) for one in sets])
-    found = []
+    rows = np.concatenate([unit(vectors) for vectors in sets])
+    owner = np.repeat(np.arange(SETS, dtype=np.uint32), [len(vectors) for vectors in sets])
+    batches = []
     for streams in np.split(keys(seed, "exchange", n_streams=PERMUTATIONS), PERMUTATIONS // 20):
         labels = np.tile(owner, (len(streams), 1))
         shuffle(streams, labels)
@@ -72,16 +72,16 @@ def products(sets, seed):
         sums = (member.astype(np.float64) @ rows).reshape(len(streams), SETS, D)
         means = sums * SETS / len(rows)
         cosines = (means.sum(axis=1) ** 2).sum(axis=1) - (means**2).sum(axis=(1, 2))
-        found.append(1.0 - cosines / (SETS * (SETS - 1)))
-    return np.concatenate(found)
+        batches.append(1.0 - cosines / (SETS * (SETS - 1)))
+    return np.concatenate(batches)
 
 
-def distances(what, n, ours, peers):
+def distances(label, n, ours, peers):
     """Yield a row for each peer, which must give the same mean distance."""
     # scikit-learn computes float32 in float32.
-    check = partial(np.testing.assert_allclose, rtol=1e-5, err_msg=f"{what} differs")
+    check = partial(np.testing.assert_allclose, rtol=1e-5, err_msg=f"{label} differs")
     yield from compared(
-        ours, peers, check, repeats=3, workload="W1", what=what, size=f"{n:,} × {D} float32",
+        ours, peers, check, repeats=3, workload="W1", what=label, size=f"{n:,} × {D} float32",
         limit_seconds=read_seconds(4.0 * n * D), limit=LIMIT, n=n,
     )  # fmt: skip
 
@@ -111,13 +111,13 @@ def tested(n):
     sets = split(embeddings(n))
 
     def ours():
-        found = iss_cross(sets, resampling=Permutation(PERMUTATIONS), rng=1)
-        assert found.chance is not None, "no chance level"  # noqa: S101
-        return found.chance.low, found.chance.high
+        estimate = iss_cross(sets, resampling=Permutation(PERMUTATIONS), rng=1)
+        assert estimate.chance is not None, "no chance level"  # noqa: S101
+        return estimate.chance.low, estimate.chance.high
 
     def peer():
-        drawn = np.sort(products(sets, 1))
-        low, high = drawn[PERMUTATIONS // 40 - 1], drawn[PERMUTATIONS - PERMUTATIONS // 40 - 1]
+        null = np.sort(products(sets, 1))
+        low, high = null[PERMUTATIONS // 40 - 1], null[PERMUTATIONS - PERMUTATIONS // 40 - 1]
         return float(low), float(high)
 
     check = partial(np.testing.assert_allclose, rtol=1e-12, err_msg="the chance band differs")

@@ -56,7 +56,9 @@ def wefe(x, y, a, b):
     """Effect size, pair by pair: (mean s(x) - mean s(y)) / std over both (ddof 0)."""
 
     def s(w):
-        return float(np.mean([cosine(w, one) for one in a]) - np.mean([cosine(w, o) for o in b]))
+        return float(
+            np.mean([cosine(w, vector) for vector in a]) - np.mean([cosine(w, o) for o in b])
+        )
 
     first, second = [s(w) for w in x], [s(w) for w in y]
     return float((np.mean(first) - np.mean(second)) / np.std(first + second))
@@ -79,18 +81,18 @@ def ieat(four, draws):
     """P-value from a loop that shuffles indices and sums the first half."""
     s, n = scores(*four), len(four[0])
     observed = s[np.arange(n)].sum()
-    above, every = 1, 1
+    above, total = 1, 1
     np.random.seed(0)  # noqa: NPY002 - what iEAT draws from
     for _ in range(draws - 1):
         order = np.arange(2 * n)
         np.random.shuffle(order)  # noqa: NPY002
         half = order[:n]
         assert 2 * len(half) == len(order)  # noqa: S101 - it checks this each time
-        found = s[half].sum()
-        if found > observed or found == observed:
+        statistic = s[half].sum()
+        if statistic > observed or statistic == observed:
             above += 1
-        every += 1
-    return above / every
+        total += 1
+    return above / total
 
 
 def permuted(four, draws):
@@ -99,8 +101,8 @@ def permuted(four, draws):
     observed, above = s[:n].sum(), 1
     rng = np.random.default_rng(0)
     for start in range(0, draws, 1000):
-        some = np.tile(s, (min(1000, draws - start), 1))
-        above += int((rng.permuted(some, axis=1)[:, :n].sum(axis=1) >= observed).sum())
+        shuffled = np.tile(s, (min(1000, draws - start), 1))
+        above += int((rng.permuted(shuffled, axis=1)[:, :n].sum(axis=1) >= observed).sum())
     return above / (draws + 1)
 
 
@@ -108,7 +110,7 @@ def enumerated(four):
     """Exact p-value from all partitions; a tie is as far as 1e-12 of the sum apart."""
     s, n = scores(*four), len(four[0])
     least = s[:n].sum() - 1e-12 * np.abs(s).sum()
-    above = sum(s[list(some)].sum() >= least for some in combinations(range(2 * n), n))
+    above = sum(s[list(chosen)].sum() >= least for chosen in combinations(range(2 * n), n))
     return float(above) / math.comb(2 * n, n)
 
 
@@ -179,8 +181,10 @@ def many():
         note = f"extrapolated from {part:,} permutations" if part < draws else ""
         size = f"500 a side, {draws:,} permutations"
         limit, memory = 500 * draws * 1e-9, peak_mb(ours)
-        what = "p-value, more permutations"
-        yield Row("W2", what, size, PERMUTED, theirs, mine, None, limit, SWAPS, memory, note, draws)
+        label = "p-value, more permutations"
+        yield Row(
+            "W2", label, size, PERMUTED, theirs, mine, None, limit, SWAPS, memory, note, draws
+        )
 
 
 def exact():
@@ -194,20 +198,20 @@ def exact():
             limit=READ, n=total,
         )  # fmt: skip
         yield row
-        each = row.peer_seconds / total
+        seconds_each = row.peer_seconds / total
     if not quick():
-        yield halves(each)
+        yield halves(seconds_each)
 
 
 def halves(seconds_each):
     """Return the exact p-value of 20 + 20 targets, at the peer's time for each partition."""
     ours = partial(p_value, vectors(20, ATTRIBUTES, shift=0.1))
     total = math.comb(40, 20)
-    size, what = f"20 + 20 targets, {total:,} partitions", "exact p-value, in two halves"
+    size, label = f"20 + 20 targets, {total:,} partitions", "exact p-value, in two halves"
     note, theirs = "extrapolated from 9 + 9 targets", seconds_each * total
     limit, memory = 2 * 2**20 * 1e-9, peak_mb(ours)
     return Row(
-        "W2", what, size, COMBINATIONS, theirs, timed(ours), None, limit, HALVES, memory, note
+        "W2", label, size, COMBINATIONS, theirs, timed(ours), None, limit, HALVES, memory, note
     )
 
 

@@ -80,9 +80,9 @@ class Pool:
         return scores, label[: self.draw].mean(), label[self.draw :].mean()
 
 
-def ours(world, prevalence="hall", some=None):
+def ours(world, prevalence="hall", concepts=None):
     """Measure all concepts, or some, by all metrics."""
-    chosen = slice(None) if some is None else some
+    chosen = slice(None) if concepts is None else concepts
     choices = Choices(
         prevalence=prevalence, prevalence_ratio=RATIO, replicates=REPLICATES, min_positives=1
     )
@@ -90,24 +90,24 @@ def ours(world, prevalence="hall", some=None):
     return concept_metrics(scores, labels, world.group, METRICS, choices, resampling=DRAWS)
 
 
-def pools(world, found, concepts):
+def pools(world, results, concepts):
     """Return the pools of some concepts, with the thresholds that equipoise chose."""
     pooled = []
     for concept in concepts:
         scores, labels = world.scores[:, concept].astype(float), world.labels[:, concept]
-        threshold = float(found["true_positive_rate"].thresholds[concept])
+        threshold = float(results["true_positive_rate"].thresholds[concept])
         within = [world.group == g for g in range(int(world.group.max()) + 1)]
-        sides = [(scores[one & labels], scores[one & ~labels]) for one in within]
+        sides = [(scores[mask & labels], scores[mask & ~labels]) for mask in within]
         draw = min(min(len(a), len(b) // RATIO) for a, b in sides)
         truth = np.repeat([True, False], [draw, RATIO * draw])
         pooled += [Pool(a, b, draw, threshold, truth) for a, b in sides]
     return pooled
 
 
-def sampled(measure, some):
+def sampled(measure, pooled):
     """Return metrics of samples, (pools, samples, metrics)."""
     rng = np.random.default_rng(1)
-    return np.array([[measure(one, rng) for _ in range(FEW)] for one in some])
+    return np.array([[measure(pool, rng) for _ in range(FEW)] for pool in pooled])
 
 
 def scikit_learn(pool, rng):
@@ -123,12 +123,12 @@ def sorted_anew(pool, rng):
     order = np.argsort(-scores)
     falling, right = scores[order], pool.truth[order]
     last = np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1)
-    hits, seen = np.cumsum(right)[last], last + 1.0
+    hits, places = np.cumsum(right)[last], last + 1.0
     gained = np.diff(hits, prepend=0.0)
-    mistakes = seen - hits
+    mistakes = places - hits
     level = np.diff(mistakes, prepend=0.0)
     won = gained @ (RATIO * pool.draw - mistakes + level / 2)
-    return gained @ (hits / seen) / pool.draw, won / (pool.draw * RATIO * pool.draw), *rates
+    return gained @ (hits / places) / pool.draw, won / (pool.draw * RATIO * pool.draw), *rates
 
 
 @dataclass(frozen=True)
@@ -154,20 +154,20 @@ class Places:
         return cls(positive, negative, np.unique(positive), hit, mistake, pool.draw)
 
 
-def sorted_once(one, rng):
+def sorted_once(prepared, rng):
     """Return the metrics of a sample from bootstrapped counts."""
-    last = int(one.at[-1]) + 1
-    p = rng.integers(0, len(one.positive), one.draw, dtype=np.int32)
-    n = rng.integers(0, len(one.negative), RATIO * one.draw, dtype=np.int32)
-    true = np.bincount(one.positive[p], minlength=last)[one.at]
-    false = np.bincount(one.negative[n], minlength=last)[:last]
-    hits, mistakes = np.cumsum(true), np.cumsum(false)[one.at]
-    won = true @ (RATIO * one.draw - mistakes + false[one.at] / 2)
+    last = int(prepared.at[-1]) + 1
+    p = rng.integers(0, len(prepared.positive), prepared.draw, dtype=np.int32)
+    n = rng.integers(0, len(prepared.negative), RATIO * prepared.draw, dtype=np.int32)
+    true = np.bincount(prepared.positive[p], minlength=last)[prepared.at]
+    false = np.bincount(prepared.negative[n], minlength=last)[:last]
+    hits, mistakes = np.cumsum(true), np.cumsum(false)[prepared.at]
+    won = true @ (RATIO * prepared.draw - mistakes + false[prepared.at] / 2)
     return (
-        true @ (hits / np.maximum(hits + mistakes, 1)) / one.draw,
-        won / (one.draw * RATIO * one.draw),
-        one.hit[p].mean(),
-        one.mistake[n].mean(),
+        true @ (hits / np.maximum(hits + mistakes, 1)) / prepared.draw,
+        won / (prepared.draw * RATIO * prepared.draw),
+        prepared.hit[p].mean(),
+        prepared.mistake[n].mean(),
     )
 
 
@@ -179,10 +179,10 @@ PEERS = (
 )
 
 
-def exact(world, some):
+def exact(world, concepts):
     """Stop where the metrics of all images are not scikit-learn's."""
-    found = ours(world, "observed", some)
-    for index, concept in enumerate(some):
+    results = ours(world, "observed", concepts)
+    for index, concept in enumerate(concepts):
         scores, labels = world.scores[:, concept], world.labels[:, concept]
         for g in range(int(world.group.max()) + 1):
             within = world.group == g
@@ -191,55 +191,57 @@ def exact(world, some):
                 ("auroc", roc_auc_score),
             ):
                 np.testing.assert_allclose(
-                    found[metric].observed[index, g],
+                    results[metric].observed[index, g],
                     function(labels[within], scores[within]),
                     rtol=1e-12,
                     err_msg=f"{metric} of concept {concept} in group {g} differs",
                 )
 
 
-def alike(own, other, name):
+def alike(samples, other, name):
     """Stop when means of samples differ by more than their number and the split explain.
 
     Own samples are (pools, replicates, metrics). Peers measure TPR and FPR on all images,
     equipoise on those that no threshold was tuned on.
     """
-    error = own.std(axis=1) * np.sqrt(1.0 / FEW + 1.0 / REPLICATES)
-    apart = np.abs(own.mean(axis=1) - other.mean(axis=1))
+    error = samples.std(axis=1) * np.sqrt(1.0 / FEW + 1.0 / REPLICATES)
+    difference = np.abs(samples.mean(axis=1) - other.mean(axis=1))
     split = np.array([0.0, 0.0, 0.1, 0.02])
-    assert (apart < 5.0 * error + split).all(), f"{name}: means of samples differ"  # noqa: S101
+    assert (difference < 5.0 * error + split).all(), f"{name}: means of samples differ"  # noqa: S101
 
 
 def compared(world, images, groups):
     """Yield a row for each peer."""
-    found = ours(world)
+    results = ours(world)
     mine = partial(ours, world)
     memory = peak_mb(mine)
     chosen = [int((index + 0.5) * CONCEPTS / SOME) for index in range(SOME)]
     exact(world, chosen)
-    boots = np.stack([one.boot for one in found.values()], axis=-1)[:, chosen]
-    own = boots.transpose(1, 2, 0, 3).reshape(SOME * groups, REPLICATES, len(METRICS))
-    some = pools(world, found, chosen)
-    draws = (1 + RATIO) * sum(pool.draw for pool in some) * REPLICATES * CONCEPTS / SOME
+    boots = np.stack([result.boot for result in results.values()], axis=-1)[:, chosen]
+    our_samples = boots.transpose(1, 2, 0, 3).reshape(SOME * groups, REPLICATES, len(METRICS))
+    chosen_pools = pools(world, results, chosen)
+    draws = (1 + RATIO) * sum(pool.draw for pool in chosen_pools) * REPLICATES * CONCEPTS / SOME
     limit = draws * random_seconds() / threads()
-    beside = (limit, f"{draws / 1e9:.2g}·10⁹ random numbers on {threads()} cores", memory)
-    what, size = f"[Hall], {groups} groups", f"{images:,} images × {CONCEPTS} concepts"
+    extras = (limit, f"{draws / 1e9:.2g}·10⁹ random numbers on {threads()} cores", memory)
+    label, size = f"[Hall], {groups} groups", f"{images:,} images × {CONCEPTS} concepts"
     note = f"one thread, from {SOME} concepts and {FEW} samples"
     for name, prepare, measure, goal in PEERS:
-        prepared = [prepare(pool) for pool in some]
-        alike(own, sampled(measure, prepared), name)
+        prepared = [prepare(pool) for pool in chosen_pools]
+        alike(our_samples, sampled(measure, prepared), name)
         seconds, sampling = alternate(mine, partial(sampled, measure, prepared), repeats=3)
-        preparing = timed(lambda each=prepare: [each(pool) for pool in some], repeats=1)
-        whole = (preparing + sampling * REPLICATES / FEW) * CONCEPTS / SOME
+        preparing = timed(
+            lambda prepare_pool=prepare: [prepare_pool(pool) for pool in chosen_pools], repeats=1
+        )
+        peer_seconds = (preparing + sampling * REPLICATES / FEW) * CONCEPTS / SOME
         least = goal if images >= 100_000 else None
-        yield Row("W3", what, size, name, whole, seconds, least, *beside, note, n=images)
+        yield Row("W3", label, size, name, peer_seconds, seconds, least, *extras, note, n=images)
 
 
 def random_seconds():
     """Return the seconds that one random 32-bit number takes."""
     rng = np.random.Generator(np.random.SFC64(0))
-    many = 1 << 22
-    return timed(lambda: rng.integers(0, 1 << 32, many, dtype=np.uint32)) / many
+    count = 1 << 22
+    return timed(lambda: rng.integers(0, 1 << 32, count, dtype=np.uint32)) / count
 
 
 def rows():

@@ -65,26 +65,26 @@ def measured(images, queries, groups, subject):
 
 def frames(images, queries, groups, subject):
     """MaxSkew and NDKL of each query with the pool's shares desired, by data frames."""
-    found = np.empty((QUERIES, 2))
+    results = np.empty((QUERIES, 2))
     for column, (measure, k) in enumerate(((frame_skews, K), (frame_ndkl, PREFIXES))):
         for query in range(QUERIES):
             rows = slice(None) if subject is None else np.flatnonzero(subject == query)
             scores = (images[rows] @ queries[query].T).flatten()
             table = pd.DataFrame({"score": scores, "label": groups[rows]})
-            found[query, column] = measure(table, k)["pool"]
-    return found
+            results[query, column] = measure(table, k)["pool"]
+    return results
 
 
 def frame_skews(table, k):
     """MaxSkew for both targets; a group that is not shown counts as shown once."""
-    found = {"equal": 0.0, "pool": 0.0}
+    skews = {"equal": 0.0, "pool": 0.0}
     counts = Counter(table.label)
     best = Counter(table.nlargest(k, columns="score", keep="all").label)
     for label, count in counts.items():
         share = (best[label] or 1) / k
         for name, desired in (("equal", 1 / len(counts)), ("pool", count / len(table))):
-            found[name] = max(found[name], math.log(share) - math.log(desired))
-    return found
+            skews[name] = max(skews[name], math.log(share) - math.log(desired))
+    return skews
 
 
 def frame_ndkl(table, k):
@@ -94,22 +94,22 @@ def frame_ndkl(table, k):
         "equal": np.array([1 / len(counts) for _ in counts]),
         "pool": np.array([max(count, 1) / len(table) for count in counts]),
     }
-    found, seen = dict.fromkeys(desired, 0.0), np.zeros(len(counts))
+    totals, seen_counts = dict.fromkeys(desired, 0.0), np.zeros(len(counts))
     best = table.nlargest(k, columns="score", keep="all")
     with np.errstate(divide="ignore", invalid="ignore"):
         for place, (_, row) in enumerate(best.iterrows(), start=1):
-            seen[int(row["label"])] += 1
-            shares = seen / place
+            seen_counts[int(row["label"])] += 1
+            shares = seen_counts / place
             for name, target in desired.items():
                 terms = np.where(shares != 0, shares * (np.log(shares) - np.log(target)), 0)
-                found[name] += float(np.sum(terms)) / math.log2(place + 1)
+                totals[name] += float(np.sum(terms)) / math.log2(place + 1)
     weights = sum(1 / math.log2(place + 1) for place in range(1, k + 1))
-    return {name: total / weights for name, total in found.items()}
+    return {name: total / weights for name, total in totals.items()}
 
 
 def script(images, queries, groups, subject):
     """MaxSkew, MinSkew, NDKL, sum of deviations and bias of each query, the usual way."""
-    found = np.empty((QUERIES, 5))
+    results = np.empty((QUERIES, 5))
     with threadpool_limits(threads()):
         table = None if subject is not None else queries @ images.T
     for query in range(QUERIES):
@@ -118,8 +118,8 @@ def script(images, queries, groups, subject):
         codes = groups[rows]
         desired = np.bincount(codes, minlength=GROUPS) / len(codes)
         order = np.argsort(-scores, kind="stable")
-        found[query] = of_order(codes[order], desired)
-    return found
+        results[query] = of_order(codes[order], desired)
+    return results
 
 
 def of_order(codes, desired):
@@ -130,12 +130,14 @@ def of_order(codes, desired):
     total = weights = 0.0
     for i in range(1, PREFIXES + 1):
         part = np.bincount(codes[:i], minlength=GROUPS) / i
-        shown = part > 0
-        total += float((part[shown] * np.log(part[shown] / desired[shown])).sum()) / np.log2(i + 1)
+        present = part > 0
+        total += float((part[present] * np.log(part[present] / desired[present])).sum()) / np.log2(
+            i + 1
+        )
         weights += 1.0 / np.log2(i + 1)
     first, second = shares[:2]
-    both = first + second
-    bias = (first - second) / both if both else 0.0
+    pair_share = first + second
+    bias = (first - second) / pair_share if pair_share else 0.0
     deviation = np.abs(shares - shares.mean()).sum()
     return float(skews.max()), float(skews.min()), total / weights, float(deviation), float(bias)
 
@@ -149,17 +151,19 @@ def with_torch(images, queries, k):
     return np.asarray(scores.topk(k).indices.numpy())
 
 
-def check(found, expected, names, atol):
+def check(results, expected, names, atol):
     """Hold every query's measures against those of a peer, a column for each name."""
     for column, name in enumerate(names):
-        own = [part.value for part in found[name].parts if part.metric == name]
-        np.testing.assert_allclose(own, expected[:, column], atol=atol, err_msg=f"{name} differs")
+        values = [part.value for part in results[name].parts if part.metric == name]
+        np.testing.assert_allclose(
+            values, expected[:, column], atol=atol, err_msg=f"{name} differs"
+        )
 
 
 def check_ranking(images, queries):
     """Hold a ranking in float32 against ours: only scores that nearly tie may change places."""
-    every = cosine_scores(images, queries)
-    best = every.best(range(QUERIES), np.arange(len(images)), PREFIXES)
+    all_scores = cosine_scores(images, queries)
+    best = all_scores.best(range(QUERIES), np.arange(len(images)), PREFIXES)
     ours = np.stack([rows[np.argsort(-scores, kind="stable")] for rows, scores in best])
     share = (ours == with_torch(images, queries, PREFIXES)).mean()
     np.testing.assert_array_less(0.999, share, err_msg="the share of the ranking that agrees")
@@ -171,24 +175,24 @@ def rows():
         images, queries, groups, subject = world(n)
         exact = unit(images), unit(queries)
         size, last = f"{QUERIES} × {n:,}, {GROUPS} groups", n == 170_000
-        for what, own, goal in (
+        for label, pools, goal in (
             ("every query ranks its subject's images", subject, 20.0),
             ("every query ranks all images", None, 40.0),
         ):
-            call = partial(measured, images, queries, groups, own)
-            check(call(), script(*exact, groups, own), OF_SCRIPT, 1e-12)
-            check(call(), frames(*exact, groups, own), ("max_skew", "ndkl"), 1e-9)
-            limit = read_seconds(4.0 * n * D) if own is not None else product(n, queries)
+            call = partial(measured, images, queries, groups, pools)
+            check(call(), script(*exact, groups, pools), OF_SCRIPT, 1e-12)
+            check(call(), frames(*exact, groups, pools), ("max_skew", "ndkl"), 1e-9)
+            limit = read_seconds(4.0 * n * D) if pools is not None else product(n, queries)
             row = partial(
-                Row, "W4", what, size, memory_mb=peak_mb(call), n=n,
-                limit_seconds=limit, limit=PRODUCT if own is None else READ,
+                Row, "W4", label, size, memory_mb=peak_mb(call), n=n,
+                limit_seconds=limit, limit=PRODUCT if pools is None else READ,
             )  # fmt: skip
-            mine, theirs = alternate(call, partial(frames, images, queries, groups, own))
+            mine, theirs = alternate(call, partial(frames, images, queries, groups, pools))
             yield row(FRAMES, theirs, mine, goal if last else None)
-            mine, theirs = alternate(call, partial(script, *exact, groups, own))
+            mine, theirs = alternate(call, partial(script, *exact, groups, pools))
             note = f"at the limit it would be {times_of(theirs / limit)}" if last else ""
             yield row(SCRIPT, theirs, mine, None, note=note)
-            if own is None and find_spec("torch") is not None:
+            if pools is None and find_spec("torch") is not None:
                 check_ranking(images, queries)
                 mine, theirs = alternate(call, partial(with_torch, images, queries, PREFIXES))
                 yield row(TORCH, theirs, mine, 1.5 if last else None, note=note)

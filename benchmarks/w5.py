@@ -49,31 +49,31 @@ def measured(columns):
 
 def ours(columns):
     """Return SkewSize and the effect size of each class."""
-    found = measured(columns)
-    assert found.by is not None, "no effect sizes"  # noqa: S101
-    names = found.by["subject"].to_pylist()
-    return found.value, dict(zip(names, found.by["value"].to_pylist(), strict=True))
+    estimate = measured(columns)
+    assert estimate.by is not None, "no effect sizes"  # noqa: S101
+    names = estimate.by["subject"].to_pylist()
+    return estimate.value, dict(zip(names, estimate.by["value"].to_pylist(), strict=True))
 
 
 def table_seconds(columns):
     """Return the median seconds that the table of parts takes when it is first read."""
-    found = []
+    times = []
     for _ in range(3):
         estimate = measured(columns)
         started = perf_counter()
         assert estimate.by is not None, "no table"  # noqa: S101
-        found.append(perf_counter() - started)
-    return median(found)
+        times.append(perf_counter() - started)
+    return median(times)
 
 
 def listing(frame):
     """Return them as the paper's listing does, without the continuity correction."""
-    found = {}
+    effects = {}
     for name, rows in frame.groupby("truth", sort=True, observed=True):
         table = pd.crosstab(rows["group"], rows["label"])
         chi_square = chi2_contingency(table, correction=False)[0]
-        found[str(name)] = float(np.sqrt(chi_square / len(rows) / (min(table.shape) - 1)))
-    return float(skew(list(found.values()))), found
+        effects[str(name)] = float(np.sqrt(chi_square / len(rows) / (min(table.shape) - 1)))
+    return float(skew(list(effects.values()))), effects
 
 
 def polars_groups(frame):
@@ -99,16 +99,16 @@ def polars_groups(frame):
     return float(skew(values)), dict(zip(map(str, shares["truth"].to_list()), values, strict=True))
 
 
-def equal(found, peer):
+def equal(result, peer):
     """Stop when a number of the peer is another one here."""
-    (value, effects), (other, others) = found, peer
-    assert effects.keys() == others.keys(), "classes differ"  # noqa: S101
-    pairs = [(effects[name], others[name]) for name in others]
+    (value, effects), (other, peer_effects) = result, peer
+    assert effects.keys() == peer_effects.keys(), "classes differ"  # noqa: S101
+    pairs = [(effects[name], peer_effects[name]) for name in peer_effects]
     np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-9, err_msg="effect sizes differ")
     np.testing.assert_allclose(value, other, rtol=1e-6, err_msg="SkewSize differs")
 
 
-def measured_by(frame, columns, what, goals):
+def measured_by(frame, columns, label, goals):
     """Yield a row for each peer, the listing and polars."""
     pandas = frame.to_pandas()
     expected = ours(columns)
@@ -116,8 +116,8 @@ def measured_by(frame, columns, what, goals):
     yield from compared(
         partial(measured, columns),
         [(*peer, goal) for peer, goal in zip(peers, goals, strict=True)],
-        lambda _, found: equal(expected, found),
-        workload="W5", what=what, size=f"{len(frame):,} rows",
+        lambda _, result: equal(expected, result),
+        workload="W5", what=label, size=f"{len(frame):,} rows",
         limit_seconds=read_seconds(frame.estimated_size()), limit=LIMIT,
         note=f"the table of parts, once read: {seconds(table_seconds(columns))} more", n=len(frame),
     )  # fmt: skip
@@ -125,14 +125,14 @@ def measured_by(frame, columns, what, goals):
 
 def rows():
     """Yield the rows of the table."""
-    for many, goal in sizes((100_000, None), (1_000_000, 500.0), (10_000_000, 50.0)):
-        truth, label, group = predictions(many, CLASSES, GROUPS)
+    for n_rows, goal in sizes((100_000, None), (1_000_000, 500.0), (10_000_000, 50.0)):
+        truth, label, group = predictions(n_rows, CLASSES, GROUPS)
         frame = pl.DataFrame({"truth": truth, "label": label, "group": group})
         columns = [frame[name].to_numpy() for name in frame.columns]
         goals = (goal, 6.0 if goal else None)
         yield from measured_by(frame, columns, "SkewSize, integer labels", goals)
-    for many, goal in sizes((100_000, None), (1_000_000, None), (10_000_000, 1.5)):
-        frame = texts(many)
+    for n_rows, goal in sizes((100_000, None), (1_000_000, None), (10_000_000, 1.5)):
+        frame = texts(n_rows)
         yield from measured_by(
             frame, frame.get_columns(), "SkewSize, text, 100,000 distinct answers", (None, goal)
         )

@@ -57,15 +57,15 @@ def photographs(n):
     from PIL import Image
 
     rng = np.random.default_rng(0)
-    found = []
+    files = []
     for _ in range(n):
         shapes = Image.fromarray(rng.integers(0, 256, (31, 41, 3), dtype=np.uint8))
         smooth = np.asarray(shapes.resize((640, 480), Image.Resampling.BICUBIC)).astype(np.int64)
         noisy = np.clip(smooth + rng.integers(-12, 13, smooth.shape), 0, 255).astype(np.uint8)
         file = BytesIO()
         Image.fromarray(noisy).save(file, "JPEG", quality=90)
-        found.append(file.getvalue())
-    return found
+        files.append(file.getvalue())
+    return files
 
 
 def by_pillow(files):
@@ -79,7 +79,7 @@ def resized_by_pillow(files):
     """Pictures, decoded and resized by Pillow."""
     from PIL import Image
 
-    return [one.resize((298, 224), Image.Resampling.BICUBIC) for one in by_pillow(files)]
+    return [picture.resize((298, 224), Image.Resampling.BICUBIC) for picture in by_pillow(files)]
 
 
 def decoded(files, workers=1):
@@ -108,8 +108,8 @@ class Script:
 
         with torch.inference_mode():
             parts = [
-                self.model.get_image_features(pixel_values=some).pooler_output.numpy()
-                for some in pixels.split(32)
+                self.model.get_image_features(pixel_values=batch).pooler_output.numpy()
+                for batch in pixels.split(32)
             ]
         return np.concatenate(parts)
 
@@ -122,7 +122,7 @@ def cosine(a, b):
 
 def tower_of(model, pixels):
     """Return a loaded model's vectors of batches of 32, of pixels that are prepared."""
-    parts = [model.tower.run({"pixel_values": some})[0].numpy() for some in pixels.split(32)]
+    parts = [model.tower.run({"pixel_values": batch})[0].numpy() for batch in pixels.split(32)]
     return np.concatenate(parts)
 
 
@@ -145,11 +145,11 @@ def rows():
 
     torch.set_num_threads(threads())
     with tempfile.TemporaryDirectory() as folder:
-        made = checkpoint(Path(folder))
-        script = Script(made)
-        models = {"float32": load_model(f"hf:{made}", device="cpu")}
+        model_folder = checkpoint(Path(folder))
+        script = Script(model_folder)
+        models = {"float32": load_model(f"hf:{model_folder}", device="cpu")}
         if has_bfloat16():
-            models["bfloat16"] = load_model(f"hf:{made}", device="cpu", dtype="bfloat16")
+            models["bfloat16"] = load_model(f"hf:{model_folder}", device="cpu", dtype="bfloat16")
         for n in sizes(16, 32, 64):
             files = photographs(n)
             yield from of_model(script, models, files)
@@ -210,15 +210,15 @@ def of_all(script, models, files):
         )  # fmt: skip
 
 
-def in_parallel(ours, peer, least, what, size, **about):
+def in_parallel(ours, peer, least, label, size, **about):
     """Yield the row of two calls that each have every core, and give vectors of this cosine."""
 
-    def check(found, expected):
-        np.testing.assert_array_less(least, cosine(found, expected), err_msg="cosine with torch")
+    def check(vectors, expected):
+        np.testing.assert_array_less(least, cosine(vectors, expected), err_msg="cosine with torch")
 
     return compared(
         ours, [peer], check, blas_threads=threads(), memory=False,
-        workload="W7", what=what, size=f"ViT-B/32, {size}", **about,
+        workload="W7", what=label, size=f"ViT-B/32, {size}", **about,
     )  # fmt: skip
 
 

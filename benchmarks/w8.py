@@ -39,13 +39,13 @@ def write_evidence(folder, rows):
 
 def rows():
     """Yield the row of the workload."""
-    many = 1_000 if quick() else 3_000
-    with tempfile.TemporaryDirectory() as made:
-        write_evidence(Path(made), many)
+    n_images = 1_000 if quick() else 3_000
+    with tempfile.TemporaryDirectory() as folder:
+        write_evidence(Path(folder), n_images)
         imports = partial(python, "-c", f"import {LIBRARIES}")
-        ours, theirs = alternate(partial(audit, Path(made)), imports, repeats=11)
+        ours, theirs = alternate(partial(audit, Path(folder)), imports, repeats=11)
     yield Row(
-        "W8", "a whole audit by the command, with report", f"{many:,} images, two models",
+        "W8", "a whole audit by the command, with report", f"{n_images:,} images, two models",
         "importing its libraries", theirs, ours, goal=1.6, over="the imports",
         note=f"imports of {LIBRARIES}",
     )  # fmt: skip

@@ -31,8 +31,8 @@ def count_predictions(folder):
 
 def sum_concepts(folder):
     """Sum the scores of each concept, over the images of each sex that show it."""
-    shown, scores = (np.load(folder / f"{name}.npy") for name in ("labels", "scores"))
-    yield members(folder, "sex").T @ (shown * scores)
+    labels, scores = (np.load(folder / f"{name}.npy") for name in ("labels", "scores"))
+    yield members(folder, "sex").T @ (labels * scores)
 
 
 def sum_vectors(folder):
@@ -66,8 +66,8 @@ def blocks(vectors, folder, attribute):
     """Yield blocks of vectors in float32, and the groups of their rows."""
     member = members(folder, attribute)
     for start in range(0, len(vectors), BLOCK):
-        some = slice(start, start + BLOCK)
-        yield vectors[some].astype(np.float32), member[some]
+        block = slice(start, start + BLOCK)
+        yield vectors[block].astype(np.float32), member[block]
 
 
 def members(folder, attribute):
@@ -91,34 +91,34 @@ AUDITS = {
 
 def write_evidence(world, folder, rows):
     """Write the evidence of a kind of audit, and its config."""
-    own = [] if world in ("predictions", "concepts") else [DIMENSION]
-    getattr(scale_worlds, world)(folder, rows, *own)
+    arguments = [] if world in ("predictions", "concepts") else [DIMENSION]
+    getattr(scale_worlds, world)(folder, rows, *arguments)
 
 
 def seconds(world, rows):
     """Return seconds of an audit and of its one pass, alternated."""
-    with tempfile.TemporaryDirectory() as made:
-        write_evidence(world, Path(made), rows)
-        peer = partial(python, "-m", "benchmarks.w9", "--pass", world, made)
-        return alternate(partial(audit, Path(made)), peer, repeats=3, warm=False)
+    with tempfile.TemporaryDirectory() as folder:
+        write_evidence(world, Path(folder), rows)
+        peer = partial(python, "-m", "benchmarks.w9", "--pass", world, folder)
+        return alternate(partial(audit, Path(folder)), peer, repeats=3, warm=False)
 
 
 def rows():
     """Yield a row for each kind of audit."""
-    for world, (what, one_pass, most) in AUDITS.items():
+    for world, (label, one_pass, limit) in AUDITS.items():
         ours, theirs = seconds(world, FEW)  # It compiles what a large audit uses.
         if not quick():
             ours, theirs = seconds(world, MANY)
-        size = f"{FEW if quick() else MANY:,} rows, {what}"
+        size = f"{FEW if quick() else MANY:,} rows, {label}"
         yield Row(
             "W9", f"a whole audit of {world}", size, "one pass", theirs, ours,
-            over="one pass", most_seconds=most, note=one_pass.__doc__.rstrip("."),
+            over="one pass", most_seconds=limit, note=one_pass.__doc__.rstrip("."),
         )  # fmt: skip
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--pass"]:
-        for found in AUDITS[sys.argv[2]][1](Path(sys.argv[3])):
-            write(repr(found))
+        for sums in AUDITS[sys.argv[2]][1](Path(sys.argv[3])):
+            write(repr(sums))
     else:
         harness.main(rows)

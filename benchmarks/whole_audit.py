@@ -59,17 +59,17 @@ def fairlearn_seconds(table, classes):
 
 def rows():
     """Yield the rows of the table."""
-    for many, classes, groups in sizes((3_000, 2, 7), (100_000, 100, 8), (1_000_000, 1_000, 23)):
-        table = planted(many, classes, groups)
+    for n_rows, classes, groups in sizes((3_000, 2, 7), (100_000, 100, 8), (1_000_000, 1_000, 23)):
+        table = planted(n_rows, classes, groups)
         yield Row(
             "Audit",
             "a whole audit of one model",
-            f"{many:,} rows, {classes:,} classes, {groups} groups",
+            f"{n_rows:,} rows, {classes:,} classes, {groups} groups",
             "fairlearn, three rates, values alone",
             fairlearn_seconds(table, classes),
             timed(partial(audit, table), repeats=1),
             note=f"extrapolated from {FEW} classes",
-            n=many,
+            n=n_rows,
         )
 
 

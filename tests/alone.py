@@ -11,7 +11,7 @@ PATHS = (Path(__file__).parent, Path(equipoise.__file__).parents[1])
 
 
 def environment(**more):
-    """Return variables under which Python finds this package and what tests share."""
+    """Return environment variables that let Python import this package and the shared tests."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, PATHS))} | more
 
 

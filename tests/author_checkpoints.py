@@ -28,7 +28,7 @@ def _clip_block(name):
 
 
 def _timm_block(name, qk_norm):
-    norms = {f"{name}.attn.{one}_norm.{part}": (WIDTH // HEADS,) for one in "qk"
+    norms = {f"{name}.attn.{letter}_norm.{part}": (WIDTH // HEADS,) for letter in "qk"
              for part in ("weight", "bias")}  # fmt: skip
     return {
         **_norm(f"{name}.norm1"),
@@ -66,7 +66,7 @@ def shapes(kind):
             **_blocks("visual.transformer.resblocks", _clip_block),
             **_norm("visual.ln_post"),
         }
-    found = text | {
+    tensor_shapes = text | {
         "image_projection": (WIDTH, DIMENSION),
         "visual.cls_token": (1, 1, WIDTH),
         "visual.pos_embed": (1, places, WIDTH),
@@ -76,17 +76,17 @@ def shapes(kind):
         **_norm("visual.norm"),
     }
     if kind == "slip":
-        found |= _linear("image_mlp.layer1", WIDTH, 64) | {"image_mlp.bn1.weight": (64,)}
-    return found
+        tensor_shapes |= _linear("image_mlp.layer1", WIDTH, 64) | {"image_mlp.bn1.weight": (64,)}
+    return tensor_shapes
 
 
 def weights(kind):
     generator = torch.Generator().manual_seed(4)
-    made = OrderedDict()
+    tensors = OrderedDict()
     for name, size in shapes(kind).items():
         level = 0.02 if name == "token_embedding.weight" else 0.15
-        made[name] = level * torch.randn(size, generator=generator)
+        tensors[name] = level * torch.randn(size, generator=generator)
         if name.endswith("weight") and len(size) == 1:
-            made[name] += 1.0
-    made["logit_scale"] = torch.tensor(3.0)
-    return made
+            tensors[name] += 1.0
+    tensors["logit_scale"] = torch.tensor(3.0)
+    return tensors

@@ -76,7 +76,7 @@ class World:
         ids = [f"{row:04d}.png" for row in range(n)]
         (folder / "photos").mkdir()
         left, top = (rng.uniform(0, SIDE - self.size).astype(int) for _ in range(2))
-        right, bottom = (one + self.size.astype(int) for one in (left, top))
+        right, bottom = (start + self.size.astype(int) for start in (left, top))
         for row, name in enumerate(ids):
             pixels = rng.integers(90, 160, (SIDE, SIDE, 3)) if not self.painting[row] else 120
             picture = np.full((SIDE, SIDE, 3), pixels, dtype=np.uint8)
@@ -95,7 +95,7 @@ class World:
         vectors[:, 0] += 6.0 * np.where(self.other_type, -1.0, 1.0)
         np.save(folder / "vectors.npy", vectors.astype(np.float32))
         (folder / "ids.txt").write_text("\n".join(ids))
-        corners = {one: one for one in ("left", "top", "right", "bottom")}
+        corners = {side: side for side in ("left", "top", "right", "bottom")}
         source = str(folder / "images.csv")
         config = audits.parse_config(
             {
@@ -117,9 +117,9 @@ class World:
             inputs = audits.prepare(config, base=folder)
             write(audits.run(inputs, base=folder), run)
             audits.save(inputs, run)
-        seen = rng.choice(n, n // 2, replace=False)
-        answers = np.where(self.wrong_label[seen], "no", "yes")
-        columns = {"image_id": [ids[row] for row in seen], "answer": answers.tolist()}
+        labelled = rng.choice(n, n // 2, replace=False)
+        answers = np.where(self.wrong_label[labelled], "no", "yes")
+        columns = {"image_id": [ids[row] for row in labelled], "answer": answers.tolist()}
         labels = pl.DataFrame(columns).with_columns(
             question=pl.lit("right"), labeller=pl.lit("ann"), at=datetime(2026, 11, 28, tzinfo=UTC)
         )
@@ -128,7 +128,7 @@ class World:
 
 
 def ranked_first(kind, folder, seed):
-    """Whether the planted cause ranks first; in the world of a model bias, that none explains."""
+    """Return whether the planted cause ranks first, or no cause in the world of a model bias."""
     from equipoise.review import causes, disparities
 
     run = World(kind, seed=seed).audited(folder)
@@ -137,8 +137,8 @@ def ranked_first(kind, folder, seed):
     names = ("box size", "medium", "brightness", "camera", "box from the left")
     embedded = {"embeddings": str(folder / "vectors.npy"), "ids": folder / "ids.txt"}
     sources = causes.Sources(names, **embedded)
-    found = causes.rank(disparity, causes.gather(run, disparity, sources), seed=seed)
-    explaining = found.table.filter("explains")["cause"].to_list()
+    ranking = causes.rank(disparity, causes.gather(run, disparity, sources), seed=seed)
+    explaining = ranking.table.filter("explains")["cause"].to_list()
     if KINDS[kind] is None:
         return not explaining
     return bool(explaining) and explaining[0] == KINDS[kind]

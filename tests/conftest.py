@@ -57,8 +57,8 @@ _GROUP = re.compile(r'^pytestmark = .*\bxdist_group\("([^"]+)"\)', re.MULTILINE)
 @cache
 def group_of(file):
     """Return the group that a file's `pytestmark` puts all its tests in."""
-    found = _GROUP.search(file.read_text(encoding="utf-8"))
-    return found[1] if found else None
+    match = _GROUP.search(file.read_text(encoding="utf-8"))
+    return match[1] if match else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -218,8 +218,8 @@ def pytest_terminal_summary(terminalreporter):
     unexpected = dict(_unexpected())
     terminalreporter.section("strict skips")
     for nodeid in sorted(_skipped.keys() - unexpected.keys()):
-        why = next(why for part, why in ALLOWED_SKIPS.items() if part in _skipped[nodeid])
-        terminalreporter.line(f"allowed: {nodeid}: {_skipped[nodeid]} ({why})")
+        cause = next(cause for part, cause in ALLOWED_SKIPS.items() if part in _skipped[nodeid])
+        terminalreporter.line(f"allowed: {nodeid}: {_skipped[nodeid]} ({cause})")
     for nodeid, reason in unexpected.items():
         terminalreporter.line(f"NOT ALLOWED: {nodeid}: {reason}")
     terminalreporter.line(f"{len(_skipped)} skipped, {len(unexpected)} of them unexpected")

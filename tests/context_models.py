@@ -36,7 +36,7 @@ class Glancer:
     labels: tuple = ("bowl", "cup")
 
     def predict_proba(self, images):
-        return np.array([self.look(np.asarray(one, dtype=float)) for one in images], np.float32)
+        return np.array([self.look(np.asarray(image, dtype=float)) for image in images], np.float32)
 
     def look(self, image):
         left, top, right, bottom = BOX
@@ -46,7 +46,7 @@ class Glancer:
         return [0.1, 0.9] if cup else [0.9, 0.1]
 
     def features(self, images):
-        return np.array([[*np.mean(one, axis=(0, 1)), 1.0] for one in images], np.float32)
+        return np.array([[*np.mean(image, axis=(0, 1)), 1.0] for image in images], np.float32)
 
 
 def glancer(*, device, dtype):
@@ -60,11 +60,11 @@ class MediumProbe:
     info: ModelInfo = field(default_factory=lambda: info("medium_probe", dimension=4, scale=10.0))
 
     def embed_images(self, images):
-        place = [round(float(np.asarray(one)[0, 0, 0]) / 80) for one in images]
+        place = [round(float(np.asarray(image)[0, 0, 0]) / 80) for image in images]
         return np.eye(4, dtype=np.float32)[place]
 
     def embed_texts(self, texts):
-        place = [next((i for i, one in enumerate(MEDIA) if one in text), 3) for text in texts]
+        place = [next((i for i, medium in enumerate(MEDIA) if medium in text), 3) for text in texts]
         return np.eye(4, dtype=np.float32)[place]
 
 

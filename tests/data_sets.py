@@ -37,10 +37,10 @@ def _put(path, *seeds, form="JPEG"):
     path.write_bytes(picture(*seeds, form=form))
 
 
-def fairface(folder, each=32):
-    """`fairface_label_val.csv` and the pictures: `each` of every race and gender."""
+def fairface(folder, count=32):
+    """`fairface_label_val.csv` and the pictures: `count` of every race and gender."""
     rows = [["file", "age", "gender", "race", "service_test"]]
-    kinds = [*product(RACES, ("Female", "Male"))] * each
+    kinds = [*product(RACES, ("Female", "Male"))] * count
     for number, (race, gender) in enumerate(kinds, start=1):
         rows.append(
             [f"val/{number}.jpg", AGES[number % len(AGES)], gender, race, str(number % 2 == 0)]
@@ -49,9 +49,9 @@ def fairface(folder, each=32):
     write_csv(folder / "fairface" / "fairface_label_val.csv", rows)
 
 
-def coco(folder, each=110):
-    """Captions, instances and pictures: `each` of a man and of a woman, with things beside them."""
-    things = {1: "person", 18: "dog", 44: "bottle", 62: "chair"}
+def coco(folder, count=110):
+    """Write captions, instances and pictures: `count` of a man and of a woman, with objects."""
+    category_names = {1: "person", 18: "dog", 44: "bottle", 62: "chair"}
     captions = [
         "A man in a room.",
         "A woman in a room.",
@@ -59,31 +59,37 @@ def coco(folder, each=110):
         "An empty room.",
     ]
     images = []
-    told = []
+    annotations = []
     boxes = []
     rng = np.random.default_rng(3)
-    for number in range(1, 2 * each + 31):
+    for number in range(1, 2 * count + 31):
         name = f"{number:012}.jpg"
         part = "train2017" if number % 4 else "val2017"
         url = f"http://images.cocodataset.org/{part}/{name}"
         images.append({"id": number, "file_name": name, "coco_url": url, "width": 20, "height": 16})
-        which = number % 2 if number <= 2 * each else 2 + number % 2
-        told.append({"id": number, "image_id": number, "caption": captions[which]})
-        shown = [1, *(key for key in (18, 44, 62) if rng.random() < 0.7)]
+        which = number % 2 if number <= 2 * count else 2 + number % 2
+        annotations.append({"id": number, "image_id": number, "caption": captions[which]})
+        category_ids = [1, *(key for key in (18, 44, 62) if rng.random() < 0.7)]
         boxes += [
             {"id": 10 * number + place, "image_id": number, "category_id": key, "iscrowd": 0,
              "bbox": [1, 1, 8 + place, 9], "area": 9 * (8 + place)}
-            for place, key in enumerate(shown)
+            for place, key in enumerate(category_ids)
         ]  # fmt: skip
         _put(folder / "coco" / part / name, number)
     (folder / "coco" / "annotations").mkdir()
-    categories = [{"id": key, "name": name, "supercategory": "x"} for key, name in things.items()]
-    for part, kept in (("train2017", (1, 2, 3)), ("val2017", (0,))):
-        own = {one["id"] for one in images if one["id"] % 4 in kept}
+    categories = [
+        {"id": key, "name": name, "supercategory": "x"} for key, name in category_names.items()
+    ]
+    for part, remainders in (("train2017", (1, 2, 3)), ("val2017", (0,))):
+        image_ids = {image["id"] for image in images if image["id"] % 4 in remainders}
         shared = {"info": {"year": 2017}, "licenses": []}
-        shared["images"] = [one for one in images if one["id"] in own]
-        captions = {"annotations": [one for one in told if one["image_id"] in own]}
-        instances = {"annotations": [one for one in boxes if one["image_id"] in own]}
+        shared["images"] = [image for image in images if image["id"] in image_ids]
+        captions = {
+            "annotations": [
+                annotation for annotation in annotations if annotation["image_id"] in image_ids
+            ]
+        }
+        instances = {"annotations": [box for box in boxes if box["image_id"] in image_ids]}
         write_json(folder / f"coco/annotations/captions_{part}.json", shared | captions)
         instances["categories"] = categories
         write_json(folder / f"coco/annotations/instances_{part}.json", shared | instances)
@@ -91,17 +97,17 @@ def coco(folder, each=110):
     write_json(folder / "coco" / "image_data.json", data)
 
 
-def visual_genome(folder, each=110):
-    """`objects.json`, `image_data.json`, pictures: `each` of a man and of a woman, with things."""
+def visual_genome(folder, count=110):
+    """`objects.json`, `image_data.json`, pictures: `count` of a man and of a woman, with things."""
     rng = np.random.default_rng(4)
     facts, objects = [], []
-    for number in range(1, 2 * each + 1):
+    for number in range(1, 2 * count + 1):
         person = "man.n.01" if number % 2 else "woman.n.01"
-        shown = [person, *(one for one in ("dog.n.01", "chair.n.01") if rng.random() < 0.7)]
+        synsets = [person, *(synset for synset in ("dog.n.01", "chair.n.01") if rng.random() < 0.7)]
         boxes = [
             {"x": 1, "y": 1, "w": 60, "h": 70, "object_id": 10 * number + place,
-             "synsets": [one], "names": [one.partition(".")[0]], "merged_object_ids": []}
-            for place, one in enumerate(shown)
+             "synsets": [synset], "names": [synset.partition(".")[0]], "merged_object_ids": []}
+            for place, synset in enumerate(synsets)
         ]  # fmt: skip
         size = {"width": 100, "height": 80, "coco_id": None, "flickr_id": None, "url": "u"}
         facts.append({"image_id": number, **size})
@@ -111,33 +117,33 @@ def visual_genome(folder, each=110):
     write_json(folder / "visual_genome" / "objects.json", objects)
 
 
-def image_search(folder, each=16):
+def image_search(folder, count=16):
     """Folders of queries and regions, and `faces.csv` as `equipoise faces` writes it."""
     rows = [["image_id", "query", "region", "face", "faces", "left", "top", "right", "bottom"]]
-    kinds = [*product(("CEO", "Nurse"), ("WANA", "NA", "EA"), range(each))]
+    kinds = [*product(("CEO", "Nurse"), ("WANA", "NA", "EA"), range(count))]
     for number, (query, region, copy) in enumerate(kinds):
         name = f"{query}/{region}/{copy}.jpg"
-        found = ["yes", 1, 2, 2, 14, 14] if copy else ["no", 0, "", "", "", ""]
-        rows.append([name, query, region, *found])
+        face_cells = ["yes", 1, 2, 2, 14, 14] if copy else ["no", 0, "", "", "", ""]
+        rows.append([name, query, region, *face_cells])
         _put(folder / "images" / name, number)
     write_csv(folder / "faces.csv", rows)
 
 
-def people_by_region(folder, each=4):
-    """`images.csv` and pictures: `each` of every gender and region of Mandal 2024."""
+def people_by_region(folder, count=4):
+    """`images.csv` and pictures: `count` of every gender and region of Mandal 2024."""
     rows = [["image_id", "file", "gender", "region"]]
-    kinds = [*product(("Female", "Male"), REGIONS, range(each))]
+    kinds = [*product(("Female", "Male"), REGIONS, range(count))]
     for number, (gender, region, _) in enumerate(kinds):
         rows.append([f"i{number}", f"{number}.jpg", gender, region])
         _put(folder / "people" / "images" / f"{number}.jpg", number)
     write_csv(folder / "people" / "images.csv", rows)
 
 
-def generated(attribute, values, subjects, each=20):
-    """Return what writes `images.parquet` and pictures as an audit of generation keeps them."""
+def generated(attribute, values, subjects, count=20):
+    """Return a function that writes `images.parquet` and pictures like an audit of generation."""
 
     def write(folder):
-        kinds = [*product(range(each), subjects, values)]
+        kinds = [*product(range(count), subjects, values)]
         rows = [
             {"image_id": f"g{number}", "file": f"{number}.png", "set": f"{subject} {copy}",
              "subject": subject, attribute: value}
@@ -150,11 +156,11 @@ def generated(attribute, values, subjects, each=20):
     return write
 
 
-def dollar_street(folder, each=17):
-    """`images_v2.csv` and the pictures: `each` of every country, band of income and topic."""
+def dollar_street(folder, count=17):
+    """`images_v2.csv` and the pictures: `count` of every country, band of income and topic."""
     rows = [["id", "country.id", "country.name", "region.id", "type", "imageRelPath", "topics",
              "place", "income"]]  # fmt: skip
-    kinds = [*product(COUNTRIES, INCOMES, TOPICS)] * each
+    kinds = [*product(COUNTRIES, INCOMES, TOPICS)] * count
     for number, ((code, country, region), income, topic) in enumerate(kinds):
         path = f"assets/{number:05}/{number:05}.jpg"
         rows.append([f"5d4b{number:05}", code, country, region, "image", path,
@@ -164,10 +170,10 @@ def dollar_street(folder, each=17):
     write_csv(folder / "dataset_dollarstreet" / "images_v2.csv", rows)
 
 
-def pictures_of_classes(folder, name, classes, each=2):
+def pictures_of_classes(folder, name, classes, count=2):
     """A folder of each class, as Caltech-101 and ImageNet have them."""
-    for number, (one, copy) in enumerate(product(classes, range(each))):
-        _put(folder / name / one / f"image_{copy:04}.jpg", number)
+    for number, (class_name, copy) in enumerate(product(classes, range(count))):
+        _put(folder / name / class_name / f"image_{copy:04}.jpg", number)
 
 
 def social_counterfactuals(folder, sets=20):
@@ -228,8 +234,8 @@ def social_counterfactuals_and_others(folder):
         | {"filename": f"{n}.jpg", "sentences": [{"raw": f"{n} dogs"}, {"raw": f"{n} cats"}]}
         for n in range(6)
     ]
-    for place, one in enumerate(flickr):
-        _put(data / "flickr30k" / "images" / one["filename"], 3, place)
+    for place, entry in enumerate(flickr):
+        _put(data / "flickr30k" / "images" / entry["filename"], 3, place)
     cifar(
         data / "cifar-10-batches-bin", CIFAR_NAMES, {"data_batch_1": [0, 1], "test_batch": [1, 0]}
     )
@@ -237,8 +243,8 @@ def social_counterfactuals_and_others(folder):
     write_json(data / "flickr30k" / "dataset_flickr30k.json", {"images": flickr})
     pictures_of_classes(data, "101_ObjectCategories", ("airplanes", "sea_horse"))
     pictures_of_classes(data / "imagenet", "val", ("n01440764", "n01443537"))
-    known = [["label", "class"], ["n01440764", "tench"], ["n01443537", "goldfish"]]
-    write_csv(data / "imagenet" / "names.csv", known)
+    class_rows = [["label", "class"], ["n01440764", "tench"], ["n01443537", "goldfish"]]
+    write_csv(data / "imagenet" / "names.csv", class_rows)
     # What `equipoise mitigate` writes, for the plan of the audit that reads it.
     (folder / "mitigated").mkdir()
     (folder / "mitigated" / "withheld.txt").write_text("doctor\nnurse\n", encoding="utf-8")
@@ -262,34 +268,34 @@ def _write_counterfactuals(folder, *parts):
         pl.DataFrame(rows).write_parquet(data / f"train-{part:05}-of-{len(parts):05}.parquet")
 
 
-def domain_net(folder, each=14):
-    """Folders of domains and classes with `each` picture, and lists for training and test."""
+def domain_net(folder, count=14):
+    """Folders of domains and classes with `count` picture, and lists for training and test."""
     lists = {}
-    kinds = [*product(DOMAINS, (*THINGS, "aircraft_carrier"), range(each))]
-    for number, (domain, thing, copy) in enumerate(kinds):
-        inside = Path(domain, thing, f"{domain}_{copy:03}.png")
+    kinds = [*product(DOMAINS, (*THINGS, "aircraft_carrier"), range(count))]
+    for number, (domain, class_name, copy) in enumerate(kinds):
+        inside = Path(domain, class_name, f"{domain}_{copy:03}.png")
         _put(folder / "DomainNet" / inside, number, form="PNG")
-        split = "train" if copy < each // 4 else "test"
-        place = (*THINGS, "aircraft_carrier").index(thing)
+        split = "train" if copy < count // 4 else "test"
+        place = (*THINGS, "aircraft_carrier").index(class_name)
         lists.setdefault(f"{domain}_{split}.txt", []).append(f"{inside.as_posix()} {place}\n")
     for name, lines in lists.items():
         (folder / "DomainNet" / name).write_text("".join(lines))
 
 
-def people_at_work(folder, each=80):
-    """Three tables of `each` drawn faces with boxes, and their pictures."""
+def people_at_work(folder, count=80):
+    """Three tables of `count` drawn faces with boxes, and their pictures."""
     names = dict(zip(TOOLS, ("nurse", "engineer", "CEO", "school teacher"), strict=True))
     shares = {"biased": (0.0, 0.25, 1.0, 0.75), "balanced": (0.5,) * 4, "test": (0.5,) * 4}
     for seed, (part, long_hair) in enumerate(shares.items()):
-        drawn = draw_faces(each, long_hair=long_hair, seed=seed)
+        faces = draw_faces(count, long_hair=long_hair, seed=seed)
         rows = [["image_id", "file", "occupation", "gender", "left", "top", "right", "bottom"]]
-        for place, image in enumerate(drawn.images):
+        for place, image in enumerate(faces.images):
             file = f"{part}-{place}.png"
             (folder / "cnn-vit").mkdir(exist_ok=True)
             Image.fromarray(np.asarray(image)).save(folder / "cnn-vit" / file)
-            gender = "woman" if drawn.groups[place] == "long hair" else "man"
-            box = drawn.boxes[place].tolist()
-            rows.append([f"i{place}", file, names[drawn.labels[place]], gender, *box])
+            gender = "woman" if faces.groups[place] == "long hair" else "man"
+            box = faces.boxes[place].tolist()
+            rows.append([f"i{place}", file, names[faces.labels[place]], gender, *box])
         write_csv(folder / "cnn-vit" / f"{part}.csv", rows)
 
 

@@ -14,7 +14,7 @@ SIZE = 8
 
 
 def info(name, family):
-    """Return what a tiny model is."""
+    """Return the description of a tiny model."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     return ModelInfo(name=name, family=family, weights_sha256=digest, dimension=3)
 
@@ -55,14 +55,14 @@ class Painter:
         return self.generate(prompts, seeds=seeds, sampling=sampling)
 
     def _paint(self, prompt, seed):
-        meant = next(colour for colour in COLOURS if colour in prompt)
+        painted_colour = next(colour for colour in COLOURS if colour in prompt)
         if self.refused and self.refused in prompt:
             return None
         rng = np.random.default_rng([seed % 2**32, *map(ord, prompt)])
-        if meant == self.wrong and rng.random() < self.share:
-            meant = "green" if meant != "green" else "red"
+        if painted_colour == self.wrong and rng.random() < self.share:
+            painted_colour = "green" if painted_colour != "green" else "red"
         noise = rng.integers(-15, 16, (SIZE, SIZE, 3))
-        return np.clip(np.array(COLOURS[meant]) + noise, 0, 255).astype(np.uint8)
+        return np.clip(np.array(COLOURS[painted_colour]) + noise, 0, 255).astype(np.uint8)
 
 
 class Looker:
@@ -75,12 +75,16 @@ class Looker:
     def embed_images(self, images):
         """Return mean colours."""
         self.seen += len(images)
-        return np.stack([np.asarray(one).mean(axis=(0, 1)) for one in images]).astype(np.float32)
+        return np.stack([np.asarray(image).mean(axis=(0, 1)) for image in images]).astype(
+            np.float32
+        )
 
     def embed_texts(self, texts):
         """Return the colour that each text names, grey where none."""
-        named = [[COLOURS[one] for one in COLOURS if one in text] for text in texts]
-        return np.array([one[0] if one else (9, 9, 9) for one in named], dtype=np.float32)
+        named = [[COLOURS[colour] for colour in COLOURS if colour in text] for text in texts]
+        return np.array(
+            [colours[0] if colours else (9, 9, 9) for colours in named], dtype=np.float32
+        )
 
 
 class Guard:
@@ -93,7 +97,7 @@ class Guard:
 
     def predict_proba(self, images):
         """Return probabilities of both labels."""
-        blue = np.array([np.asarray(one).mean(axis=(0, 1)).argmax() == 2 for one in images])
+        blue = np.array([np.asarray(image).mean(axis=(0, 1)).argmax() == 2 for image in images])
         unsafe = np.where(blue, 0.9, 0.1)
         return np.stack([1 - unsafe, unsafe], axis=1).astype(np.float32)
 
@@ -103,10 +107,10 @@ class Guard:
 
 
 def judged(result, store):
-    """Say of every generated scene whether it is right, of which set, and whether that is kept.
+    """Return of every generated scene whether it is right, its set, and whether the set is kept.
 
-    Right is what a classifier of another world and the pixels say: neither has anything to do
-    with the pipeline, or with the encoder of the filters.
+    A classifier of another world and the pixels decide: both are independent of the pipeline
+    and of the encoder of the filters.
     """
     from equipoise.planted.scenes.render import HUES, SUBJECTS
     from tools.planted.judging import judge
@@ -116,14 +120,14 @@ def judged(result, store):
     place = {name: index for index, name in enumerate(generated.pictures.ids.tolist())}
     rows = generated.table.to_pylist()
     pixels = [decode(generated.pictures.read(place[row["image_id"]])) for row in rows]
-    shown = judge(np.stack(pixels))
-    right = (shown.subject == [SUBJECTS.index(row["subject"]) for row in rows]) & (
-        shown.hue == [HUES.index(row["hue"]) for row in rows]
+    judgement = judge(np.stack(pixels))
+    right = (judgement.subject == [SUBJECTS.index(row["subject"]) for row in rows]) & (
+        judgement.hue == [HUES.index(row["hue"]) for row in rows]
     )
     sets = result.tables["filter_sets"].to_pylist()
-    lost = {row["set"] for row in sets if not row["passed"]}
+    rejected_sets = {row["set"] for row in sets if not row["passed"]}
     names = np.array([f"{row['set']}#{row['candidate']}" for row in rows], dtype=object)
-    return right, names, np.array([name not in lost for name in names], dtype=bool)
+    return right, names, np.array([name not in rejected_sets for name in names], dtype=bool)
 
 
 def scenes(subjects, hues, **generator):

@@ -44,7 +44,7 @@ class Swatches:
 
     def tokens(self, prompts):
         words = [[sum(word.encode()) for word in prompt.split()] for prompt in prompts]
-        return [(*one, *[0] * (16 - len(one))) for one in words]
+        return [(*codes, *[0] * (16 - len(codes))) for codes in words]
 
     def room(self, sampling):
         return 8

@@ -96,9 +96,18 @@ DOLLAR_STREET = [
 
 
 def _counterfactual(number: str, race: str, gender: str, kind: str = "race") -> list[str]:
-    both = f"{race} {gender}"
+    groups = f"{race} {gender}"
     name = f"images/{number}_{race[0]}{gender[0]}.jpg"
-    return [name, number, f"A photo of a {both} Web Developer", kind, race, "gender", gender, both]
+    return [
+        name,
+        number,
+        f"A photo of a {groups} Web Developer",
+        kind,
+        race,
+        "gender",
+        gender,
+        groups,
+    ]
 
 
 SOCIAL = [
@@ -157,8 +166,8 @@ def write_json(path: Path, value: Any) -> Path:
 
 
 def _mixed(rows: list[Any], seed: int | None, header: int = 0) -> list[Any]:
-    rest = rows[header:]
-    return rows[:header] + (rest if seed is None else random.Random(seed).sample(rest, len(rest)))
+    body = rows[header:]
+    return rows[:header] + (body if seed is None else random.Random(seed).sample(body, len(body)))
 
 
 def coco(folder: Path, value: dict[str, Any], seed: int | None) -> Path:
@@ -220,8 +229,8 @@ def hugging_face(path: Path, seed: int | None = None) -> Path:
     table = pa.table(
         {
             **columns,
-            "gender": pa.array([genders.index(one) for one in columns["gender"]], pa.int64()),
-            "image": [{"bytes": b"\xff\xd8", "path": one} for one in columns["file"]],
+            "gender": pa.array([genders.index(gender) for gender in columns["gender"]], pa.int64()),
+            "image": [{"bytes": b"\xff\xd8", "path": file} for file in columns["file"]],
         }
     ).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
     pq.write_table(table, path)
@@ -242,7 +251,7 @@ class Sample:
 
 
 def visual_genome(folder: Path, seed: int | None) -> dict[str, Path]:
-    objects = [one | {"objects": _mixed(one["objects"], seed)} for one in VG_OBJECTS]
+    objects = [entry | {"objects": _mixed(entry["objects"], seed)} for entry in VG_OBJECTS]
     return {
         "objects": write_json(folder / "objects.json", _mixed(objects, seed)),
         "image_data": write_json(folder / "image_data.json", _mixed(VG_IMAGES, seed)),
@@ -323,4 +332,8 @@ SAMPLES = [
 
 def sample(kind: str, name: str = "") -> Sample:
     """Return the first sample of a format, or the one of that name."""
-    return next(one for one in SAMPLES if one.format == kind and name in ("", one.name))
+    return next(
+        candidate
+        for candidate in SAMPLES
+        if candidate.format == kind and name in ("", candidate.name)
+    )

@@ -16,9 +16,11 @@ class World:
 
     def __init__(self, groups, seed=0):
         rng = np.random.default_rng(seed)
-        sizes = [one[0] for one in groups.values()]
+        sizes = [row[0] for row in groups.values()]
         self.group = np.repeat([*groups], sizes)
-        share, miss, alarm = (np.repeat(one, sizes) for one in np.array([*groups.values()]).T[1:])
+        share, miss, alarm = (
+            np.repeat(column, sizes) for column in np.array([*groups.values()]).T[1:]
+        )
         self.truth = rng.random(len(self.group)) < share
         wrong = rng.random(len(self.group)) < np.where(self.truth, miss, alarm)
         self.machine = self.truth ^ wrong
@@ -29,13 +31,13 @@ class World:
     def recall(self, group):
         return self.machine[self.truth & (self.group == group)].mean()
 
-    def answers(self, cells, many, rng):
+    def answers(self, cells, counts, rng):
         """Human labels of a random sample of each cell; NaN elsewhere."""
-        found = np.full(len(self.group), np.nan)
-        for cell, n in enumerate(many):
+        answers = np.full(len(self.group), np.nan)
+        for cell, n in enumerate(counts):
             chosen = rng.choice(np.flatnonzero(cells.code == cell), n, replace=False)
-            found[chosen] = self.truth[chosen]
-        return found
+            answers[chosen] = self.truth[chosen]
+        return answers
 
 
 def nobody(world):
@@ -52,22 +54,22 @@ def recalls(world, answers, strata):
 
 
 def coverage(groups, size, runs, *, estimate=shares, truth=World.share, labels_alone=False):
-    """Share of fresh worlds whose intervals hold the truth of each group and of the gap of two.
+    """Return how often intervals cover the truth of each group and of the gap of two.
 
-    Mean widths beside it.
+    Also return the mean widths of the intervals.
     """
-    held, widths = [], []
+    covered, widths = [], []
     for run in range(runs):
         world, rng = World(groups, seed=run), np.random.default_rng(run)
         strata = np.zeros(len(world.group)) if labels_alone else world.machine
         cells = SampledCells.of(nobody(world), strata, world.group)
         answers = world.answers(cells, cells.allocate(size), rng)
-        found = estimate(world, answers, strata)
-        interval = found.interval()
-        ends = [(one.low, one.high) for one in found.parts[0].by_group]
+        estimated = estimate(world, answers, strata)
+        interval = estimated.interval()
+        ends = [(group_value.low, group_value.high) for group_value in estimated.parts[0].by_group]
         low, high = np.array([*ends, (interval.low, interval.high)]).T
         truths = [truth(world, group) for group in groups]
         truths = np.array([*truths, abs(truths[0] - truths[1])])
-        held.append((low <= truths + 1e-12) & (truths <= high + 1e-12))
+        covered.append((low <= truths + 1e-12) & (truths <= high + 1e-12))
         widths.append(high - low)
-    return np.mean(held, axis=0), np.mean(widths, axis=0)
+    return np.mean(covered, axis=0), np.mean(widths, axis=0)

@@ -13,9 +13,9 @@ def images():
     """Images of odd sizes: wide, high, tiny, square, one of 3 rows, grey ones as arrays."""
     generator = np.random.default_rng(7)
     sizes = [(37, 61), (90, 20), (5, 7), (32, 32), (3, 40), (64, 48)]
-    made = [generator.integers(0, 256, (*size, 3), dtype=np.uint8) for size in sizes]
+    pictures = [generator.integers(0, 256, (*size, 3), dtype=np.uint8) for size in sizes]
     grey = generator.integers(0, 256, (41, 23), dtype=np.uint8)
-    return [*made, np.repeat(grey[:, :, None], 3, axis=2)]
+    return [*pictures, np.repeat(grey[:, :, None], 3, axis=2)]
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -25,12 +25,12 @@ def in_hub_cache(tmp_path, monkeypatch, folder=None):
     """Keep a folder as owner/tiny in a cache of the hub of its own, without a network."""
     import huggingface_hub
 
-    kept = tmp_path / "cache" / "models--owner--tiny"
+    repository = tmp_path / "cache" / "models--owner--tiny"
     if folder is not None:
-        (kept / "snapshots").mkdir(parents=True)
-        (kept / "snapshots" / COMMIT).symlink_to(folder)
-        (kept / "refs").mkdir()
-        (kept / "refs" / "main").write_text(COMMIT)
+        (repository / "snapshots").mkdir(parents=True)
+        (repository / "snapshots" / COMMIT).symlink_to(folder)
+        (repository / "refs").mkdir()
+        (repository / "refs" / "main").write_text(COMMIT)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
 
@@ -513,16 +513,16 @@ def onnx(folder):
 
 
 def graph_of_means(*outputs, sides=(4, 4), channels=3):
-    """A graph whose outputs are the images' mean colours; one of its tensors is an attribute."""
+    """Return a graph that outputs mean colours of images; one of its tensors is an attribute."""
     import onnx as library
 
     make, kind = library.helper, library.TensorProto
-    one = make.make_tensor("one", kind.FLOAT, [1], np.ones(1, "<f4").tobytes(), raw=True)
+    constant = make.make_tensor("one", kind.FLOAT, [1], np.ones(1, "<f4").tobytes(), raw=True)
     nodes = [
         make.make_node("Cast", ["images"], ["floats"], to=kind.FLOAT),
         make.make_node("ReduceMean", ["floats", "axes"], ["means"], keepdims=0),
         make.make_node("Mul", ["means", "weights"], ["weighted"]),
-        make.make_node("Constant", [], ["one"], value=one),
+        make.make_node("Constant", [], ["one"], value=constant),
         *(make.make_node("Mul", ["weighted", "one"], [name]) for name, _ in outputs),
     ]
     graph = make.make_graph(
@@ -539,8 +539,8 @@ def graph_of_means(*outputs, sides=(4, 4), channels=3):
 
 
 FAMILIES = {
-    made.__name__: made
-    for made in (
+    make_checkpoint.__name__: make_checkpoint
+    for make_checkpoint in (
         clip,
         siglip,
         siglip2,

@@ -36,14 +36,14 @@ class Painter:
 
     def generate(self, prompts, *, seeds, sampling):
         self.made += len(prompts)
-        return [self.paint(*one, sampling.guidance) for one in zip(prompts, seeds, strict=True)]
+        return [self.paint(*pair, sampling.guidance) for pair in zip(prompts, seeds, strict=True)]
 
     def paint(self, prompt, seed, guidance):
         rng = np.random.default_rng(seed)
         if self.refuses in prompt and rng.random() < 0.25:
             return None
         named = [name for name in COLOURS if name in prompt]
-        share = next((one for word, one in REDNESS.items() if word in prompt), 0.5)
+        share = next((redness for word, redness in REDNESS.items() if word in prompt), 0.5)
         share = min(max(0.5 + (share - 0.5) * guidance, 0.0), 1.0)
         colour = named[0] if named else "red" if rng.random() < share else "blue"
         noise = rng.integers(-25, 26, (4, 4, 3))
@@ -65,14 +65,14 @@ class Seer:
     tint: float = 0.0
 
     def embed_images(self, images):
-        rows = [[*one.reshape(-1, 3).mean(axis=0) / 255.0, 0.3 + self.tint] for one in images]
+        rows = [[*image.reshape(-1, 3).mean(axis=0) / 255.0, 0.3 + self.tint] for image in images]
         return np.array(rows, dtype=np.float32)
 
     def embed_texts(self, texts):
         rows = []
         for text in texts:
             named = [np.array(rgb) / 255.0 for name, rgb in COLOURS.items() if name in text]
-            red = next((one for word, one in REDNESS.items() if word in text), 0.5)
+            red = next((redness for word, redness in REDNESS.items() if word in text), 0.5)
             leaning = np.array([red, 0.3, 1 - red]) * 0.5
             rows.append([*(named[0] if named else leaning), 0.3])
         return np.array(rows, dtype=np.float32)
@@ -85,7 +85,7 @@ class Teller:
     info: ModelInfo = field(default_factory=lambda: info("teller"))
 
     def answer(self, images, question):
-        return [self.say(one) for one in images]
+        return [self.say(image) for image in images]
 
     def say(self, image):
         mean = image.reshape(-1, 3).mean(axis=0)
@@ -95,7 +95,7 @@ class Teller:
         return "Blue." if mean[2] > mean[0] or odd else " it is RED"
 
 
-def asked(**changes):
+def audit_values(**changes):
     """A configuration with the painter and the seer."""
     values = {
         "audit": "text_to_image",

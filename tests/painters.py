@@ -38,14 +38,14 @@ class Painter:
         rng = np.random.default_rng(seed)
         hue = 0 if rng.random() < self.red else int(rng.integers(len(HUES)))
         named = (
-            next(place for place, one in enumerate(SUBJECTS) if one in prompt),
-            next((place for place, one in enumerate(HUES) if one in prompt.split()), hue),
+            next(place for place, subject in enumerate(SUBJECTS) if subject in prompt),
+            next((place for place, value in enumerate(HUES) if value in prompt.split()), hue),
             next(
-                (place for place, one in enumerate(FRAMES) if one in prompt.split()),
+                (place for place, value in enumerate(FRAMES) if value in prompt.split()),
                 int(rng.integers(len(FRAMES))),
             ),
         )
-        cell = (np.array([one]) for one in named)
+        cell = (np.array([code]) for code in named)
         return render(draw_poses(*cell, rng))[0]
 
 

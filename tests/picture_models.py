@@ -45,18 +45,18 @@ def new_means(*, device, dtype):
     return Means()
 
 
-def written(image, kind, **how):
+def written(image, kind, **options):
     """The bytes of a picture in a format."""
     file = io.BytesIO()
-    image.save(file, kind, **how)
+    image.save(file, kind, **options)
     return file.getvalue()
 
 
 def turned(orientation):
-    """What a camera says of how it was held."""
-    found = Image.Exif()
-    found[0x0112] = orientation
-    return found
+    """Return the metadata of a camera's orientation."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif
 
 
 def write_pictures(folder: Path, n: int, *, size: int = 8) -> None:

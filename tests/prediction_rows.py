@@ -46,10 +46,10 @@ def column(table, name):
 
 def part(table, metric, subject, aggregate=None):
     """The one part of a metric and class, of several aggregates that of one."""
-    (found,) = [
+    (matching,) = [
         row
         for row in table.to_pylist()
         if (row["metric"], row["subject"]) == (metric, subject)
         and aggregate in (None, row["aggregate"])
     ]
-    return found
+    return matching

@@ -5,42 +5,42 @@ from math import inf, log, log2
 import numpy as np
 
 
-def expected_counts(scores, groups, i, many):
+def expected_counts(scores, groups, i, n_groups):
     """Expected number of each group in the first i places: a tie shares the places left."""
     ordered = sorted(scores, reverse=True)
     last = ordered[i - 1]
     above = sum(s > last for s in scores)
     tied = sum(s == last for s in scores)
-    found = [0.0] * many
+    counts = [0.0] * n_groups
     for s, g in zip(scores, groups, strict=True):
-        found[g] += 1.0 if s > last else (i - above) / tied if s == last else 0.0
-    return found
+        counts[g] += 1.0 if s > last else (i - above) / tied if s == last else 0.0
+    return counts
 
 
-def desired_of(groups, many, target):
-    counts = [list(groups).count(g) for g in range(many)]
+def desired_of(groups, n_groups, target):
+    counts = [list(groups).count(g) for g in range(n_groups)]
     if target == "pool":
         return [c / len(groups) for c in counts]
     present = sum(c > 0 for c in counts)
     return [1 / present if c else 0.0 for c in counts]
 
 
-def skews(scores, groups, k, many, target):
-    shares = [c / k for c in expected_counts(scores, groups, k, many)]
-    wanted = desired_of(groups, many, target)
+def skews(scores, groups, k, n_groups, target):
+    shares = [c / k for c in expected_counts(scores, groups, k, n_groups)]
+    desired = desired_of(groups, n_groups, target)
     return {
-        g: log(shares[g] / wanted[g]) if shares[g] > 0 else -inf
-        for g in range(many)
-        if wanted[g] > 0
+        g: log(shares[g] / desired[g]) if shares[g] > 0 else -inf
+        for g in range(n_groups)
+        if desired[g] > 0
     }
 
 
-def ndkl(scores, groups, k, many, target):
-    wanted = desired_of(groups, many, target)
+def ndkl(scores, groups, k, n_groups, target):
+    desired = desired_of(groups, n_groups, target)
     total = weights = 0.0
     for i in range(1, k + 1):
-        shares = [c / i for c in expected_counts(scores, groups, i, many)]
-        kl = sum(p * log(p / d) for p, d in zip(shares, wanted, strict=True) if p > 0)
+        shares = [c / i for c in expected_counts(scores, groups, i, n_groups)]
+        kl = sum(p * log(p / d) for p, d in zip(shares, desired, strict=True) if p > 0)
         total += kl / log2(i + 1)
         weights += 1 / log2(i + 1)
     return total / weights
@@ -51,11 +51,11 @@ def mad(values):
     return sum(abs(v - mean) for v in values)
 
 
-def similarity_mad(scores, groups, many):
+def similarity_mad(scores, groups, n_groups):
     mean = sum(scores) / len(scores)
     sd = (sum((s - mean) ** 2 for s in scores) / len(scores)) ** 0.5
-    held = [[s for s, g in zip(scores, groups, strict=True) if g == j] for j in range(many)]
-    return mad([(sum(h) / len(h) - mean) / sd for h in held if h])
+    by_group = [[s for s, g in zip(scores, groups, strict=True) if g == j] for j in range(n_groups)]
+    return mad([(sum(h) / len(h) - mean) / sd for h in by_group if h])
 
 
 def world(seed, n, groups, *, ties):

@@ -23,11 +23,11 @@ WITHOUT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES, ids=[".".join(one) for one in NAMES])
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=[".".join(case) for case in NAMES])
 def test_every_documented_name_has_an_example_that_runs(module, name):
-    found = getattr(importlib.import_module(module), name)
-    (test,) = doctest.DocTestFinder(recurse=False).find(found, name, globs={})
+    documented = getattr(importlib.import_module(module), name)
+    (test,) = doctest.DocTestFinder(recurse=False).find(documented, name, globs={})
     assert bool(test.examples) != (name in WITHOUT)
-    said = []
-    doctest.DocTestRunner().run(test, out=said.append)
-    assert said == []
+    output = []
+    doctest.DocTestRunner().run(test, out=output.append)
+    assert output == []

@@ -44,29 +44,29 @@ def test_a_workload_replaces_its_own_line_and_no_other():
     after = record.RECORD.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["workload"] for line in after] == ["w1", "w2", "whole_audit"]
     assert [after[0], after[2]] == [before[0], before[2]]
-    assert [told["seconds"] for told in json.loads(after[1])["rows"]] == [0.5, 0.25]
+    assert [entry["seconds"] for entry in json.loads(after[1])["rows"]] == [0.5, 0.25]
 
 
-def test_the_page_of_growth_that_ships_is_that_of_its_record():
-    found = scale.recorded()
+def test_the_shipped_page_of_growth_follows_its_record():
+    measurements = scale.recorded()
     text = (ROOT / "docs" / "scale.md").read_text("utf-8")
-    assert "\n".join(scale_page.table(found)) in text
-    assert "\n".join(scale_page.fits(found)) in text
+    assert "\n".join(scale_page.table(measurements)) in text
+    assert "\n".join(scale_page.fits(measurements)) in text
 
 
-def test_the_pages_that_ship_are_those_of_the_record(monkeypatch):
+def test_the_shipped_pages_follow_the_record(monkeypatch):
     monkeypatch.setattr(record, "RECORD", ROOT / "benchmarks" / "record.jsonl")
-    found = record.recorded()
+    measurements = record.recorded()
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == pages.page(found)
-    assert readme == pages.with_block(readme, pages.short(found))
+    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == pages.page(measurements)
+    assert readme == pages.with_block(readme, pages.short(measurements))
 
 
 def test_a_whole_audit_is_a_multiple_of_something_smaller():
-    one = replace(row("W9", seconds=6.0, goal=None), over="one pass", most_seconds=7.0)
-    assert (one.ratio, one.reached, one.has_goal) == (1.5, True, True)
-    assert not replace(one, most_seconds=5.0).reached
-    assert not replace(one, goal=1.4).reached
+    audit_row = replace(row("W9", seconds=6.0, goal=None), over="one pass", most_seconds=7.0)
+    assert (audit_row.ratio, audit_row.reached, audit_row.has_goal) == (1.5, True, True)
+    assert not replace(audit_row, most_seconds=5.0).reached
+    assert not replace(audit_row, goal=1.4).reached
     peer = row("W1", seconds=2.0, goal=2.0)
     assert (peer.ratio, peer.reached) == (2.0, True)
     assert not replace(peer, goal=3.0).reached
@@ -74,8 +74,8 @@ def test_a_whole_audit_is_a_multiple_of_something_smaller():
 
 
 def test_readme_shows_five_rows_and_one_whole_audit():
-    shown = [key for key in pages.SHORT if key[0] == "W9"]
-    assert (len(pages.SHORT), len(shown)) == (5, 1)
+    whole_audits = [key for key in pages.SHORT if key[0] == "W9"]
+    assert (len(pages.SHORT), len(whole_audits)) == (5, 1)
 
 
 def test_the_small_table_has_the_config_of_the_example(tmp_path):
@@ -93,7 +93,7 @@ def test_the_small_table_has_the_config_of_the_example(tmp_path):
 @pytest.mark.parametrize("world", w9.AUDITS)
 def test_one_pass_reads_every_row(tmp_path, world):
     w9.write_evidence(world, tmp_path, 500)
-    found = [*w9.AUDITS[world][1](tmp_path)]
+    results = [*w9.AUDITS[world][1](tmp_path)]
     totals = {
         "predictions": lambda: 500,
         "concepts": lambda: (array("labels") * array("scores")).sum(axis=0),
@@ -110,7 +110,7 @@ def test_one_pass_reads_every_row(tmp_path, world):
         return np.array(column.to_list(), np.float64)
 
     expected = totals["similarity" if world == "retrieval" else world]()
-    for groups in found:
+    for groups in results:
         np.testing.assert_allclose(groups.sum(axis=0), expected, rtol=1e-3, atol=1e-3)
 
 
@@ -119,6 +119,6 @@ def test_one_pass_reads_every_row(tmp_path, world):
 def test_whole_audits_run_at_small_size(workload):
     command = [sys.executable, "-m", f"benchmarks.{workload}", "--quick", "--json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
-    found = [Row(**json.loads(line)) for line in done.stdout.splitlines()]
-    assert len(found) == (1 if workload == "w8" else len(w9.AUDITS))
-    assert all(one.over and one.ratio > 0 and one.has_goal for one in found)
+    rows = [Row(**json.loads(line)) for line in done.stdout.splitlines()]
+    assert len(rows) == (1 if workload == "w8" else len(w9.AUDITS))
+    assert all(entry.over and entry.ratio > 0 and entry.has_goal for entry in rows)

@@ -34,9 +34,9 @@ def folder(tmp_path, monkeypatch):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    known = {*sys.modules}
+    loaded = {*sys.modules}
     yield tmp_path
-    for name in {*sys.modules} - known:
+    for name in {*sys.modules} - loaded:
         if name.partition(".")[0] in ("ratings", "brightness", "wrong_gap"):
             del sys.modules[name]
 
@@ -61,7 +61,7 @@ def test_a_metric_is_one_file(folder):
             "gate": [{"metric": "wrong_gap", "max": 0.2}],
         }
         result = audits.run(audits.parse_config(config), base=folder)
-        (finding,) = (one for one in result.findings if one.metric == "wrong_gap")
+        (finding,) = (candidate for candidate in result.findings if candidate.metric == "wrong_gap")
         text = sentence(finding)
         with pytest.raises(InputError, match="wrong_gap"):
             metrics.measure(counts, [replace(wrong_gap, statistic=lambda *_: np.zeros(3))])

@@ -26,9 +26,9 @@ CLI, CONFIG = TEXTS[ROOT / "docs" / "cli.md"], TEXTS[ROOT / "docs" / "config.md"
 
 def section(page, title):
     """The text under a heading, up to the next of its level."""
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
-    assert found, f"no section {title!r}"
-    return found[1]
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert match, f"no section {title!r}"
+    return match[1]
 
 
 def commands():
@@ -39,7 +39,7 @@ def commands():
 def flags():
     for name, command in commands().items():
         parts = command.commands.values() if isinstance(command, click.Group) else ()
-        for parameter in [one for part in (command, *parts) for one in part.params]:
+        for parameter in [parameter for part in (command, *parts) for parameter in part.params]:
             if isinstance(parameter, click.Option):
                 for flag in (*parameter.opts, *parameter.secondary_opts):
                     yield name, flag
@@ -50,7 +50,7 @@ def test_every_command_has_its_section_in_order():
 
 
 @pytest.mark.parametrize("name", [*commands()])
-def test_flags_are_those_of_its_section(name):
+def test_flags_equal_the_flags_of_its_section(name):
     documented = set(re.findall(r"`(--[a-z-]+)(?: [A-Z]+)?`", section(CLI, name)))
     assert documented == {flag for command, flag in flags() if command == name}
 
@@ -82,7 +82,7 @@ def test_the_row_of_the_key_audit_names_every_kind():
     assert all(f"`{kind}`" in row or f"[{kind}](audits/{kind}.md)" in row for kind in KINDS)
 
 
-def test_no_documented_key_is_gone():
+def test_every_documented_key_exists():
     for title, allowed in KEYS.items():
         rows = [line for line in section(CONFIG, title).splitlines() if line.startswith("| `")]
         named = {key for row in rows for key in re.findall(r"`(\w+)`", row.split("|")[1])}
@@ -121,10 +121,10 @@ def slug(heading):
 @pytest.mark.parametrize(("page", "target"), [*links()])
 def test_every_relative_link_resolves(page, target):
     name, _, anchor = target.partition("#")
-    found = (page.parent / name).resolve() if name else page
-    assert found.exists()
-    if anchor and found.suffix == ".md":
-        headings = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+    target_path = (page.parent / name).resolve() if name else page
+    assert target_path.exists()
+    if anchor and target_path.suffix == ".md":
+        headings = re.findall(r"^#+ (.+)$", target_path.read_text(encoding="utf-8"), re.MULTILINE)
         assert anchor in map(slug, headings)
 
 
@@ -132,10 +132,10 @@ def test_every_page_has_a_place_in_a_table_of_contents():
     listed = {"docs/index.md"}
     for path, text in TEXTS.items():
         for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL):
-            for entry in (one for one in block.split() if not one.startswith(":")):
-                found = path.parent.glob(f"{entry}.md")
-                listed |= {one.relative_to(ROOT).as_posix() for one in found}
-    pages = {one.relative_to(ROOT).as_posix() for one in PAGES if one.parent != ROOT}
+            for entry in (entry for entry in block.split() if not entry.startswith(":")):
+                matches = path.parent.glob(f"{entry}.md")
+                listed |= {match.relative_to(ROOT).as_posix() for match in matches}
+    pages = {page.relative_to(ROOT).as_posix() for page in PAGES if page.parent != ROOT}
     assert pages == listed & pages
 
 
@@ -157,15 +157,15 @@ def test_every_full_example_of_a_configuration_is_valid(block):
 
 def imports():
     """Return page, module and name of every import in the Python blocks of the pages."""
-    found = []
+    imported = []
     for page in USER_PAGES:
         for block in re.findall(
             r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
         ):
             for node in ast.walk(ast.parse(block)):
                 if isinstance(node, ast.ImportFrom):
-                    found += [(page.name, str(node.module), one.name) for one in node.names]
-    return found
+                    imported += [(page.name, str(node.module), alias.name) for alias in node.names]
+    return imported
 
 
 @pytest.mark.parametrize(("page", "module", "name"), imports())

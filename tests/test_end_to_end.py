@@ -45,9 +45,9 @@ def tables(tmp_path, monkeypatch):
         "scene": [f"s{index // 4}" for index in range(n)],
     })  # fmt: skip
     table.write_csv(tmp_path / "labels.csv")
-    for name, others in (("ours", kinds), ("theirs", [*kinds, "no"])):
-        said = np.where(rng.random(n) < 0.3, rng.choice(others, n), table["kind"])
-        table.select("id", kind=pl.Series(said)).write_csv(tmp_path / f"{name}.csv")
+    for name, choices in (("ours", kinds), ("theirs", [*kinds, "no"])):
+        predicted = np.where(rng.random(n) < 0.3, rng.choice(choices, n), table["kind"])
+        table.select("id", kind=pl.Series(predicted)).write_csv(tmp_path / f"{name}.csv")
     (tmp_path / "audit.yaml").write_text(CONFIG)
     return tmp_path
 

@@ -49,8 +49,8 @@ def imports(module):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise"):
             yield from ((str(node.module), alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            found = (alias.name for alias in node.names)
-            yield from ((name, "") for name in found if name.startswith("equipoise"))
+            names = (alias.name for alias in node.names)
+            yield from ((name, "") for name in names if name.startswith("equipoise"))
 
 
 def files(module):
@@ -114,23 +114,30 @@ def _public(body):
 
 def annotated(name):
     """Count a name in the annotations of public functions."""
-    functions = [each for tree in modules().values() for each in _public(tree.body)]
+    functions = [node for tree in modules().values() for node in _public(tree.body)]
     annotations = [
         annotation
-        for each in functions
-        for annotation in (each.returns, *(
-            one.annotation for one in ast.walk(each.args) if isinstance(one, ast.arg)
+        for function in functions
+        for annotation in (function.returns, *(
+            argument.annotation
+            for argument in ast.walk(function.args)
+            if isinstance(argument, ast.arg)
         ))
         if annotation is not None
     ]  # fmt: skip
-    found = [node for each in annotations for node in ast.walk(each) if isinstance(node, ast.Name)]
-    return sum(node.id == name for node in found)
+    nodes = [
+        node
+        for annotation in annotations
+        for node in ast.walk(annotation)
+        if isinstance(node, ast.Name)
+    ]
+    return sum(node.id == name for node in nodes)
 
 
-@pytest.mark.parametrize(("name", "most"), [("Any", 100), ("object", 20)])
-def test_public_functions_have_real_types(name, most):
+@pytest.mark.parametrize(("name", "limit"), [("Any", 100), ("object", 20)])
+def test_public_functions_have_real_types(name, limit):
     assert annotated("str") > 1000
-    assert annotated(name) <= most
+    assert annotated(name) <= limit
 
 
 @pytest.mark.parametrize("path", NAMELESS, ids=lambda path: path.stem)

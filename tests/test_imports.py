@@ -67,7 +67,7 @@ def test_no_heavy_library_is_loaded(code):
     assert HEAVY.isdisjoint(name.partition(".")[0] for name in modules_after(code))
 
 
-def test_a_small_audit_loads_only_what_it_uses(tmp_path):
+def test_a_small_audit_loads_only_modules_that_it_uses(tmp_path):
     rows = [f"{i},{'ab'[i % 2]},{'ab'[i % 3 % 2]},{'xyz'[i // 2 % 3]}" for i in range(180)]
     (tmp_path / "rows.csv").write_text("\n".join(["id,truth,model,group", *rows]))
     (tmp_path / "audit.yaml").write_text(CONFIG)

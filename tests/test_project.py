@@ -45,35 +45,35 @@ def project_files():
         names = listed.stdout.decode().rstrip("\0").split("\0")
         return tuple(name for name in names if (ROOT / name).is_file())
     folders = (ROOT / name for name in (".ci", "docs", "src", "tests", "tools"))
-    found = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*"))]
-    kept = (path for path in found if path.is_file() and "__pycache__" not in path.parts)
-    return tuple(path.relative_to(ROOT).as_posix() for path in kept)
+    paths = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*"))]
+    files = (path for path in paths if path.is_file() and "__pycache__" not in path.parts)
+    return tuple(path.relative_to(ROOT).as_posix() for path in files)
 
 
 def texts():
     """Return every text file of the project that is ours."""
-    found = {}
+    contents = {}
     for name in project_files():
         data = (ROOT / name).read_bytes()
         if b"\0" not in data and not VENDORED.search(name):
-            found[name] = data.decode("utf-8", errors="replace")
-    return found
+            contents[name] = data.decode("utf-8", errors="replace")
+    return contents
 
 
 def modules():
     return sorted(SOURCE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("what", FORBIDDEN)
-def test_no_file_names(what):
-    pattern = re.compile(FORBIDDEN[what])
-    found = [
+@pytest.mark.parametrize("kind", FORBIDDEN)
+def test_no_file_names(kind):
+    pattern = re.compile(FORBIDDEN[kind])
+    matches = [
         f"{name}:{number}: {line.strip()[:120]}"
         for name, text in texts().items()
         for number, line in enumerate(text.splitlines(), 1)
         if pattern.search(line)
     ]
-    assert found == []
+    assert matches == []
 
 
 def code_lines(node):
@@ -127,14 +127,14 @@ def test_constraints_pin_every_dependency_by_version_alone():
 
 def dependencies(*extras):
     """Names of what the core and some extras need, with what the extras that they name need."""
-    given = PYPROJECT["project"]["optional-dependencies"]
+    optional = PYPROJECT["project"]["optional-dependencies"]
     lines = [
         *PYPROJECT["project"]["dependencies"],
-        *(line for one in extras for line in given[one]),
+        *(line for extra in extras for line in optional[extra]),
     ]
     inner = {name for line in lines for name in _own_extras(line)}
-    found = {re.match(r"[\w.-]+", line)[0] for line in lines if not _own_extras(line)}
-    return found | dependencies(*inner) if inner else found
+    names = {re.match(r"[\w.-]+", line)[0] for line in lines if not _own_extras(line)}
+    return names | dependencies(*inner) if inner else names
 
 
 def _own_extras(line):

@@ -52,7 +52,7 @@ def tables():
         "resampling": {"replicates": 20, "permutations": 20},
     }  # fmt: skip
     data = prepare(config).data
-    found = (
+    written = (
         dict(run(parse_config(values)).tables)
         | dict(run(config).tables)
         | dict(compare({"": (config, data)}).tables)
@@ -63,14 +63,14 @@ def tables():
         "failures": FAILURES,
         "changes": schema_of(CHANGES),
     }
-    return found | {name: schema.empty_table() for name, schema in planted.items()}
+    return written | {name: schema.empty_table() for name, schema in planted.items()}
 
 
 def test_every_column_of_the_findings():
     assert documented("Findings") == SCHEMA.names
 
 
-def test_every_field_of_a_group_and_of_what_is_excluded():
+def test_every_field_of_a_group_and_of_an_exclusion():
     lines = {
         name: next(x for x in PAGE.splitlines() if x.startswith(f"| `{name}`"))
         for name in ("by_group", "excluded")

@@ -13,22 +13,22 @@ from tools.soak.fuzz_formats import formats
 
 
 def test_damaged_files_of_every_format_are_read_or_refused():
-    found = [*soak.fuzz(count=100, seed=0)]
-    assert {name for name, *_ in found} == {*formats()}
-    assert [problem for _, outcome, problem in found if outcome == "bug"] == []
-    counts = Counter(outcome for _, outcome, _ in found)
+    results = [*soak.fuzz(count=100, seed=0)]
+    assert {name for name, *_ in results} == {*formats()}
+    assert [problem for _, outcome, problem in results if outcome == "bug"] == []
+    counts = Counter(outcome for _, outcome, _ in results)
     assert counts.total() == 100
     assert min(counts["read"] + counts["other"], counts["refused"]) > 10
 
 
-def broken_by_bad(asked, errors, breaking):
+def broken_by_bad(pipe, errors, breaking):
     errors.write_text("odd")
-    asked.send("ready")
+    pipe.send("ready")
     while True:
-        _, folder = asked.recv()
+        _, folder = pipe.recv()
         if folder.name == "bad":
             breaking()
-        asked.send(("read", ""))
+        pipe.send(("read", ""))
 
 
 @pytest.mark.parametrize("breaking", [os.abort, partial(time.sleep, 60)])

@@ -27,6 +27,6 @@ def test_a_tutorial_runs_and_shows_pictures(path, tmp_path, monkeypatch):
     assert [cell.outputs for cell in cells] == [[]] * len(cells)
     where = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
-    shown = [output.get("data", {}) for cell in cells for output in cell.outputs]
-    assert sum("image/png" in each for each in shown) >= 2
-    assert any("<svg" in each.get("text/html", "") for each in shown)
+    outputs = [output.get("data", {}) for cell in cells for output in cell.outputs]
+    assert sum("image/png" in data for data in outputs) >= 2
+    assert any("<svg" in data.get("text/html", "") for data in outputs)

@@ -11,38 +11,45 @@ from equipoise.data import FORMATS, DataFormat
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "formats"
 
 
-def page(one: DataFormat) -> str:
+def page(data_format: DataFormat) -> str:
     """Return the page of a format: what it is, its files, options and columns."""
-    about = inspect.cleandoc(inspect.getmodule(one.read).__doc__ or "")
+    about = inspect.cleandoc(inspect.getmodule(data_format.read).__doc__ or "")
     title, _, source = about.partition("\n")
-    code = f"`{one.read.__module__}.{one.read.__name__}`"
-    files = ", ".join(f"`{role}`" for role in one.roles) or "one file or folder"
-    head = [f"# `{one.name}`", title, source.strip(), f"`files`: {files}. In Python: {code}."]
-    return "\n\n".join([*filter(None, head), _sections(inspect.getdoc(one.read) or "")]) + "\n"
+    code = f"`{data_format.read.__module__}.{data_format.read.__name__}`"
+    files = ", ".join(f"`{role}`" for role in data_format.roles) or "one file or folder"
+    head = [
+        f"# `{data_format.name}`",
+        title,
+        source.strip(),
+        f"`files`: {files}. In Python: {code}.",
+    ]
+    return (
+        "\n\n".join([*filter(None, head), _sections(inspect.getdoc(data_format.read) or "")]) + "\n"
+    )
 
 
 def _sections(doc: str) -> str:
     """Return a docstring with its sections as headings and its parameters as lists."""
     lines = doc.split("\n")
-    shown: list[str] = []
+    formatted: list[str] = []
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if below and set(below) == {"-"}:
-            shown += [f"## {line}", ""]
+            formatted += [f"## {line}", ""]
         elif set(line) == {"-"} and line:
             continue
         elif " : " in line and not line.startswith(" "):
             name, _, kind = line.partition(" : ")
-            shown.append(f"- `{name}` ({kind})")
+            formatted.append(f"- `{name}` ({kind})")
         else:
-            shown.append(f"  {line.strip()}" if line.startswith(" ") else line)
-    return "\n".join(shown).strip()
+            formatted.append(f"  {line.strip()}" if line.startswith(" ") else line)
+    return "\n".join(formatted).strip()
 
 
 def main() -> None:
     """Write the pages."""
     FOLDER.mkdir(exist_ok=True)
-    for name, one in FORMATS.items():
-        (FOLDER / f"{name}.md").write_text(page(one), encoding="utf-8", newline="\n")
+    for name, data_format in FORMATS.items():
+        (FOLDER / f"{name}.md").write_text(page(data_format), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def images(n=600, kinds=3, seed=0):
         "poor": rng.random(n) < 0.35,
         "skewed": rng.random(n) < np.where(place == 1, 0.4, 0.0),
     }
-    answers = {name: KINDS[np.where(some, other, truth)] for name, some in wrong.items()}
+    answers = {name: KINDS[np.where(mask, other, truth)] for name, mask in wrong.items()}
     return pl.DataFrame(
         {
             "id": [f"i{index:04d}" for index in range(n)],
@@ -57,27 +57,28 @@ def usual():
 
 
 def pick(result, metric, subject="", groups="place", aggregate=None):
-    whole = metric == "accuracy" and aggregate is None
-    place = (metric, subject, "" if whole else groups)
-    found = [
-        one
-        for one in result.findings
-        if (one.metric, one.subject, one.groups) == place and aggregate in (None, one.aggregate)
+    is_overall = metric == "accuracy" and aggregate is None
+    place = (metric, subject, "" if is_overall else groups)
+    findings = [
+        finding
+        for finding in result.findings
+        if (finding.metric, finding.subject, finding.groups) == place
+        and aggregate in (None, finding.aggregate)
     ]
-    assert len(found) == 1, place
-    return found[0]
+    assert len(findings) == 1, place
+    return findings[0]
 
 
-def check_paired(found, before, after):
-    """Hold a difference over pairs, its interval and its p-value to those of scipy."""
-    assert found.value == pytest.approx((after - before).mean(), abs=1e-12)
+def check_paired(finding, before, after):
+    """Compare a paired difference, its interval and its p-value with scipy's."""
+    assert finding.value == pytest.approx((after - before).mean(), abs=1e-12)
     test = ttest_rel(after, before).confidence_interval()
-    np.testing.assert_allclose([found.ci_low, found.ci_high], [test.low, test.high], rtol=1e-12)
+    np.testing.assert_allclose([finding.ci_low, finding.ci_high], [test.low, test.high], rtol=1e-12)
     flips = permutation_test(
         (after - before,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
         vectorized=True, n_resamples=np.inf,
     )  # fmt: skip
-    assert found.p_value == pytest.approx(flips.pvalue, abs=1e-12)
+    assert finding.p_value == pytest.approx(flips.pvalue, abs=1e-12)
 
 
 def share_right(frame, model):

@@ -5,7 +5,7 @@ import sys
 
 
 def written_again(example, folder):
-    """Run a copy of an example's script in an empty folder: what it writes is what the example has.
+    """Run a copy of an example's script in an empty folder and check the files that it writes.
 
     Returns
     -------
@@ -15,7 +15,7 @@ def written_again(example, folder):
     script = folder / "make.py"
     script.write_bytes((example / script.name).read_bytes())
     subprocess.run([sys.executable, str(script)], check=True)
-    made = sorted(path.name for path in folder.iterdir() if path != script)
-    for name in made:
+    names = sorted(path.name for path in folder.iterdir() if path != script)
+    for name in names:
         assert (folder / name).read_bytes() == (example / name).read_bytes(), name
-    return made
+    return names

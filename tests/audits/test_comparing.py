@@ -20,18 +20,18 @@ from audits.comparisons import (
 from equipoise.core import DataError, Family, Verdict
 
 
-def test_accuracy_is_the_paired_difference_with_both_values_and_who_is_worse():
-    frame, found = images(), pick(usual(), "accuracy")
+def test_accuracy_is_the_paired_difference_with_both_values_and_the_worse_model():
+    frame, finding = images(), pick(usual(), "accuracy")
     right = {name: share_right(frame, name) for name in ("poor", "good")}
-    assert found.model == "good − poor"
-    assert found.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
-    assert found.parameters == {
+    assert finding.model == "good − poor"
+    assert finding.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
+    assert finding.parameters == {
         "model_a": "poor", "model_b": "good", "worse": "poor",
         "value_a": pytest.approx(right["poor"]), "value_b": pytest.approx(right["good"]),
     }  # fmt: skip
-    assert found.direction == "accuracy is worse for poor"
-    assert (found.verdict, found.n, found.unit) == (Verdict.DISPARITY, len(frame), "row")
-    assert (found.chance, found.excess) == (0.0, found.value)
+    assert finding.direction == "accuracy is worse for poor"
+    assert (finding.verdict, finding.n, finding.unit) == (Verdict.DISPARITY, len(frame), "row")
+    assert (finding.chance, finding.excess) == (0.0, finding.value)
     ranking = usual().tables["ranking"].to_pylist()
     best = [row for row in ranking if row["metric"] == "accuracy" and row["rank"] == 1]
     assert [(row["model"], row["share_best"]) for row in best] == [("good", 1.0)]
@@ -62,7 +62,7 @@ def test_units_move_together():
     naive = pick(compare(run(twice, "poor", "good")), "accuracy")
     assert clustered.unit == "unit"
     assert clustered.value == pytest.approx(once.value)
-    widths = [one.ci_high - one.ci_low for one in (once, clustered, naive)]
+    widths = [finding.ci_high - finding.ci_low for finding in (once, clustered, naive)]
     assert widths[1] == pytest.approx(widths[0], rel=0.2)
     assert widths[2] < 0.85 * widths[1]
     assert "exchangeable on each unit" in clustered.null
@@ -70,13 +70,13 @@ def test_units_move_together():
 
 def test_two_runs_are_one_comparison():
     frame = images()
-    apart = compare(run(frame, "poor"), run(frame, "good"))
-    assert [*map(repr, apart.findings)] == [*map(repr, usual().findings)]
-    assert [*apart.manifest.counts] == ["a", "b"]
-    assert all(name.startswith(("a: ", "b: ")) for name in apart.manifest.inputs)
+    separate = compare(run(frame, "poor"), run(frame, "good"))
+    assert [*map(repr, separate.findings)] == [*map(repr, usual().findings)]
+    assert [*separate.manifest.counts] == ["a", "b"]
+    assert all(name.startswith(("a: ", "b: ")) for name in separate.manifest.inputs)
     renamed = frame.with_columns(poor=pl.col("good"))
     result = compare(run(frame, "poor"), run(renamed, "poor"))
-    assert {one.model for one in result.findings} == {"b: poor − a: poor"}
+    assert {finding.model for finding in result.findings} == {"b: poor − a: poor"}
 
 
 def test_only_common_and_answered_rows_are_compared():
@@ -85,15 +85,15 @@ def test_only_common_and_answered_rows_are_compared():
         good=pl.when(pl.int_range(500) < 20).then(pl.lit("")).otherwise("good")
     )
     result = compare(run(frame, "poor"), run(fewer, "good"))
-    found, same = pick(result, "accuracy"), frame[120:]
-    assert found.n == 480
+    finding, same = pick(result, "accuracy"), frame[120:]
+    assert finding.n == 480
     right = {name: share_right(same, name) for name in ("poor", "good")}
-    assert found.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
+    assert finding.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
     assert "480 of 600 labelled images" in result.manifest.notes[1]
     assert sum(row["n"] for row in result.tables["group_sizes"].to_pylist()) == 480
 
 
-def test_what_cannot_be_compared_is_refused():
+def test_incomparable_results_are_refused():
     frame = images(60)
     kinds = pl.when(pl.col("id") == "i0007").then(pl.lit("eel")).otherwise("kind")
     place = pl.int_range(60) < 30
@@ -123,11 +123,15 @@ def nested():
 
 
 def test_base_rates_get_no_verdict_where_groups_determine_the_target():
-    found = pick(nested(), "demographic_parity", groups="place × kind")
-    why = "the groups determine the target: a model without mistakes has this gap too"
-    assert (found.family, found.verdict, found.reason) == (Family.DESCRIPTIVE, Verdict.NONE, why)
-    assert math.isnan(found.p_value)
-    assert math.isnan(found.q_value)
+    finding = pick(nested(), "demographic_parity", groups="place × kind")
+    reason = "the groups determine the target: a model without mistakes has this gap too"
+    assert (finding.family, finding.verdict, finding.reason) == (
+        Family.DESCRIPTIVE,
+        Verdict.NONE,
+        reason,
+    )
+    assert math.isnan(finding.p_value)
+    assert math.isnan(finding.q_value)
     ranked = {(row["metric"], row["groups"]) for row in nested().tables["ranking"].to_pylist()}
     assert ("demographic_parity", "place") in ranked
     assert ("demographic_parity", "place × kind") not in ranked
@@ -136,13 +140,13 @@ def test_base_rates_get_no_verdict_where_groups_determine_the_target():
 def test_disagreements_are_pairs_of_shown_differences_each_once():
     result = compare(run(images(1500, kinds=2), "poor", "skewed", data=TARGET_TOO))
     rows = result.tables["disagreements"].to_pylist()
-    shown = {
-        (one.metric, one.groups) for one in result.findings
-        if one.verdict is Verdict.DISPARITY and not one.subject
+    disparities = {
+        (finding.metric, finding.groups) for finding in result.findings
+        if finding.verdict is Verdict.DISPARITY and not finding.subject
     }  # fmt: skip
-    seen = [(*sorted((row["metric_a"], row["metric_b"])), row["groups"]) for row in rows]
-    assert len(seen) == len(set(seen)) > 0
+    pairs = [(*sorted((row["metric_a"], row["metric_b"])), row["groups"]) for row in rows]
+    assert len(pairs) == len(set(pairs)) > 0
     for row in rows:
         for metric in (row["metric_a"], row["metric_b"]):
-            assert (metric, "" if metric == "accuracy" else row["groups"]) in shown
-    assert ("accuracy", "equalized_odds", "place") in seen
+            assert (metric, "" if metric == "accuracy" else row["groups"]) in disparities
+    assert ("accuracy", "equalized_odds", "place") in pairs

@@ -1,4 +1,4 @@
-"""Runs of kinds other than predictions, held against each other subject by subject."""
+"""Runs of kinds other than predictions, compared subject by subject."""
 
 import math
 from dataclasses import replace
@@ -16,11 +16,11 @@ from equipoise.core import AuditResult, DataError, Family, Verdict
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run_of(example, **drawn):
+def run_of(example, **resampling):
     base = EXAMPLES / example
     config = audits.load_config(base / "audit.yaml")
-    drawn = config.resampling.model_copy(update=drawn)
-    return audits.run(config.model_copy(update={"resampling": drawn}), base=base)
+    resampling = config.resampling.model_copy(update=resampling)
+    return audits.run(config.model_copy(update={"resampling": resampling}), base=base)
 
 
 @pytest.fixture(scope="module")
@@ -31,61 +31,63 @@ def before():
 def shrunk(result, by):
     """The same audit of a model whose numbers are smaller."""
 
-    def smaller(one):
-        shown = one.verdict is Verdict.DISPARITY
-        verdict = Verdict.BELOW_THRESHOLD if shown else one.verdict
-        return replace(one, value=one.value * by, verdict=verdict)
+    def smaller(finding):
+        is_disparity = finding.verdict is Verdict.DISPARITY
+        verdict = Verdict.BELOW_THRESHOLD if is_disparity else finding.verdict
+        return replace(finding, value=finding.value * by, verdict=verdict)
 
     return AuditResult(tuple(map(smaller, result.findings)), result.manifest, result.tables)
 
 
 def gaps(result, groups):
     return np.array([
-        abs(one.value) for one in result.findings
-        if one.metric == "logit_gap" and one.groups == groups and one.subject
-        and one.family is not Family.DESCRIPTIVE
+        abs(finding.value) for finding in result.findings
+        if finding.metric == "logit_gap" and finding.groups == groups and finding.subject
+        and finding.family is not Family.DESCRIPTIVE
     ])  # fmt: skip
 
 
 def test_the_mean_difference_over_subjects_its_interval_and_its_test(before):
     after = shrunk(before, 0.4)
     result = audits.compare_results({"before": before, "after": after})
-    found = next(f for f in result.findings if (f.metric, f.groups) == ("logit_gap", "gender"))
+    finding = next(f for f in result.findings if (f.metric, f.groups) == ("logit_gap", "gender"))
     first, second = gaps(before, "gender"), gaps(after, "gender")
-    assert found.n == len(first) == 12
-    check_paired(found, first, second)
-    known = found.parameters
-    assert known["worse"] == known["model_a"] == "before: embedder"
-    assert found.model == "after: embedder − before: embedder"
-    assert found.unit == "subject"
+    assert finding.n == len(first) == 12
+    check_paired(finding, first, second)
+    parameters = finding.parameters
+    assert parameters["worse"] == parameters["model_a"] == "before: embedder"
+    assert finding.model == "after: embedder − before: embedder"
+    assert finding.unit == "subject"
 
 
-def test_what_became_of_each_disparity(before):
+def test_changes_of_each_disparity_are_listed(before):
     result = audits.compare_results({"before": before, "after": shrunk(before, 0.4)})
     rows = result.tables["changes"].to_pylist()
     went = [row for row in rows if row["change"] == "went"]
-    shown = [
+    disparities = [
         f for f in before.findings
         if f.verdict is Verdict.DISPARITY and (f.subject or f.metric == "favourite_gap")
     ]  # fmt: skip
-    assert len(went) == len(shown) > 0
+    assert len(went) == len(disparities) > 0
     assert not [row for row in rows if row["change"] in ("came", "stayed")]
 
 
 def test_groups_and_single_numbers_are_no_subjects(before):
     groups = before.tables["group_sizes"]["group"].to_pylist()
-    own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
+    template = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
     for names in (groups, [""]):
-        some = tuple(replace(own, subject=name) for name in names)
+        findings = tuple(replace(template, subject=name) for name in names)
         # Findings about the images are of no model.
-        result = AuditResult((*some, replace(own, model="")), before.manifest, before.tables)
+        result = AuditResult(
+            (*findings, replace(template, model="")), before.manifest, before.tables
+        )
         (finding,) = audits.compare_results({"a": result, "b": result}).findings
         assert finding.model == "b: embedder − a: embedder"
         assert finding.family is Family.DESCRIPTIVE
         assert finding.reason
 
 
-def test_what_cannot_be_compared(before):
+def test_incomparable_runs_are_refused(before):
     with pytest.raises(DataError, match="one model only"):
         audits.compare_results({"a": before})
     other = AuditResult(
@@ -99,9 +101,11 @@ def test_what_cannot_be_compared(before):
 
 def few(before, values, metric="logit_gap"):
     """A run with one measure of as many subjects."""
-    own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
+    template = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
     numbers = {f"s{index}": value for index, value in enumerate(values)}
-    return AuditResult(with_values(own, numbers, metric=metric), before.manifest, before.tables)
+    return AuditResult(
+        with_values(template, numbers, metric=metric), before.manifest, before.tables
+    )
 
 
 def with_values(finding, numbers, **changes):
@@ -111,14 +115,14 @@ def with_values(finding, numbers, **changes):
     )
 
 
-@pytest.mark.parametrize("many", [2, 5, 6])
-def test_fewer_than_six_subjects_are_not_tested(before, many):
+@pytest.mark.parametrize("n_subjects", [2, 5, 6])
+def test_fewer_than_six_subjects_are_not_tested(before, n_subjects):
     """Of 5 pairs the smallest p of flipped signs is 2 / 32, of 6 it is 2 / 64."""
-    first, second = np.zeros(many), np.linspace(0.4, 0.6, many)
+    first, second = np.zeros(n_subjects), np.linspace(0.4, 0.6, n_subjects)
     result = audits.compare_results({"a": few(before, first), "b": few(before, second)})
     (finding,) = result.findings
     assert finding.value == pytest.approx(0.5)
-    if many == 6:
+    if n_subjects == 6:
         assert finding.p_value == pytest.approx(2 / 64)
         return
     assert finding.family is Family.DESCRIPTIVE
@@ -128,18 +132,18 @@ def test_fewer_than_six_subjects_are_not_tested(before, many):
 
 
 @pytest.mark.parametrize(
-    ("metric", "most"),
+    ("metric", "limit"),
     [("correlation", 1.0), ("concept_difference", 1.0), ("iss_cross", 2.0), ("logit_gap", None)],
 )
-def test_an_interval_stays_within_what_a_bounded_number_can_differ_by(before, metric, most):
-    far = most or 1.0
-    first = far * np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
-    runs = {"a": few(before, first, metric), "b": few(before, far - first, metric)}
+def test_an_interval_stays_within_the_largest_possible_difference(before, metric, limit):
+    span = limit or 1.0
+    first = span * np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+    runs = {"a": few(before, first, metric), "b": few(before, span - first, metric)}
     (finding,) = audits.compare_results(runs).findings
-    test = ttest_rel(far - first, first).confidence_interval()
-    assert test.high > far
-    wanted = [test.low, test.high] if most is None else [-most, most]
-    np.testing.assert_allclose([finding.ci_low, finding.ci_high], wanted, rtol=1e-12)
+    test = ttest_rel(span - first, first).confidence_interval()
+    assert test.high > span
+    expected = [test.low, test.high] if limit is None else [-limit, limit]
+    np.testing.assert_allclose([finding.ci_low, finding.ci_high], expected, rtol=1e-12)
 
 
 HUES = ("red", "blue", "green")
@@ -150,17 +154,17 @@ def planted():
     return run_of("counterfactuals", replicates=20, permutations=99)
 
 
-def made(planted, numbers):
+def ndkl_run(planted, numbers):
     """A run with NDKL over frames within hues: a number per part, by its name."""
-    own = next(f for f in planted.findings if f.metric == "ndkl" and f.version == "within hue")
-    found = with_values(own, numbers, groups="frame", model="one")
+    template = next(f for f in planted.findings if f.metric == "ndkl" and f.version == "within hue")
+    findings = with_values(template, numbers, groups="frame", model="one")
     rows = [{"groups": "frame", "group": name} for name in ("level", "upright")]
     tables = {"group_sizes": pa.Table.from_pylist(rows)}
-    return AuditResult(found, planted.manifest, tables)
+    return AuditResult(findings, planted.manifest, tables)
 
 
-def compared(one, two):
-    return audits.compare_results({"a": one, "b": two}).findings[0]
+def comparison_of(first, two):
+    return audits.compare_results({"a": first, "b": two}).findings[0]
 
 
 def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(planted):
@@ -168,32 +172,32 @@ def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(planted)
     names = [f"s{index}" for index in range(8)]
     numbers = rng.uniform(0, 1, (2, 8, 3)) + rng.uniform(0, 1, (2, 8, 1))
     runs = [
-        made(planted, {
+        ndkl_run(planted, {
             f"{name} | {hue}": table[row, column]
             for row, name in enumerate(names) for column, hue in enumerate(HUES)
         })
         for table in numbers
     ]  # fmt: skip
-    found = compared(*runs)
+    finding = comparison_of(*runs)
     before, after = numbers.mean(axis=2)
-    assert found.n == 8
-    assert found.method == "Student's t over 8 subjects, paired, 24 parts averaged by subject"
-    check_paired(found, before, after)
+    assert finding.n == 8
+    assert finding.method == "Student's t over 8 subjects, paired, 24 parts averaged by subject"
+    check_paired(finding, before, after)
 
 
 def test_parts_and_subjects_that_one_model_lacks_are_counted(planted):
     numbers = {f"s{index} | {hue}": 0.5 for index in range(8) for hue in HUES}
     fewer = {name: value for name, value in numbers.items() if not name.startswith("s0")}
     fewer["s1 | red"] = math.nan
-    found = compared(made(planted, numbers), made(planted, fewer))
-    assert found.n == 7
-    assert [one.count for one in found.excluded] == [4]
+    finding = comparison_of(ndkl_run(planted, numbers), ndkl_run(planted, fewer))
+    assert finding.n == 7
+    assert [exclusion.count for exclusion in finding.excluded] == [4]
 
 
-def test_parts_whose_subject_is_not_known_are_not_tested(planted):
-    """Of "cat | dog | red" nobody knows whether the query is "cat" or "cat | dog"."""
-    run = made(planted, {f"cat | dog {index} | red": 0.5 for index in range(8)})
-    found = compared(run, run)
-    assert math.isnan(found.p_value)
-    assert math.isnan(found.ci_low)
-    assert "cannot be told apart" in found.reason
+def test_parts_of_an_ambiguous_subject_are_not_tested(planted):
+    """The query of "cat | dog | red" may be "cat" or "cat | dog"."""
+    run = ndkl_run(planted, {f"cat | dog {index} | red": 0.5 for index in range(8)})
+    finding = comparison_of(run, run)
+    assert math.isnan(finding.p_value)
+    assert math.isnan(finding.ci_low)
+    assert "cannot be told apart" in finding.reason

@@ -37,8 +37,8 @@ def test_yaml_1_1_surprises_are_text(load):
         )
     )
     assert (config.gate[0].on, config.gate[0].subject) == ("lower", "no")
-    found = config.resolved["models"]["deepface"]["map"]
-    assert found == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
+    mapping = config.resolved["models"]["deepface"]["map"]
+    assert mapping == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
 
 
 def test_metrics_are_on_unless_switched_off():
@@ -80,14 +80,14 @@ YAML = st.text(alphabet="!&*<>|%@`'\"[]{}:,-?#~ \nabc019.eE+_yn\t", max_size=40)
 
 @given(st.binary() | (st.text() | YAML).map(str.encode))
 def test_no_bytes_raise_anything_else(content):
-    said = outcome(lambda raw: parse_yaml(raw, "c"), content)
-    assert said.startswith(("c:", "c, line", "accepted"))
+    message = outcome(lambda raw: parse_yaml(raw, "c"), content)
+    assert message.startswith(("c:", "c, line", "accepted"))
 
 
 @pytest.mark.parametrize(
     "path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: str(path)[-30:]
 )
-def test_what_is_resolved_of_every_example_reads_back_as_the_same(path):
+def test_the_resolved_config_of_every_example_reads_back_unchanged(path):
     if "audit" not in yaml.safe_load(path.read_text(encoding="utf-8")):
         return
     config = load_config(path)

@@ -45,7 +45,7 @@ def test_every_problem_is_in_one_message_with_its_line(load):
         ("image_id", "!!python/name:os.system x", ", line 4: could not determine a constructor"),
     ],
 )
-def test_a_problem_names_key_line_and_what_is_allowed(load, old, new, expected):
+def test_a_problem_names_key_line_and_allowed_values(load, old, new, expected):
     assert expected in message(load, EXAMPLE.replace(old, new, 1))
 
 

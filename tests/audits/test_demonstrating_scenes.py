@@ -1,4 +1,4 @@
-"""The demonstration with scenes: what was planted is found, and only that."""
+"""The demonstration with scenes: only the planted bias is detected."""
 
 import sys
 
@@ -27,12 +27,12 @@ def results():
 
 def planted(results, model, attribute):
     rows = results["retrieval"].tables["planted_scenes"].to_pylist()
-    wanted = [row for row in rows if (row["model"], row["attribute"]) == (model, attribute)]
-    return {name: np.array([row[name] for row in wanted]) for name in wanted[0]}
+    matching = [row for row in rows if (row["model"], row["attribute"]) == (model, attribute)]
+    return {name: np.array([row[name] for row in matching]) for name in matching[0]}
 
 
 @pytest.mark.parametrize("attribute", ["hue", "frame"])
-def test_planted_and_found_rank_alike(results, attribute):
+def test_planted_and_measured_strengths_rank_alike(results, attribute):
     biased = planted(results, "biased", attribute)
     assert len(biased["subject"]) == 24
     assert spearmanr(biased["strength"], biased["gap"]).statistic >= 0.9
@@ -44,36 +44,39 @@ def test_planted_and_found_rank_alike(results, attribute):
 
 
 def test_associations_lean_where_planted(results):
-    found = results["associations"].findings
-    scores = [one for one in found if one.metric == "association_score" and one.subject]
+    findings = results["associations"].findings
+    scores = [
+        finding for finding in findings if finding.metric == "association_score" and finding.subject
+    ]
     verdicts = {
-        model: [one.verdict for one in scores if one.model == model] for model in ("biased", "null")
+        model: [finding.verdict for finding in scores if finding.model == model]
+        for model in ("biased", "null")
     }
     assert verdicts["biased"].count(Verdict.DISPARITY) >= 12
     assert Verdict.DISPARITY not in verdicts["null"]
-    aligned = {one.model: one for one in found if one.metric == "alignment"}
+    aligned = {finding.model: finding for finding in findings if finding.metric == "alignment"}
     assert aligned["biased"].value > 0.9
     assert aligned["biased"].verdict == Verdict.DISPARITY
     assert aligned["null"].p_value > 0.05
     assert aligned["null"].verdict != Verdict.DISPARITY
 
 
-def test_similarity_follows_what_was_planted_and_only_that(results):
-    found = results["similarity"].findings
-    whole = {(f.model, f.groups, f.metric): f for f in found if f.version == "default"}
+def test_similarity_shows_only_planted_bias(results):
+    findings = results["similarity"].findings
+    overall = {(f.model, f.groups, f.metric): f for f in findings if f.version == "default"}
     for attribute in ("hue", "frame"):
         # Strength planted and gap in logits rank alike.
-        assert whole["biased", attribute, "alignment"].value >= 0.9
-        assert whole["biased", attribute, "favourite_gap"].verdict == Verdict.DISPARITY
-        quiet = whole["null", attribute, "favourite_gap"]
+        assert overall["biased", attribute, "alignment"].value >= 0.9
+        assert overall["biased", attribute, "favourite_gap"].verdict == Verdict.DISPARITY
+        quiet = overall["null", attribute, "favourite_gap"]
         assert quiet.p_value > 0.05
         assert quiet.verdict == Verdict.BELOW_THRESHOLD
-    gaps = [f for f in found if f.metric == "logit_gap" and f.version == "default"]
+    gaps = [f for f in findings if f.metric == "logit_gap" and f.version == "default"]
     verdicts = [f.verdict for f in gaps if f.model == "biased" and f.subject]
     assert verdicts.count(Verdict.DISPARITY) >= 24
     assert all(f.excess < THRESHOLD for f in gaps if f.model == "null")
     # Nothing that may lead of the null model is a disparity, whatever was found of the other.
-    leading = {f.verdict for f in found if f.model == "null" and f.leads and f.tested}
+    leading = {f.verdict for f in findings if f.model == "null" and f.leads and f.tested}
     assert leading == {Verdict.BELOW_THRESHOLD}
     # Its own preferences are there all the same.
     assert any(f.q_value < 0.05 for f in gaps if f.model == "null")
@@ -83,13 +86,13 @@ def test_the_report_is_honest_about_the_null_model(results):
     for kind, result in results.items():
         page = page_of(result)
         assert kind == "associations" or "preferences" in page.caveat
-        made = [section for make in page.sections if (section := make(result))]
-        assert made[0].id == "scenes"
+        sections = [section for make in page.sections if (section := make(result))]
+        assert sections[0].id == "scenes"
         assert any("small preferences of its own" in note for note in result.manifest.notes)
         assert not twice(result.findings)
 
 
-def test_without_torch_it_says_what_to_install(monkeypatch):
+def test_without_torch_the_error_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     message = r"^torch is not installed. To do: pip install 'equipoise\[hf\]'.$"
     with pytest.raises(MissingExtraError, match=message):

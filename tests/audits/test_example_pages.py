@@ -33,5 +33,5 @@ def test_the_page_of_an_example(kind):
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_the_data_of_an_example_are_what_its_script_writes(kind, tmp_path):
+def test_the_script_of_an_example_writes_its_data(kind, tmp_path):
     assert written_again(EXAMPLES / kind, tmp_path)

@@ -15,12 +15,13 @@ def result(shared_dir):
     return audits.run(audits.load_config(EXAMPLE), base=EXAMPLE.parent)
 
 
-def found(result, model, metric, groups, aggregate=None):
+def findings_of(result, model, metric, groups, aggregate=None):
     return [
-        one
-        for one in result.findings
-        if (one.model, one.metric, one.groups, one.subject) == (model, metric, groups, "")
-        and aggregate in (None, one.aggregate)
+        finding
+        for finding in result.findings
+        if (finding.model, finding.metric, finding.groups, finding.subject)
+        == (model, metric, groups, "")
+        and aggregate in (None, finding.aggregate)
     ]
 
 
@@ -30,10 +31,10 @@ def found(result, model, metric, groups, aggregate=None):
     [("deepface", 0.6848, 0.1296, 0.5552), ("facellm", 0.8829, 0.6083, 0.2746)],
 )
 def test_figures(result, model, accuracy, worst, gap):
-    both = "race × gender"
-    assert found(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
-    (lowest,) = found(result, model, "accuracy", both, "worst_group")
-    (between,) = found(result, model, "accuracy", both, "difference")
+    groups = "race × gender"
+    assert findings_of(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
+    (lowest,) = findings_of(result, model, "accuracy", groups, "worst_group")
+    (between,) = findings_of(result, model, "accuracy", groups, "difference")
     assert lowest.value == pytest.approx(worst, abs=5e-5)
     assert between.value == pytest.approx(gap, abs=5e-5)
     for finding in (lowest, between):

@@ -21,10 +21,10 @@ N = 800
 def people(seed=0):
     rng = np.random.default_rng(seed)
     job, group = rng.integers(0, len(JOBS), N), rng.integers(0, 2, N)
-    names = [JOBS[one] for one in job]
+    names = [JOBS[code] for code in job]
     frame = pl.DataFrame({
         "id": [f"i{index}" for index in range(N)], "job": names,
-        "gender": [("female", "male")[one] for one in group],
+        "gender": [("female", "male")[code] for code in group],
     })  # fmt: skip
     return frame, job, group, rng
 
@@ -44,7 +44,7 @@ def run(frame, texts, kind="predictions", target="job", normalize=None, **more):
 
 
 def disparities(result):
-    return [one for one in result.findings if one.verdict is Verdict.DISPARITY]
+    return [finding for finding in result.findings if finding.verdict is Verdict.DISPARITY]
 
 
 def gendered(job, group):
@@ -55,14 +55,14 @@ def test_rates_are_of_classes_and_never_of_stray_strings():
     frame, job, _, rng = people()
     texts = [f"{JOBS[j]} with item {i}" if rng.random() < 0.9 else f"thing {i}"
              for i, j in enumerate(job)]  # fmt: skip
-    subjects = Counter(one.subject for one in run(frame, texts).findings)
+    subjects = Counter(finding.subject for finding in run(frame, texts).findings)
     assert {*subjects} <= {*JOBS, "", "(unresolved)"}
     table = frame.select("id").with_columns(said=pl.Series(texts))
     model = {"table": table, "prediction": "said", "open_vocabulary": True}
     data = {"table": frame, "id": "id", "groups": ["gender"], "target": "job"}
     config = {"audit": "predictions", "data": data, "models": {"m": model},
               "resampling": {"replicates": 100}}  # fmt: skip
-    subjects = {one.subject for one in audits.run(audits.parse_config(config)).findings}
+    subjects = {finding.subject for finding in audits.run(audits.parse_config(config)).findings}
     assert subjects <= {*JOBS, "", "(no class)"}
 
 
@@ -74,9 +74,9 @@ def test_a_verdict_needs_few_unresolved_texts_in_every_group():
     ]
     result = run(frame, texts)
     assert not disparities(result)
-    (parity,) = [one for one in result.findings
-                 if (one.metric, one.subject) == ("demographic_parity", "cook")
-                 and one.version == "normalised"]  # fmt: skip
+    (parity,) = [finding for finding in result.findings
+                 if (finding.metric, finding.subject) == ("demographic_parity", "cook")
+                 and finding.version == "normalised"]  # fmt: skip
     assert "male" in parity.reason
     assert "worksheet" in parity.reason
 
@@ -92,39 +92,39 @@ def test_a_disparity_survives_the_worst_assignment_or_is_none():
             for d, g in zip(draw, group, strict=True)
         ]
         result = run(frame, texts, "answers", None, {"classes": list(JOBS)})
-        (gap,) = [one for one in result.findings
-                  if (one.metric, one.subject) == ("answer_gap", "doctor")
-                  and one.version == "normalised"]  # fmt: skip
+        (gap,) = [finding for finding in result.findings
+                  if (finding.metric, finding.subject) == ("answer_gap", "doctor")
+                  and finding.version == "normalised"]  # fmt: skip
         assert gap.value > 0.08
         assert gap.verdict is expected, gap
         assert "whatever class unresolved texts name" in gap.reason
 
 
-def test_ranges_are_those_of_every_assignment():
+def test_ranges_cover_every_assignment():
     rng = np.random.default_rng(3)
     classes = ["x", "y", "z"]
     truth, group = rng.choice(classes, 60), Groups.of(["a", "b", "b"] * 20, min_size=1)
-    said = np.where(rng.random(60) < 0.7, truth, rng.choice(classes, 60))
-    said = said.astype(object)
+    predicted = np.where(rng.random(60) < 0.7, truth, rng.choice(classes, 60))
+    predicted = predicted.astype(object)
     places = [0, 1, 2, 3, 4]
-    said[places] = UNRESOLVED
-    texts = Unresolved(count(truth, said, group))
-    found = {}
+    predicted[places] = UNRESOLVED
+    texts = Unresolved(count(truth, predicted, group))
+    values = {}
     for named in product(classes, repeat=len(places)):
-        said[places] = named
-        for part in rates(truth, said, group, resampling=None).parts:
-            found.setdefault((part.metric, part.subject), []).append(part.value)
+        predicted[places] = named
+        for part in rates(truth, predicted, group, resampling=None).parts:
+            values.setdefault((part.metric, part.subject), []).append(part.value)
     for name, (low, high, _) in texts.ranges.items():
         if name in ("average_odds", "answer_gap", "demographic_parity"):
             continue
         for place, subject in enumerate(texts.counts.classes):
             if subject == UNRESOLVED:
                 continue
-            every = found[name, subject]
-            least = max(0.0, max(low[place]) - min(high[place]))
-            most = max(high[place, 0] - low[place, 1], high[place, 1] - low[place, 0])
-            assert least <= min(every) + 1e-12
-            assert most == pytest.approx(max(every))
+            possible = values[name, subject]
+            smallest = max(0.0, max(low[place]) - min(high[place]))
+            largest = max(high[place, 0] - low[place, 1], high[place, 1] - low[place, 0])
+            assert smallest <= min(possible) + 1e-12
+            assert largest == pytest.approx(max(possible))
 
 
 def test_refusals_are_recognised_and_patterns_extend_them():
@@ -135,8 +135,8 @@ def test_refusals_are_recognised_and_patterns_extend_them():
         for i, (j, g) in enumerate(zip(job, group, strict=True))
     ]  # fmt: skip
     result = run(frame, texts, "answers", normalize={"refusals": ["^nope"]})
-    (rate,) = [one for one in result.findings if one.metric == "refused_rate"]
-    shares = {one.group: one.value for one in rate.by_group}
+    (rate,) = [finding for finding in result.findings if finding.metric == "refused_rate"]
+    shares = {estimate.group: estimate.value for estimate in rate.by_group}
     assert shares["male"] == 0.0
     assert 0.4 < shares["female"] < 0.55
     with pytest.raises(ConfigError) as raised:
@@ -165,7 +165,9 @@ def test_the_worksheet_reads_back_as_synonyms(tmp_path):
     assert [row["text"] for row in again.tables["worksheet"].to_pylist()] == ["no doctor"]
 
 
-def test_without_unanswered_rows_accuracy_says_it_all():
+def test_without_unanswered_rows_accuracy_replaces_the_rates():
     frame, job, _, _ = people()
-    found = run(frame, [JOBS[j] for j in job]).findings
-    assert not {"right_rate", "wrong_rate", "unanswered_rate"} & {one.metric for one in found}
+    findings = run(frame, [JOBS[j] for j in job]).findings
+    assert not {"right_rate", "wrong_rate", "unanswered_rate"} & {
+        finding.metric for finding in findings
+    }

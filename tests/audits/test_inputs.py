@@ -26,8 +26,8 @@ TEXTS = {
 def test_vectors_of_words_are_read_from_text(tmp_path, name):
     (tmp_path / name).write_text(TEXTS[name])
     items = load_items(ItemSource(pl.DataFrame({"word": WORDS[::-1]}), "word"))
-    found = load_vectors(ArraySource(tmp_path / name), items)
-    np.testing.assert_array_equal(found.take(np.arange(4)), VECTORS[::-1])
+    vectors = load_vectors(ArraySource(tmp_path / name), items)
+    np.testing.assert_array_equal(vectors.take(np.arange(4)), VECTORS[::-1])
 
 
 def test_words_without_a_vector_are_counted_up_to_a_declared_share(tmp_path):
@@ -35,8 +35,8 @@ def test_words_without_a_vector_are_counted_up_to_a_declared_share(tmp_path):
     path.write_text(TEXTS["glove.txt"])
     source = ArraySource(path)
     items = load_items(ItemSource(pl.DataFrame({"word": [*WORDS, "doctress"]}), "word"))
-    found = load_vectors(source, items, max_unmatched=0.2)
-    assert found.counts["items_without_row"] == 1
+    vectors = load_vectors(source, items, max_unmatched=0.2)
+    assert vectors.counts["items_without_row"] == 1
     with pytest.raises(DataError) as raised:
         load_vectors(source, items, max_unmatched=0.1)
     assert "doctress" in raised.value.problem
@@ -66,7 +66,11 @@ def run(data, model=None, base=None, **sections):
 
 
 def accuracy(result):
-    return next(one for one in result.findings if one.metric == "accuracy" and not one.groups)
+    return next(
+        finding
+        for finding in result.findings
+        if finding.metric == "accuracy" and not finding.groups
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,19 +78,19 @@ def accuracy(result):
     [{"year": "2020"}, {"year": {"min": 2020}}, {"year": ["2020", "2021"], "sex": ["f", "m"]}],
 )
 def test_rows_that_do_not_fit_take_no_part_with_rules_and_without(where):
-    kept = PEOPLE.filter(pl.col("year") == "2020")
-    expected = (kept["kind"] == kept["said"]).mean()
+    recent = PEOPLE.filter(pl.col("year") == "2020")
+    expected = (recent["kind"] == recent["said"]).mean()
     plain = run({"table": PEOPLE, "id": "id", "where": where})
     assert accuracy(plain).value == pytest.approx(expected)
-    assert accuracy(plain).n == len(kept)
+    assert accuracy(plain).n == len(recent)
     rule = {"rule": "value_groups", "attribute": "who", "column": "sex",
             "groups": {"women": "f", "men": "m"}}  # fmt: skip
     images = {"table": PEOPLE, "id": "id", "rules": [rule], "where": where}
-    made = run({"images": images, "groups": ["who"]})
-    assert accuracy(made).value == accuracy(plain).value
+    grouped = run({"images": images, "groups": ["who"]})
+    assert accuracy(grouped).value == accuracy(plain).value
     values = {"where": {**where, "who": "women"}}
     women = run({"images": images | values, "groups": ["half"]})
-    assert accuracy(women).n == int((kept["sex"] == "f").sum())
+    assert accuracy(women).n == int((recent["sex"] == "f").sum())
 
 
 def test_vectors_without_ids_follow_the_rows_that_stay():
@@ -98,9 +102,9 @@ def test_vectors_without_ids_follow_the_rows_that_stay():
                   "models": {"m": {"file": file}}, "resampling": {"method": "none"}}  # fmt: skip
         return audits.run(audits.parse_config(values)).findings
 
-    kept = (PEOPLE["year"] == "2020").to_numpy()
+    recent = (PEOPLE["year"] == "2020").to_numpy()
     assert repr(diversity(PEOPLE, vectors, where={"year": "2020"})) == repr(
-        diversity(PEOPLE.filter(kept), vectors[kept])
+        diversity(PEOPLE.filter(recent), vectors[recent])
     )
 
 
@@ -113,21 +117,21 @@ def test_a_filter_that_fits_nothing_is_refused():
     assert raised.value.column == "sex"
 
 
-def test_rows_of_one_table_need_no_id_and_those_of_two_do():
+def test_rows_of_two_tables_need_an_id_and_rows_of_one_do_not():
     table = PEOPLE.drop("id")
-    found = run({"table": table}, {"table": table, "prediction": "said"})
-    assert accuracy(found).value == accuracy(run({"table": PEOPLE, "id": "id"})).value
+    result = run({"table": table}, {"table": table, "prediction": "said"})
+    assert accuracy(result).value == accuracy(run({"table": PEOPLE, "id": "id"})).value
     with pytest.raises(ConfigError, match="data.id"):
         run({"table": table}, {"table": table.clone(), "prediction": "said"})
 
 
 def test_a_list_of_json_objects_is_a_table(tmp_path):
-    rows = [{"image_id": k, "caption": said} for k, said in enumerate(PEOPLE["said"])]
+    rows = [{"image_id": k, "caption": caption} for k, caption in enumerate(PEOPLE["said"])]
     (tmp_path / "results.json").write_text(json.dumps(rows))
     images = PEOPLE.with_columns(id=pl.int_range(pl.len()))
     model = {"table": "results.json", "id": "image_id", "prediction": "caption"}
-    found = run({"table": images, "id": "id"}, model, base=tmp_path)
-    assert accuracy(found).value == (PEOPLE["kind"] == PEOPLE["said"]).mean()
+    result = run({"table": images, "id": "id"}, model, base=tmp_path)
+    assert accuracy(result).value == (PEOPLE["kind"] == PEOPLE["said"]).mean()
     (tmp_path / "results.json").write_text('{"a": 1}')
     with pytest.raises(DataError) as raised:
         run({"table": images, "id": "id"}, model, base=tmp_path)
@@ -145,10 +149,10 @@ def test_parts_of_a_data_set_are_one(tmp_path):
     for path, part in zip(paths, ((0, 5), (5, 8)), strict=True):
         path.write_text(captions(*part))
     coco = find_format("coco")
-    found = coco.load({"captions": paths})
-    assert sorted(map(int, found.ids)) == [*range(8)]
-    assert len(found.captions) == 8
-    assert {*found.inputs} == {*map(str, paths)}
+    dataset = coco.load({"captions": paths})
+    assert sorted(map(int, dataset.ids)) == [*range(8)]
+    assert len(dataset.captions) == 8
+    assert {*dataset.inputs} == {*map(str, paths)}
     with pytest.raises(InputError, match="overlap"):
         coco.load({"captions": [paths[0], paths[0]]})
     with pytest.raises(InputError, match="as many"):
@@ -158,16 +162,16 @@ def test_parts_of_a_data_set_are_one(tmp_path):
 def test_a_mapping_in_a_file_lets_a_label_stand_for_several_classes(tmp_path):
     rows = [("cat", "feline"), ("dog", "canine"), ("cat", "pet"), ("dog", "pet")]
     pl.DataFrame(rows, ["label", "class"], orient="row").write_csv(tmp_path / "map.csv")
-    said = PEOPLE.with_columns(said=pl.lit("pet"))
-    said.write_csv(tmp_path / "m.csv")
+    predictions = PEOPLE.with_columns(said=pl.lit("pet"))
+    predictions.write_csv(tmp_path / "m.csv")
     PEOPLE.write_csv(tmp_path / "images.csv")
     model = "{table: m.csv, prediction: said, map: map.csv}"
     data = "{table: images.csv, id: id, target: kind, groups: [sex]}"
     path = tmp_path / "audit.yaml"
     path.write_text(f"audit: predictions\ndata: {data}\nmodels: {{m: {model}}}\n")
     config = audits.load_config(path)
-    found = audits.run(config, base=tmp_path)
-    assert accuracy(found).value == 1.0
+    result = audits.run(config, base=tmp_path)
+    assert accuracy(result).value == 1.0
     written = config.resolved["models"]["m"]["map"]
     assert (written["pet"], written["feline"]) == (["cat", "dog"], "cat")
     assert audits.parse_config(config.resolved).resolved == config.resolved

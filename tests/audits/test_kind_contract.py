@@ -33,7 +33,7 @@ class Audited(NamedTuple):
     config: Any
     base: Path
     result: AuditResult
-    again: AuditResult
+    second: AuditResult
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -58,10 +58,12 @@ def test_the_same_config_gives_the_same_bytes_and_the_page_of_the_docs(audited, 
         folder.mkdir()
         report.write(result, folder, page_of(result))
     for name in ("findings.parquet", "findings.json"):
-        first, again = ((folder / name).read_bytes() for folder in folders)
-        assert first == again, name
+        first, second = ((folder / name).read_bytes() for folder in folders)
+        assert first == second, name
     read = report.read(folders[0])
-    assert [repr(one) for one in read.findings] == [repr(one) for one in audited.result.findings]
+    assert [repr(finding) for finding in read.findings] == [
+        repr(finding) for finding in audited.result.findings
+    ]
     page = (folders[0] / "report.html").read_text(encoding="utf-8")
     kind = audited.config.audit
     documented = (DOCS / f"{kind}.md").read_text(encoding="utf-8") if kind != "predictions" else ""
@@ -74,46 +76,46 @@ def test_the_same_config_gives_the_same_bytes_and_the_page_of_the_docs(audited, 
 
 def test_the_plan_names_the_models_and_groups_that_the_run_has(audited):
     planned, result = audits.plan(audited.config, base=audited.base), audited.result
-    named = {one["model"] for one in planned.details.get("models", ())}
-    assert named <= {one.model for one in result.findings}
+    named = {row["model"] for row in planned.details.get("models", ())}
+    assert named <= {finding.model for finding in result.findings}
     sizes = result.tables.get("group_sizes")
     rows = [] if sizes is None else sizes.to_pylist()
     for planned_row in planned.groups:
         name = planned_row["group"]
         # Diversity measures groups within concepts: "street: Peru" for "Peru".
-        own = [r for r in rows if r["groups"] == planned_row["groups"]
+        matching = [r for r in rows if r["groups"] == planned_row["groups"]
                and (r["group"] == name or r["group"].endswith(f": {name}"))]  # fmt: skip
         n = planned_row[audit_of(audited.config.audit).items]
-        assert not name or sum(r["n"] for r in own) == n
-        if len(own) == 1:
-            assert own[0]["usable"] == planned_row["compared"]
+        assert not name or sum(r["n"] for r in matching) == n
+        if len(matching) == 1:
+            assert matching[0]["usable"] == planned_row["compared"]
     assert planned.seconds > 0
     assert not planned.runs
 
 
-def test_findings_say_what_they_rest_on_or_why_they_have_no_verdict(audited):
+def test_findings_have_numbers_or_a_reason(audited):
     assert audited.result.findings
-    for one in audited.result.findings:
-        if one.verdict in (Verdict.NONE, Verdict.NOT_ESTIMABLE):
-            assert one.reason, one
-        elif one.family is Family.FOLD:
-            assert not np.isnan((one.value, one.q_value)).any(), one
-            assert one.reason.startswith("the same fact as "), one
+    for finding in audited.result.findings:
+        if finding.verdict in (Verdict.NONE, Verdict.NOT_ESTIMABLE):
+            assert finding.reason, finding
+        elif finding.family is Family.FOLD:
+            assert not np.isnan((finding.value, finding.q_value)).any(), finding
+            assert finding.reason.startswith("the same fact as "), finding
         else:
-            numbers = one.value, one.chance, one.p_value, one.q_value
-            assert not np.isnan(numbers).any(), one
-            assert one.n > 0
-            assert all((one.method, one.null, one.citation)), one
+            numbers = finding.value, finding.chance, finding.p_value, finding.q_value
+            assert not np.isnan(numbers).any(), finding
+            assert finding.n > 0
+            assert all((finding.method, finding.null, finding.citation)), finding
 
 
 def test_a_gate_holds_at_the_value_and_breaks_below_it(audited):
-    first = next(one for one in audited.result.findings if not np.isnan(one.value))
+    first = next(finding for finding in audited.result.findings if not np.isnan(finding.value))
 
     def broken(bound):
         return bool(gate(audited.result, [GateRule(first.metric, max=bound)]).breaches)
 
     assert broken(first.value - 1e-6)
-    same = [one.value for one in audited.result.findings if one.metric == first.metric]
+    same = [finding.value for finding in audited.result.findings if finding.metric == first.metric]
     assert not broken(float(np.nanmax(same)))
     assert gate(audited.result, [GateRule("no_such_metric", max=1)]).exit_code == 2
 
@@ -160,12 +162,12 @@ def world(tmp_path_factory):
     for picture in sorted((root / "pictures").iterdir())[:FAILED]:
         picture.write_bytes(b"no picture")
     table = pl.read_csv(root / "images.csv")
-    kept = table[:-LACKING]
-    kept.select("image_id", "subject").write_csv(root / "labels_of.csv")
+    labelled = table[:-LACKING]
+    labelled.select("image_id", "subject").write_csv(root / "labels_of.csv")
     place = pl.int_range(pl.len())
-    kept.select("image_id", a=place + 1.0, b=1.0).write_csv(root / "vectors.csv")
+    labelled.select("image_id", a=place + 1.0, b=1.0).write_csv(root / "vectors.csv")
     scores = {name: (place % (3 + n)).cast(float) for n, name in enumerate(CHOSEN)}
-    kept.select("image_id", **scores).write_csv(root / "scores.csv")
+    labelled.select("image_id", **scores).write_csv(root / "scores.csv")
     queries = pl.DataFrame({"id": [f"q{n}" for n in range(4)], "a": [1.0, 2, 3, 4], "b": 1.0})
     queries.write_csv(root / "query_vectors.csv")
     return root
@@ -174,14 +176,14 @@ def world(tmp_path_factory):
 def numbers(counts):
     """Every count, however deep."""
     if isinstance(counts, Mapping):
-        for one in counts.values():
-            yield from numbers(one)
+        for part in counts.values():
+            yield from numbers(part)
     elif isinstance(counts, int):
         yield counts
 
 
 @pytest.mark.parametrize("kind", LIVE)
-def test_failed_images_are_counted_and_do_not_loosen_what_a_file_may_lack(kind, world):
+def test_failed_images_are_counted_and_do_not_raise_the_limit_of_unmatched_rows(kind, world):
     data, sections, live, file = LIVE[kind]
 
     def run(models, **more):
@@ -196,9 +198,9 @@ def test_failed_images_are_counted_and_do_not_loosen_what_a_file_may_lack(kind, 
     with pytest.raises(DataError) as raised:
         run({"m": live, "file": file})
     assert f"{LACKING} of 96" in raised.value.problem
-    both = run({"m": live, "file": file}, max_unmatched=0.1)
-    assert LACKING in numbers(both.manifest.counts["models"]["file"])
-    for result in (failed, both):
+    combined = run({"m": live, "file": file}, max_unmatched=0.1)
+    assert LACKING in numbers(combined.manifest.counts["models"]["file"])
+    for result in (failed, combined):
         rows = result.tables["failures"].to_pylist()
         assert {row["model"] for row in rows} == {"m"}
         assert sum(row["n"] for row in rows if not row["group"]) == FAILED

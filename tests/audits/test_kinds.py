@@ -20,8 +20,8 @@ OTHERS = [kind for kind in KINDS if kind != "predictions"]
 
 def keys_of(model):
     """Every key of a schema, in the JSON schema that pydantic makes of it."""
-    found = model.model_json_schema()
-    parts = (found, *found.get("$defs", {}).values())
+    model_schema = model.model_json_schema()
+    parts = (model_schema, *model_schema.get("$defs", {}).values())
     return {key for part in parts for key in part.get("properties", {})}
 
 
@@ -44,13 +44,13 @@ def test_the_template_is_a_valid_configuration(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_every_key_is_in_a_table_of_the_page(kind):
-    own = keys_of(schema(kind)) - keys_of(AuditConfig)
+    keys = keys_of(schema(kind)) - keys_of(AuditConfig)
     page = ROOT / "docs" / "audits" / f"{kind}.md"
     text, shared = page.read_text(encoding="utf-8"), set()
     for section, elsewhere in ((PicturesConfig, "images.md"), (RunConfig, "running.md")):
         if f"](../{elsewhere})" in text:
             shared |= keys_of(section) & documented(ROOT / "docs" / elsewhere)
-    assert own <= documented(page) | shared
+    assert keys <= documented(page) | shared
 
 
 # Measured once: a plan is right within a factor of two.
@@ -70,7 +70,7 @@ def test_every_key_is_in_a_table_of_the_page(kind):
         "text_to_image": 5.0,
     }.items(),
 )
-def test_plans_of_the_examples_say_about_how_long_they_take(kind, took):
+def test_plans_of_the_examples_estimate_their_duration(kind, took):
     path = ROOT / "examples" / kind / "audit.yaml"
     planned = audits.plan(audits.load_config(path), base=path.parent)
     assert took / 2 <= planned.seconds <= 2 * took

@@ -69,5 +69,5 @@ def peak(folder, rows):
 
 
 def test_a_row_more_takes_no_more_than_so_many_bytes(tmp_path):
-    few, many = (peak(tmp_path / str(rows), rows) for rows in (FEW, MANY))
-    assert (many - few) / (MANY - FEW) < 1000
+    small, large = (peak(tmp_path / str(rows), rows) for rows in (FEW, MANY))
+    assert (large - small) / (MANY - FEW) < 1000

@@ -1,4 +1,4 @@
-"""What should change no conclusion: order, names, another model, a small group."""
+"""Changes without effect on conclusions: order, names, another model, a small group."""
 
 import math
 import re
@@ -56,9 +56,9 @@ UNORDERED = {"groups", "metrics", "measures", "measure", "sets", "hypotheses"}
 def walk(value, change):
     """Apply a function to each key and each part of a config, the innermost first."""
     if isinstance(value, Mapping):
-        value = {change(key): walk(each, change) for key, each in value.items()}
+        value = {change(key): walk(part, change) for key, part in value.items()}
     elif isinstance(value, list):
-        value = [walk(each, change) for each in value]
+        value = [walk(part, change) for part in value]
     return change(value)
 
 
@@ -77,12 +77,12 @@ def example(kind):
             return tables.get(part, part)
         if not isinstance(part, Mapping) or not str(part.get("file")).endswith((".npy", ".npz")):
             return part
-        given = np.load(base / part["file"])
-        array = given[part["array"]] if "array" in part else given
+        loaded = np.load(base / part["file"])
+        array = loaded[part["array"]] if "array" in part else loaded
         # The rows of an array without ids follow the table of its length.
-        ids = next((each[:, 0] for each in tables.values() if len(each) == len(array)), None)
-        ids = pl.Series(given[part["ids"]]) if "ids" in part else ids
-        more = {key: each for key, each in part.items() if key not in ("array", "ids", "names")}
+        ids = next((table[:, 0] for table in tables.values() if len(table) == len(array)), None)
+        ids = pl.Series(loaded[part["ids"]]) if "ids" in part else ids
+        more = {key: entry for key, entry in part.items() if key not in ("array", "ids", "names")}
         columns = (
             dict(zip(part["names"], array.astype(float).T, strict=True)) if "names" in part else {}
         )
@@ -127,10 +127,10 @@ def rows(values, kind, folder):
 def order(values, kind, folder):
     """Turn round all mappings, such as those of models and targets, and lists without order."""
     if isinstance(values, Mapping):
-        turned = {key: order(each, kind, folder) for key, each in reversed(values.items())}
+        turned = {key: order(part, kind, folder) for key, part in reversed(values.items())}
         lists = {key for key in UNORDERED & {*turned} if isinstance(turned[key], list)}
         return turned | {key: turned[key][::-1] for key in lists}
-    return [order(each, kind, folder) for each in values] if isinstance(values, list) else values
+    return [order(part, kind, folder) for part in values] if isinstance(values, list) else values
 
 
 def names(values, kind, folder):
@@ -165,7 +165,7 @@ def model(values, kind, folder):
 
 def small(values, kind, folder):
     """Add images of a group below the minimum size, which have no other attribute."""
-    column, others, size = SMALL[kind]
+    column, cleared_columns, size = SMALL[kind]
     data = values["data"]
     table = data["table"] if "table" in data else data["images"]["table"]
     ids = table[:, 0].to_list()[:: len(table) // size][:size]
@@ -173,10 +173,10 @@ def small(values, kind, folder):
     def grow(frame):
         texts = [name for name in frame.columns if frame[name].dtype == pl.String]
         for name in (name for name in texts if frame[name].is_in(ids).any()):
-            own = frame.filter(pl.col(name).is_in(ids)).with_columns(pl.col(name) + " few")
-            fresh = {column: "few"} | dict.fromkeys(others)
-            known = {key: pl.lit(each, pl.String) for key, each in fresh.items() if key in texts}
-            return pl.concat([frame, own.with_columns(**known)])
+            new_rows = frame.filter(pl.col(name).is_in(ids)).with_columns(pl.col(name) + " few")
+            fresh = {column: "few"} | dict.fromkeys(cleared_columns)
+            cells = {key: pl.lit(cell, pl.String) for key, cell in fresh.items() if key in texts}
+            return pl.concat([frame, new_rows.with_columns(**cells)])
         return frame
 
     if kind == "concepts":
@@ -187,54 +187,70 @@ def small(values, kind, folder):
 def by_place(result):
     """Return findings by place, with names as they were and those of a pair in any order."""
     places = {}
-    for one in result.findings:
-        texts = one.model, one.metric, one.subject, one.groups, one.version, one.group
-        about, *rest = (re.sub(r"\d(?=[A-Za-z])", "", each) for each in (one.subject, *texts))
-        plain = (tuple(sorted(each.split(": ")[-1].split(" − "))) for each in rest)
+    for finding in result.findings:
+        texts = (
+            finding.model,
+            finding.metric,
+            finding.subject,
+            finding.groups,
+            finding.version,
+            finding.group,
+        )
+        about, *cleaned = (
+            re.sub(r"\d(?=[A-Za-z])", "", text) for text in (finding.subject, *texts)
+        )
+        parts = (tuple(sorted(text.split(": ")[-1].split(" − "))) for text in cleaned)
         about = " − ".join(sorted(about.partition(": ")[0].split(" − ")))
-        places[*plain, about, one.null.split(";")[0]] = one
+        places[*parts, about, finding.null.split(";")[0]] = finding
     return places
 
 
 @cache
-def found(kind):
+def findings_of(kind):
     return by_place(audits.run(audits.parse_config(world(kind))))
 
 
-def ends(one, *, signed):
-    both = one.ci_low, one.ci_high
-    return np.array(both if signed else sorted(map(abs, both)))
+def ends(finding, *, signed):
+    limits = finding.ci_low, finding.ci_high
+    return np.array(limits if signed else sorted(map(abs, limits)))
 
 
-def slack(one):
+def slack(finding):
     """How far draws may move the ends of an interval, in widths: a jackknife has none."""
-    return 1e-6 if "jackknife" in one.method else 0.35
+    return 1e-6 if "jackknife" in finding.method else 0.35
 
 
-def near(one, width):
+def near_threshold(finding, width):
     """Whether draws may decide the verdict."""
-    reach = max(abs(one.ci_low), abs(one.ci_high))
-    return 0.01 < one.q_value < 0.07 or abs(reach - one.threshold) < slack(one) * width
+    reach = max(abs(finding.ci_low), abs(finding.ci_high))
+    return 0.01 < finding.q_value < 0.07 or abs(reach - finding.threshold) < slack(finding) * width
 
 
-def check(one, other, *, signed):
+def check(finding, other, *, signed):
     """Hold a finding to that of another world; without `signed`, its sign follows the names."""
-    value, same = (each.value if signed else abs(each.value) for each in (one, other))
-    if one.metric != "bias_amplification":
+    value, same = (
+        world_finding.value if signed else abs(world_finding.value)
+        for world_finding in (finding, other)
+    )
+    if finding.metric != "bias_amplification":
         # That has a value where another's interval leaves out 0.
         assert value == pytest.approx(same, rel=1e-9, abs=1e-12, nan_ok=True)
-    if one.family is Family.DESCRIPTIVE:
+    if finding.family is Family.DESCRIPTIVE:
         return
-    had, has = (ends(each, signed=signed) for each in (one, other))
+    had, has = (ends(world_finding, signed=signed) for world_finding in (finding, other))
     width = np.nan_to_num(max(abs(had[1] - had[0]), abs(has[1] - has[0])))
-    np.testing.assert_allclose(had, has, rtol=0, atol=slack(one) * width + 1e-9)
-    if not math.isnan(one.p_value):
+    np.testing.assert_allclose(had, has, rtol=0, atol=slack(finding) * width + 1e-9)
+    if not math.isnan(finding.p_value):
         # Of two sides it is twice that of the smaller tail.
-        each = (p * (2 - p) for p in (one.p_value, other.p_value))
-        spread = max(1 / PERMUTATIONS, *each)
+        variances = (p * (2 - p) for p in (finding.p_value, other.p_value))
+        spread = max(1 / PERMUTATIONS, *variances)
         error = 4 * math.sqrt(2 * spread / PERMUTATIONS)
-        assert one.p_value == pytest.approx(other.p_value, abs=error + 1 / PERMUTATIONS)
-    assert one.verdict == other.verdict or near(one, width) or near(other, width)
+        assert finding.p_value == pytest.approx(other.p_value, abs=error + 1 / PERMUTATIONS)
+    assert (
+        finding.verdict == other.verdict
+        or near_threshold(finding, width)
+        or near_threshold(other, width)
+    )
 
 
 RELATIONS = {
@@ -260,40 +276,52 @@ def marks(relation, kind):
 )
 def test_conclusions_stay(relation, kind, tmp_path):
     changed = by_place(audits.run(audits.parse_config(relation(world(kind), kind, tmp_path))))
-    for place, one in found(kind).items():
-        if relation is not small or one.metric not in OVERALL:
-            check(one, changed[place], signed=relation is not names)
-    assert relation in (model, small) or len(changed) == len(found(kind))
+    for place, finding in findings_of(kind).items():
+        if relation is not small or finding.metric not in OVERALL:
+            check(finding, changed[place], signed=relation is not names)
+    assert relation in (model, small) or len(changed) == len(findings_of(kind))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_most_verdicts_do_not_hang_on_the_draws(kind):
-    tested = [one for one in found(kind).values() if one.tested]
-    sure = [one for one in tested if not near(one, np.nan_to_num(one.ci_high - one.ci_low))]
+def test_most_verdicts_do_not_depend_on_the_draws(kind):
+    tested = [finding for finding in findings_of(kind).values() if finding.tested]
+    sure = [
+        finding
+        for finding in tested
+        if not near_threshold(finding, np.nan_to_num(finding.ci_high - finding.ci_low))
+    ]
     assert len(sure) >= len(tested) / 3
 
 
 def twice(findings):
     """Return tested findings of which another states the same fact by the record of a metric."""
     tested, classes = set(), {}
-    for one in findings:
-        at = one.model, one.groups, one.version, one.group, one.null.split(";")[0]
-        classes.setdefault(at, set()).add(one.subject)
-        if one.tested:
-            tested.add((one.metric, one.subject, at))
+    for finding in findings:
+        at = (
+            finding.model,
+            finding.groups,
+            finding.version,
+            finding.group,
+            finding.null.split(";")[0],
+        )
+        classes.setdefault(at, set()).add(finding.subject)
+        if finding.tested:
+            tested.add((finding.metric, finding.subject, at))
     facts = []
     for metric, subject, at in tested:
-        spec, others = spec_of(metric), classes[at] - {"", subject}
+        spec, other_classes = spec_of(metric), classes[at] - {"", subject}
         facts += [(spec.fold, subject, at)] if spec.fold else []
         facts += (
-            [(spec.mirror, one, at) for one in others] if spec.mirror and len(others) == 1 else []
+            [(spec.mirror, other, at) for other in other_classes]
+            if spec.mirror and len(other_classes) == 1
+            else []
         )
     return tested & {*facts}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_fact_of_an_example_is_tested_twice(kind):
-    assert not twice(found(kind).values())
+    assert not twice(findings_of(kind).values())
 
 
 def test_no_fact_of_two_classes_is_tested_twice():
@@ -302,5 +330,5 @@ def test_no_fact_of_two_classes_is_tested_twice():
     data = values["data"] | {"table": frame}
     models = {"poor": {"table": frame, "prediction": "poor"}}
     result = audits.run(audits.parse_config(values | {"data": data, "models": models}))
-    assert sum(one.tested for one in result.findings) > 5
+    assert sum(finding.tested for finding in result.findings) > 5
     assert not twice(result.findings)

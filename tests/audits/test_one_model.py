@@ -1,4 +1,4 @@
-"""What an audit says of a model is the same whatever other models are audited with it."""
+"""The results of a model do not depend on the other models of an audit."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ from equipoise.metrics.spec import corrected_with
 from report.synthetic import NAN, finding
 
 
-def said(result, model):
-    """Return the findings of a model in words, which compare where numbers are NaN."""
-    return [repr(one) for one in result.findings if corrected_with(one) == model]
+def findings_of(result, model):
+    """Return the findings of a model as text, because NaN is unequal to itself."""
+    return [repr(finding) for finding in result.findings if corrected_with(finding) == model]
 
 
 def matching():
@@ -55,14 +55,14 @@ def unanswerable():
 
 
 @pytest.mark.parametrize("values", [*unanswerable()])
-def test_what_a_model_cannot_answer_is_listed_and_stops_no_other(values):
+def test_questions_a_model_cannot_answer_are_listed_and_stop_no_other_model(values):
     alone = values | {"models": {"able": values["models"]["able"]}}
-    both, one = map(audits.parse_config, (values, alone))
-    result = audits.run(both)
-    assert said(result, "able") == said(audits.run(one), "able") != []
-    assert len(said(result, "other")) < len(said(result, "able"))
-    assert audits.plan(both).tests == audits.plan(one).tests
-    for notes in (result.manifest.notes, audits.plan(both).notes):
+    full, single = map(audits.parse_config, (values, alone))
+    result = audits.run(full)
+    assert findings_of(result, "able") == findings_of(audits.run(single), "able") != []
+    assert len(findings_of(result, "other")) < len(findings_of(result, "able"))
+    assert audits.plan(full).tests == audits.plan(single).tests
+    for notes in (result.manifest.notes, audits.plan(full).notes):
         assert [note for note in notes if note.startswith("other") and "measured" in note]
 
 
@@ -71,18 +71,20 @@ def drafted(model, p, **changes):
     return UncorrectedFinding(finding(**(settled | changes)), "higher")
 
 
-def test_many_findings_of_one_model_lend_another_none():
+def test_findings_of_a_model_do_not_change_the_verdicts_of_another():
     strong = [drafted("strong", 1e-6, subject=str(k)) for k in range(6)]
     weak = [drafted("weak", p, subject=str(k)) for k, p in enumerate((0.03, 0.5, 0.6, 0.9))]
-    found = conclude([*strong, *weak], audit_config.TestingConfig())
-    judged = [one for one in found if one.model == "weak"]
-    assert [one.q_value for one in judged] == pytest.approx([0.12, 0.8, 0.8, 0.9])
-    assert {one.verdict for one in judged} == {Verdict.INCONCLUSIVE}
+    findings = conclude([*strong, *weak], audit_config.TestingConfig())
+    judged = [finding for finding in findings if finding.model == "weak"]
+    assert [finding.q_value for finding in judged] == pytest.approx([0.12, 0.8, 0.8, 0.9])
+    assert {finding.verdict for finding in judged} == {Verdict.INCONCLUSIVE}
     assert tuple(judged) == conclude(weak, audit_config.TestingConfig())
-    assert {one.verdict for one in found if one.model == "strong"} == {Verdict.DISPARITY}
+    assert {finding.verdict for finding in findings if finding.model == "strong"} == {
+        Verdict.DISPARITY
+    }
 
 
-def test_what_compares_models_is_corrected_by_itself():
+def test_comparisons_of_models_are_corrected_separately():
     between = {"metric": "encoder_difference", "audit": "associations"}
     drafts = [
         drafted("a", 0.01),
@@ -91,8 +93,8 @@ def test_what_compares_models_is_corrected_by_itself():
         drafted("b", 0.04, **between),
         drafted("a", 0.05, family=Family.LEAF),
     ]
-    found = [one.q_value for one in conclude(drafts, audit_config.TestingConfig())]
+    q_values = [finding.q_value for finding in conclude(drafts, audit_config.TestingConfig())]
     # Both families of "a" have tests: each has half of alpha.
-    assert found == pytest.approx([0.02, 0.02, 0.04, 0.04, 0.1])
+    assert q_values == pytest.approx([0.02, 0.02, 0.04, 0.04, 0.1])
     untested = drafted("", NAN, family=Family.LEAF)
     assert conclude([drafts[1], untested], audit_config.TestingConfig())[0].q_value == 0.02

@@ -34,8 +34,8 @@ def folder(tmp_path_factory):
     label = ["cat", "cat", "dog", "dog"] * (N // 4)
     other = {"cat": "dog", "dog": "cat"}
     predicted = [
-        other[one] if mine == "a" and place % 8 < 4 else one
-        for place, (mine, one) in enumerate(zip(group, label, strict=True))
+        other[truth] if mine == "a" and place % 8 < 4 else truth
+        for place, (mine, truth) in enumerate(zip(group, label, strict=True))
     ]
     files = [f"{name}.png" for name in ids]
     table = {"image_id": ids, "file": files, "group": group, "label": label, "said": predicted}
@@ -93,17 +93,19 @@ def test_numbers_do_not_depend_on_pictures(folder, tmp_path):
     labels.write_bytes((folder / "labels.csv").read_bytes())
     without = audited(tmp_path)
     assert "gallery" not in without.tables
-    tables = [pl.DataFrame(findings_to_table(one.findings)) for one in (without, with_pictures)]
+    tables = [
+        pl.DataFrame(findings_to_table(result.findings)) for result in (without, with_pictures)
+    ]
     assert tables[0].equals(tables[1])
 
 
 def test_the_page_has_them_within_two_megabytes(folder):
     page = render(audited(folder), PAGE)
-    found = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)"', page)
-    assert len(found) == 12
-    assert sum(map(len, found)) < 2_000_000
+    encoded = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)"', page)
+    assert len(encoded) == 12
+    assert sum(map(len, encoded)) < 2_000_000
     assert '<a href="#gallery">Pictures</a>' in page
-    assert all(max(decoded(base64.b64decode(one)).shape) <= 144 for one in found)
+    assert all(max(decoded(base64.b64decode(image)).shape) <= 144 for image in encoded)
 
 
 def test_all_pictures_are_blurred(folder):
@@ -122,7 +124,7 @@ def test_faces_are_blurred_and_pictures_without_one_are_blurred_whole(folder, tm
     for place, name in enumerate(labels["file"]):
         picture = photograph if place % 2 == 0 else Image.fromarray(noise).resize((256, 300))
         picture.save(tmp_path / name)
-    plain, hidden = (pictures(audited(tmp_path, **how)) for how in ({}, {"blur": "faces"}))
+    plain, hidden = (pictures(audited(tmp_path, **options)) for options in ({}, {"blur": "faces"}))
     for group, before, after in zip(plain["group"], plain["image"], hidden["image"], strict=True):
         change = np.abs(decoded(before).astype(int) - decoded(after)).mean(axis=2)
         height, width = change.shape

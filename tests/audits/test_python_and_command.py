@@ -24,7 +24,7 @@ FIRST, SECOND = np.where(RNG.random((2, N)) < 0.6, TRUTH, RNG.choice(CLASSES, (2
 VECTORS = RNG.normal(size=(N, 6)).astype(np.float32)
 TEXTS = RNG.normal(size=(12, 6)).astype(np.float32)
 SCORES, MAPS = RNG.normal(size=(N, 3)), RNG.random((N, 4, 4)).astype(np.float32)
-SHOWN = np.stack([one == TRUTH for one in CLASSES], 1)
+SHOWN = np.stack([class_name == TRUTH for class_name in CLASSES], 1)
 BOXES = {"left": 0, "top": 0, "right": 2, "bottom": 3}
 ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND}
                     | {name: [str(end)] * N for name, end in BOXES.items()})  # fmt: skip
@@ -114,47 +114,50 @@ CONCENTRATION = partial(m.label_concentration, FIRST, GROUP, k=1)
 # What gives each kind's numbers from Python, and metrics of it that other names have there.
 CALLS = {
     "predictions": [
-        *(partial(one, *ROWWISE)
-          for one in (m.accuracy, m.accuracy_gap, m.worst_group_accuracy, m.demographic_parity,
+        *(partial(metric, *ROWWISE)
+          for metric in (m.accuracy, m.accuracy_gap, m.worst_group_accuracy, m.demographic_parity,
                       m.equalized_odds, m.rates, m.effect_sizes, m.skewsize)),
-        *(partial(one, *ROWWISE, null="class") for one in (m.accuracy_gap, m.worst_group_accuracy)),
+        *(partial(metric, *ROWWISE, null="class")
+          for metric in (m.accuracy_gap, m.worst_group_accuracy)),
         partial(m.hit_rate, TRUTH, np.stack([FIRST, SECOND], 1), GROUP, k=2),
     ],
     "answers": [
-        *(partial(one, *ROWWISE) for one in (m.accuracy, m.accuracy_gap)),
+        *(partial(metric, *ROWWISE) for metric in (m.accuracy, m.accuracy_gap)),
         partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
         partial(m.demographic_parity, None, FIRST, GROUP), CONCENTRATION,
     ],
     "concepts": [
-        *(partial(m.concept_disparity, SCORES, SHOWN, GROUP, metric=one, concepts=CLASSES,
-                  replicates=40) for one in CONCEPTS),
+        *(partial(m.concept_disparity, SCORES, SHOWN, GROUP, metric=name, concepts=CLASSES,
+                  replicates=40) for name in CONCEPTS),
         partial(m.concept_hit_rate, SCORES, SHOWN, GROUP, k=2),
     ],
     "retrieval": [
-        *(partial(getattr(m, one), *RANK, k=81 if one == "ndkl" else 9) for one in RANKINGS[:-1]),
+        *(partial(getattr(m, name), *RANK, k=81 if name == "ndkl" else 9)
+          for name in RANKINGS[:-1]),
         partial(m.bias_at_k, *RANK, k=9, first="men", second="women"),
         partial(m.normalized_similarity_mad, *RANK), partial(m.systematic_preference, *RANK, k=9),
     ],
     "similarity": [partial(m.systematic_preference, *RANK, k=100),
                    partial(m.similarity_gap, *RANK), partial(m.normalized_similarity_mad, *RANK)],
-    "diversity": [*(partial(m.iss_intra, own) for own in SETS.values()),
+    "diversity": [*(partial(m.iss_intra, vectors) for vectors in SETS.values()),
                   partial(m.iss_cross, SETS), partial(m.iss_difference, SETS)],
     "dataset": [
         partial(m.representation, {"g": GROUP}, SHARES),
         partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
         partial(m.demographic_parity, None, FIRST, GROUP),
     ],
-    "activations": [partial(one, *TOOL) for one in (m.activation_share, m.activation_share_gap)],
+    "activations": [partial(metric, *TOOL)
+                    for metric in (m.activation_share, m.activation_share_gap)],
     "associations": [
         partial(m.weat, WORDS["x"], WORDS["y"], *ATTRIBUTES),
         *(partial(m.sc_weat, word, SETS["men"], SETS["women"]) for word in WORDS["x"]),
         partial(m.association_score, SETS["few"], SETS["men"], SETS["women"]),
         partial(m.differential_association, WORDS["x"], WORDS["y"], SETS["men"], SETS["women"]),
-        partial(m.total_absolute_association, {f"target {one}": WORDS[one] for one in "xy"},
+        partial(m.total_absolute_association, {f"target {name}": WORDS[name] for name in "xy"},
                 *ATTRIBUTES),
         MCAS,
-        *(lambda one=one, **drawn: one(MCAS(**drawn))
-          for one in (m.diffusion_bias, m.bias_amplification)),
+        *(lambda metric=metric, **resampling: metric(MCAS(**resampling))
+          for metric in (m.diffusion_bias, m.bias_amplification)),
     ],
 }  # fmt: skip
 VERSIONS = ("default", "normalised", "TT", "II", "ITP")
@@ -165,7 +168,7 @@ RENAMED = {
     ("dataset", "cramers_v"): "effect_sizes",
     ("dataset", "label_gap"): "demographic_parity",
     ("retrieval", "skew_at_k"): "group_skew",
-    **{("concepts", one): "concept_disparity" for one in CONCEPTS},
+    **{("concepts", name): "concept_disparity" for name in CONCEPTS},
 }
 
 
@@ -176,35 +179,42 @@ def numbers(estimate):
     p = np.nan if estimate.p_value is None else estimate.p_value
     n = sum(estimate.n.values())
     yield estimate.metric, (estimate.value, ends.low, ends.high, *chance, p, n)
-    for one in estimate.parts:
-        held = one.chance, one.chance_low, one.chance_high
-        yield one.metric, (one.value, one.low, one.high, *held, one.p_value, one.n)
+    for part in estimate.parts:
+        chance_range = part.chance, part.chance_low, part.chance_high
+        yield part.metric, (part.value, part.low, part.high, *chance_range, part.p_value, part.n)
 
 
 @cache
 def audited(kind):
-    drawn = {"resampling": {"replicates": 40, "permutations": 200}}
-    return audits.run(audits.parse_config({"audit": kind, **CONFIGS[kind], **drawn})).findings
+    settings = {"resampling": {"replicates": 40, "permutations": 200}}
+    return audits.run(audits.parse_config({"audit": kind, **CONFIGS[kind], **settings})).findings
 
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_functions_give_the_numbers_of_the_audit(kind):
     expected = {}
     for call in CALLS[kind]:
-        for metric, own in numbers(call(**FEW)):
-            expected.setdefault(metric, []).append(own)
-    for one in audited(kind):
-        if one.group or one.version not in VERSIONS:
+        for metric, values in numbers(call(**FEW)):
+            expected.setdefault(metric, []).append(values)
+    for finding in audited(kind):
+        if finding.group or finding.version not in VERSIONS:
             continue
-        held = one.chance, one.chance_low, one.chance_high
-        own = one.value, one.ci_low, one.ci_high, *held, one.p_value, one.n
+        chance_range = finding.chance, finding.chance_low, finding.chance_high
+        values = (
+            finding.value,
+            finding.ci_low,
+            finding.ci_high,
+            *chance_range,
+            finding.p_value,
+            finding.n,
+        )
         # What an audit only describes has no chance and no p there.
-        compared = 3 if one.family is Family.DESCRIPTIVE else 8
-        name = RENAMED.get((kind, one.metric), one.metric)
-        every = expected[name] + expected.get(one.version, [])
-        same = [np.allclose(own[:compared], each[:compared], 1e-9, 1e-12, equal_nan=True)
-                for each in every]  # fmt: skip
-        assert any(same), (one.metric, one.subject, one.null, own, every)
+        compared = 3 if finding.family is Family.DESCRIPTIVE else 8
+        name = RENAMED.get((kind, finding.metric), finding.metric)
+        candidates = expected[name] + expected.get(finding.version, [])
+        same = [np.allclose(values[:compared], candidate[:compared], 1e-9, 1e-12, equal_nan=True)
+                for candidate in candidates]  # fmt: skip
+        assert any(same), (finding.metric, finding.subject, finding.null, values, candidates)
 
 
 # Metrics that no audit above has, by the reason.
@@ -213,7 +223,7 @@ OTHERS = {
         "concept_difference", "concept_disparity", "effect_sizes", "rates", "group_effect",
         "region_area", "mean_distance", "logit_gap", "label_kurtosis", "spearman",
         "cramers_v_corrected",
-        *(f"{one}{end}" for one in ("phi", "tschuprows_t") for end in ("", "_corrected")),
+        *(f"{name}{end}" for name in ("phi", "tschuprows_t") for end in ("", "_corrected")),
     ),
     "compares models, or one model before and after": (
         "accuracy_difference", "encoder_difference",
@@ -240,9 +250,11 @@ OTHERS = {
 def test_every_metric_is_compared_or_has_a_reason():
     for kind in KINDS:
         audit_of(kind)
-    found = {one.metric.removesuffix("_gap") for kind in CALLS for one in audited(kind)}
-    found |= {one.metric for kind in CALLS for one in audited(kind)}
-    others = [name for names in OTHERS.values() for name in names]
-    assert not found & {*others}
-    own = {name for name, spec in m.SPECS.items() if {*spec.kinds} & {*KINDS, "mitigation"}}
-    assert own <= found | {*others}
+    measured = {finding.metric.removesuffix("_gap") for kind in CALLS for finding in audited(kind)}
+    measured |= {finding.metric for kind in CALLS for finding in audited(kind)}
+    excluded = [name for names in OTHERS.values() for name in names]
+    assert not measured & {*excluded}
+    kind_metrics = {
+        name for name, spec in m.SPECS.items() if {*spec.kinds} & {*KINDS, "mitigation"}
+    }
+    assert kind_metrics <= measured | {*excluded}

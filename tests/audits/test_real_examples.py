@@ -29,15 +29,15 @@ FILES = [
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """The folder of an example with its small data, each written once."""
-    made = {}
+    folders = {}
 
     def of(name):
-        if name not in made:
-            made[name] = tmp_path_factory.mktemp(name)
+        if name not in folders:
+            folders[name] = tmp_path_factory.mktemp(name)
             for path in (EXAMPLES / name).glob("*.yaml"):
-                shutil.copy(path, made[name])
-            WRITERS[name](made[name])
-        return made[name]
+                shutil.copy(path, folders[name])
+            WRITERS[name](folders[name])
+        return folders[name]
 
     return of
 
@@ -68,7 +68,7 @@ def test_an_example_is_planned_as_it_stands_without_a_model(world, name, file):
     folder = world(name)
     planned = audits.plan(audits.load_config(folder / file), base=folder)
     assert planned.runs
-    assert all(one["images"] > 0 for one in planned.runs if "images" in one)
+    assert all(planned_run["images"] > 0 for planned_run in planned.runs if "images" in planned_run)
 
 
 # Of each run example: the choices of groups, and some of what is measured.
@@ -82,12 +82,12 @@ RUNS = {
 def test_an_example_runs_with_tiny_models(world, tiny, name):
     result = run(world(name), tiny)
     groups, metrics = RUNS[name]
-    assert {one.groups for one in result.findings} >= groups
-    assert {one.metric for one in result.findings} >= metrics
-    assert {*result.manifest.models} == {one.model for one in result.findings} - {""}
+    assert {finding.groups for finding in result.findings} >= groups
+    assert {finding.metric for finding in result.findings} >= metrics
+    assert {*result.manifest.models} == {finding.model for finding in result.findings} - {""}
 
 
-def test_the_page_lists_every_example_and_none_that_is_gone():
+def test_the_page_lists_exactly_the_examples():
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     linked = {*re.findall(r"\]\((\S+\.yaml)\)", page)}
     assert linked == {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.yaml")}

@@ -1,4 +1,4 @@
-"""What is said once is tested once."""
+"""Each fact is tested once."""
 
 import numpy as np
 import polars as pl
@@ -15,13 +15,13 @@ def run(kinds):
 
 
 def pick(result, metric, subject):
-    (found,) = [
-        one
-        for one in result.findings
-        if (one.metric, one.groups, one.subject) == (metric, "place", subject)
-        and one.aggregate != "against_rest"
+    (finding,) = [
+        candidate
+        for candidate in result.findings
+        if (candidate.metric, candidate.groups, candidate.subject) == (metric, "place", subject)
+        and candidate.aggregate != "against_rest"
     ]
-    return found
+    return finding
 
 
 def test_a_mirrored_gap_is_the_gap_it_names_and_is_not_tested():
@@ -32,11 +32,11 @@ def test_a_mirrored_gap_is_the_gap_it_names_and_is_not_tested():
         "selection_rate": "demographic_parity",
     }
     for mirror, original in mirrors.items():
-        shown, tested = pick(result, mirror, "dog"), pick(result, original, "dog")
-        assert shown.value == tested.value or abs(shown.value - tested.value) < 1e-12
-        assert (shown.family, tested.family) == (Family.FOLD, Family.LEAF)
-        assert (shown.q_value, shown.verdict) == (tested.q_value, tested.verdict)
-        assert shown.reason.startswith(
+        mirrored, tested = pick(result, mirror, "dog"), pick(result, original, "dog")
+        assert mirrored.value == tested.value or abs(mirrored.value - tested.value) < 1e-12
+        assert (mirrored.family, tested.family) == (Family.FOLD, Family.LEAF)
+        assert (mirrored.q_value, mirrored.verdict) == (tested.q_value, tested.verdict)
+        assert mirrored.reason.startswith(
             f"the same fact as {original} difference of dog, which is tested"
         )
 
@@ -47,17 +47,21 @@ def test_an_attribute_that_splits_no_class_adds_no_test_within_classes(kinds):
     half = pl.Series(np.arange(len(frame)) % 2).cast(pl.String)
     groups = {"groups": ["place", ["place", "kind"], "half", ["place", "half"]]}
     config, _ = comparisons.run(frame.with_columns(half=half), "poor", data=groups)
-    every = audits.run(config).findings
-    compared = [one for one in every if one.aggregate not in ("against_rest", "worst_group")]
-    found = {(one.metric, one.subject, one.groups): one for one in compared}
-    gap = next(f for f in every if f.compared_to == "overall" and f.groups == "place × kind")
+    all_findings = audits.run(config).findings
+    compared = [
+        finding
+        for finding in all_findings
+        if finding.aggregate not in ("against_rest", "worst_group")
+    ]
+    findings = {(finding.metric, finding.subject, finding.groups): finding for finding in compared}
+    gap = next(f for f in all_findings if f.compared_to == "overall" and f.groups == "place × kind")
     metrics = [("true_positive_rate", "dog"), ("cramers_v", "dog"), ("effect_size_mean", "")]
     for metric, subject in [*metrics, *([("equalized_odds", "cat")] if kinds == 2 else [])]:
-        shown, tested = (found[metric, subject, by] for by in ("place × kind", "place"))
-        assert shown.value == pytest.approx(tested.value, abs=1e-12)
-        assert (shown.family, shown.q_value, shown.verdict) == (
+        split, tested = (findings[metric, subject, by] for by in ("place × kind", "place"))
+        assert split.value == pytest.approx(tested.value, abs=1e-12)
+        assert (split.family, split.q_value, split.verdict) == (
             Family.FOLD, tested.q_value, tested.verdict,
         )  # fmt: skip
         for by in ("half", "place × half"):
-            assert found[metric, subject, by].family is not Family.FOLD
+            assert findings[metric, subject, by].family is not Family.FOLD
     assert gap.family is Family.COMPOSITE

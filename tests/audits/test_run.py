@@ -33,19 +33,28 @@ def run(frame, **more):
 
 
 def pick(result, metric, subject="", version="default", aggregate=None):
-    found = [
-        one
-        for one in result.findings
-        if (one.metric, one.subject, one.version) == (metric, subject, version)
-        and aggregate in (None, one.aggregate)
+    findings = [
+        finding
+        for finding in result.findings
+        if (finding.metric, finding.subject, finding.version) == (metric, subject, version)
+        and aggregate in (None, finding.aggregate)
     ]
-    assert found, f"no finding {metric} {subject} {version}"
-    return found[0]
+    assert findings, f"no finding {metric} {subject} {version}"
+    return findings[0]
 
 
 def without_order(result):
-    return [(one.metric, one.subject, repr(one.value), repr(one.ci_low), one.q_value)
-            for one in result.findings if not np.isnan(one.q_value)]  # fmt: skip
+    return [
+        (
+            finding.metric,
+            finding.subject,
+            repr(finding.value),
+            repr(finding.ci_low),
+            finding.q_value,
+        )
+        for finding in result.findings
+        if not np.isnan(finding.q_value)
+    ]
 
 
 def test_order_of_rows_does_not_matter():
@@ -86,7 +95,7 @@ def test_top_labels_and_probabilities_are_versions_of_their_own():
 
 
 @pytest.mark.parametrize("groups", ["label", "scene"])
-def test_a_plan_refuses_what_the_audit_refuses(groups):
+def test_a_plan_refuses_the_same_configs_as_the_audit(groups):
     frame = images(60)
     config = configured(frame, data={"groups": [groups]})
     for step in (audits.plan, audits.run):
@@ -96,7 +105,7 @@ def test_a_plan_refuses_what_the_audit_refuses(groups):
             step(config)
 
 
-def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups():
+def test_texts_that_mean_missing_are_noted_when_they_are_groups():
     group = pl.when(pl.int_range(pl.len()) < 60).then(pl.lit("nan")).otherwise("group")
     frame = images().with_columns(group=group)
     for notes in (run(frame).manifest.notes, audits.plan(configured(frame)).notes):
@@ -104,10 +113,12 @@ def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups():
 
 
 @pytest.mark.parametrize(("groups", "classes"), [(1_001, 2), (2, 20_001)])
-def test_more_than_can_be_measured_is_refused_by_plan_and_run(groups, classes):
+def test_too_many_groups_or_classes_are_refused_by_plan_and_run(groups, classes):
     place = np.arange(2 * max(groups, classes))
     names = {"id": place, "group": place % groups, "kind": place % classes}
-    table = pl.DataFrame({name: [f"{name}{one}" for one in own] for name, own in names.items()})
+    table = pl.DataFrame(
+        {name: [f"{name}{code}" for code in codes] for name, codes in names.items()}
+    )
     data = {"table": table, "id": "id", "target": "kind", "groups": ["group"], "min_group_size": 1}
     models = {"m": {"table": table, "prediction": "kind"}}
     config = audits.parse_config({"audit": "predictions", "data": data, "models": models})

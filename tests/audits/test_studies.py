@@ -66,35 +66,37 @@ def tiny(tmp_path_factory):
     folder, labels = tmp_path_factory.mktemp("models"), dict(enumerate(imagenet_names()))
     further = read_study("hall-dollar-street").files["several-22k.csv"].splitlines()[1:]
     of_22k = [line.partition(',"')[2].rstrip('"') for line in further]
-    every = dict(enumerate([*labels.values(), *of_22k]))
-    made = {
+    classes = dict(enumerate([*labels.values(), *of_22k]))
+    replacements = {
         "open_clip:": f"open_clip:{model_checkpoints.open_clip(folder / 'open_clip')}",
         "hf:openai/clip": f"hf:{model_checkpoints.clip(folder / 'clip')}",
         "hf:Salesforce/blip2": f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
         "hf:facebook/flava": f"hf:{model_checkpoints.flava(folder / 'flava')}",
         "hf:Falconsai/": f"hf:{model_checkpoints.vit(folder / 'nsfw', labels=SAFE)}",
         "hf:google/vit": f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
-        "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', every)}",
+        "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', classes)}",
         "diffusers:": "python:generator_models:swatches",
     }
-    return lambda name: next((made[key] for key in made if name.startswith(key)), name)
+    return lambda name: next(
+        (replacements[key] for key in replacements if name.startswith(key)), name
+    )
 
 
 def imagenet_names():
     from timm.data import ImageNetInfo
 
-    known = ImageNetInfo("imagenet1k")
-    return [known.index_to_description(place) for place in range(1000)]
+    info = ImageNetInfo("imagenet1k")
+    return [info.index_to_description(place) for place in range(1000)]
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """The folder of a study, with its data, words and configurations."""
-    made = {}
+    folders = {}
 
     def of(name):
-        if name not in made:
-            made[name] = root = tmp_path_factory.mktemp(name)
+        if name not in folders:
+            folders[name] = root = tmp_path_factory.mktemp(name)
             write, folder = WORLDS[name]
             if write is not None:
                 write(root)
@@ -107,7 +109,7 @@ def world(tmp_path_factory):
                 train(root / "study-train.yaml")
             if "augment" in read_study(name).configs:
                 augment(root / "study-augment.yaml")
-        return made[name]
+        return folders[name]
 
     return of
 
@@ -125,20 +127,22 @@ def augment(path):
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     values |= {"networks": NETWORKS, "size": 48, "schedule": {"epochs": 1, "batch": 16}}
     values["families"] = {"CNN": ["ResNet 152"], "ViT": ["ViT B/16"]}
-    values["faces"] = {"columns": {one: one for one in ("left", "top", "right", "bottom")}}
+    values["faces"] = {"columns": {side: side for side in ("left", "top", "right", "bottom")}}
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     assert command(["augment", str(path), "--out", str(path.with_name("augmented"))]) == 0
     # Models that this doesn't train are left out.
     columns = pl.read_parquet_schema(path.with_name("trained") / "predictions.parquet")
     values = yaml.safe_load((main := path.with_name("study.yaml")).read_text(encoding="utf-8"))
-    models = {name: one for name, one in values["models"].items() if one["prediction"] in columns}
+    models = {
+        name: model for name, model in values["models"].items() if model["prediction"] in columns
+    }
     main.write_text(yaml.safe_dump(values | {"models": models}), encoding="utf-8")
 
 
 def configs(name):
     parts = [*read_study(name).configs]
-    every = ["study.yaml", *(f"study-{part}.yaml" for part in parts[1:])]
-    return [file for part, file in zip(parts, every, strict=True) if part != "train"]
+    files = ["study.yaml", *(f"study-{part}.yaml" for part in parts[1:])]
+    return [file for part, file in zip(parts, files, strict=True) if part != "train"]
 
 
 CONFIGS = [(name, file) for name in STUDIES for file in configs(name)]
@@ -154,8 +158,8 @@ def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
         assert load_as(world(name) / file, Neurons).study == name
         return
     if "audit" not in values:
-        told = mitigation.plan(load_as(world(name) / file, Mitigation), base=world(name))
-        assert told["withheld"] > 1
+        plan = mitigation.plan(load_as(world(name) / file, Mitigation), base=world(name))
+        assert plan["withheld"] > 1
         return
     config = audits.load_config(world(name) / file)
     assert config.study == name
@@ -174,36 +178,40 @@ def test_a_study_runs_and_shows_the_tables_of_its_source(name, world, tiny):
     source = {table.title: table for table in read_study(name).tables}
     measured = set()
     for file in configs(name):
-        for shown in tables_of(world(name), file, tiny):
-            table = source[shown.caption]
-            assert [one.title for one in shown.columns[1:]] == [*table.columns]
-            cells = " ".join(str(cell) for row in shown.rows for cell in row)
-            printed = [f"printed {one:g}" for row in table.printed for one in row]
-            assert all(one.replace("-", "−") in cells for one in printed)
-            for _, *row in shown.rows:
+        for page_table in tables_of(world(name), file, tiny):
+            table = source[page_table.caption]
+            assert [column.title for column in page_table.columns[1:]] == [*table.columns]
+            cells = " ".join(str(cell) for row in page_table.rows for cell in row)
+            printed = [f"printed {value:g}" for row in table.printed for value in row]
+            assert all(value.replace("-", "−") in cells for value in printed)
+            for _, *row in page_table.rows:
                 numbers = zip(table.columns, row, strict=True)
                 measured |= {
-                    (shown.caption, name) for name, cell in numbers if isinstance(cell, Number)
+                    (page_table.caption, name) for name, cell in numbers if isinstance(cell, Number)
                 }
-    assert measured == {(one.title, column) for one in source.values() for column in one.columns}
+    assert measured == {
+        (source_table.title, column)
+        for source_table in source.values()
+        for column in source_table.columns
+    }
 
 
 def further_models(values):
     """Return models that tables name and the configuration leaves to the user."""
-    known, first = values["models"], next(iter(values["models"].values()))
-    every = [
+    models, first = values["models"], next(iter(values["models"].values()))
+    names = [
         place.get("model")
         for table in read_study(values["study"]).tables
         for place in (*table.rows.values(), *table.columns.values())
     ]
-    return {name: {**first} for name in filter(None, every) if name not in known}
+    return {name: {**first} for name in filter(None, names) if name not in models}
 
 
 def tables_of(root, file, tiny):
     """Run a configuration with tiny models, and return the tables beside the source."""
     values = yaml.safe_load((root / file).read_text(encoding="utf-8"))
     if "faces" in values:
-        return shown(read(root / "augmented"))
+        return shown_tables(read(root / "augmented"))
     if "concepts" in values:
         few = {"counts": [1, 2], "random": 9, "replicates": 100, "alpha": 1, "shown": 0}
         few |= {"model": tiny(values["model"]), "device": "cpu"}
@@ -231,19 +239,19 @@ def tables_of(root, file, tiny):
     if "prompts" in values:
         values["prompts"]["images"] = {"attributes": 2, "targets": 2}
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
-    return shown(audits.run(audits.load_config(root / file), base=root))
+    return shown_tables(audits.run(audits.load_config(root / file), base=root))
 
 
 def mitigated(root, file, values):
     """Run `equipoise mitigate` on a configuration, and return the tables beside the source."""
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
     assert command(["mitigate", str(root / file)]) == 0
-    return shown(read(root / "mitigated" / "report"))
+    return shown_tables(read(root / "mitigated" / "report"))
 
 
-def shown(result):
+def shown_tables(result):
     assert 'id="study"' in render(result, page_of(result))
-    return [one for one in source_tables(result).blocks if isinstance(one, Table)]
+    return [block for block in source_tables(result).blocks if isinstance(block, Table)]
 
 
 def test_every_study_is_documented():
@@ -260,64 +268,70 @@ def test_a_folder_with_spaces_and_quotes_is_read_back(tmp_path):
     assert audits.parse_config(yaml.safe_load(text)).data.images.root == folder
 
 
-def test_printed_numbers_are_those_collected(shared_dir):
+def test_printed_numbers_equal_the_collected_tables(shared_dir):
     rows = json.loads((shared_dir / "goldens" / "chen_dou_table_1.json").read_text("utf-8"))["rows"]
     table = read_study("chen-dou").tables[0]
     assert [[name, *row] for name, row in zip(table.rows, table.printed, strict=True)] == rows
-    known = json.loads((shared_dir / "goldens" / "mandal_table_a1.json").read_text("utf-8"))
+    image_search = json.loads((shared_dir / "goldens" / "mandal_table_a1.json").read_text("utf-8"))
     regions = json.loads((shared_dir / "goldens" / "mandal_table_a2.json").read_text("utf-8"))
-    for shown, who in zip(
+    for region_table, who in zip(
         read_study("attributes-by-region").tables[1:], ("Man", "Woman"), strict=True
     ):
-        printed = [[*row] for row in shown.printed]
-        assert dict(zip(shown.rows, printed, strict=True)) == regions["similarity"][who]
-        assert [*shown.columns] == regions["regions"]
+        printed = [[*row] for row in region_table.printed]
+        assert dict(zip(region_table.rows, printed, strict=True)) == regions["similarity"][who]
+        assert [*region_table.columns] == regions["regions"]
     trained = json.loads((shared_dir / "goldens" / "mandal_table_10_1.json").read_text("utf-8"))
-    apart = json.loads((shared_dir / "goldens" / "mandal_table_7_2.json").read_text("utf-8"))
-    assert [[*row] for row in read_study("cnn-vit").tables[0].printed] == [*apart["rows"].values()]
-    networks = next(one for one in read_study("cnn-vit").tables if "10.1:" in one.title)
+    cnn_vit_table = json.loads(
+        (shared_dir / "goldens" / "mandal_table_7_2.json").read_text("utf-8")
+    )
+    assert [[*row] for row in read_study("cnn-vit").tables[0].printed] == [
+        *cnn_vit_table["rows"].values()
+    ]
+    networks = next(
+        candidate for candidate in read_study("cnn-vit").tables if "10.1:" in candidate.title
+    )
     assert [row[0] for row in networks.printed] == [
-        one for accuracies in trained["rows"].values() for one in accuracies
+        accuracy for accuracies in trained["rows"].values() for accuracy in accuracies
     ]
     cross, intra = read_study("image-search").tables
-    assert {name: row[0] for name, row in zip(cross.rows, cross.printed, strict=True)} == known[
-        "iss_cross"
-    ]
+    assert {
+        name: row[0] for name, row in zip(cross.rows, cross.printed, strict=True)
+    } == image_search["iss_cross"]
     assert [row[0] for row in intra.printed] == [
-        one for rows in known["iss_intra"].values() for one in rows.values()
+        value for rows in image_search["iss_intra"].values() for value in rows.values()
     ]
 
 
-def test_classes_that_studies_map_are_those_of_imagenet():
-    known = {*imagenet_names()}
+def test_studies_map_imagenet_classes():
+    classes = {*imagenet_names()}
     domains = study_files("skewsize-domainnet", Path("c.yaml"), None)[Path("c-imagenet.yaml")]
     tiny = lexicon("tiny_imagenet").content
-    assert {*tiny["names"]} <= known
+    assert {*tiny["names"]} <= classes
     assert len(tiny["classes"]) == 200
     assert [*tiny["names"].values()] == [*tiny["numbers"].values()] == tiny["classes"]
     names = imagenet_names()
-    assert [names[int(one)] for one in tiny["numbers"]] == [*tiny["names"]]
+    assert [names[int(number)] for number in tiny["numbers"]] == [*tiny["names"]]
     for model in yaml.safe_load(domains)["models"].values():
-        assert {*model["map"]} <= known
+        assert {*model["map"]} <= classes
 
 
 @pytest.mark.parametrize("subset", ["imagenet-1k", "imagenet-21k-goog", "imagenet-21k-miil"])
 def test_the_mappings_of_dollar_street_are_to_classes_of_imagenet(subset, tmp_path):
     from timm.data import ImageNetInfo
 
-    known = ImageNetInfo(subset)
-    names = [known.index_to_description(place) for place in range(known.num_classes())]
+    info = ImageNetInfo(subset)
+    names = [info.index_to_description(place) for place in range(info.num_classes())]
     for path, text in study_files("hall-dollar-street", tmp_path / "c.yaml", None).items():
         path.write_text(text, encoding="utf-8")
     size = "1k" if subset == "imagenet-1k" else "22k"
-    one, several = (
+    single, multiple = (
         read_class_mapping(tmp_path / f"{name}-{size}.csv") for name in ("one", "several")
     )
-    assert one.pairs < several.pairs
-    assert {*several.by_class} <= {*names}
+    assert single.pairs < multiple.pairs
+    assert {*multiple.by_class} <= {*names}
     if size == "22k":
         # Of classes of one name the first counts: the fastener, and what covers a building.
-        first = {name: known.index_to_label_name(names.index(name)) for name in ("lock", "roof")}
+        first = {name: info.index_to_label_name(names.index(name)) for name in ("lock", "roof")}
         assert first == {"lock": "n03682487", "roof": "n04105068"}
 
 

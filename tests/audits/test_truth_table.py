@@ -38,15 +38,15 @@ class Rows(NamedTuple):
 def people(seed=0, chances=None, **sizes):
     rng = np.random.default_rng(seed)
     group = np.repeat([*sizes], [*sizes.values()])
-    known = [(chances or {}).get(one) for one in group]
-    truth = np.array([rng.choice(JOBS, p=one) for one in known])
+    distributions = [(chances or {}).get(name) for name in group]
+    truth = np.array([rng.choice(JOBS, p=p) for p in distributions])
     return Rows(group, truth, rng)
 
 
-def run(rows, said, truth=None, kind="predictions", **model):
+def run(rows, predicted, truth=None, kind="predictions", **model):
     table = pl.DataFrame({
-        "id": [f"i{row}" for row in range(len(said))], "group": rows.group,
-        "truth": rows.truth if truth is None else truth, "said": said,
+        "id": [f"i{row}" for row in range(len(predicted))], "group": rows.group,
+        "truth": rows.truth if truth is None else truth, "said": predicted,
     })  # fmt: skip
     column = "prediction" if kind == "predictions" else "answer"
     return audits.run(audits.parse_config({
@@ -63,8 +63,8 @@ def noisy(accuracy=0.9, **shares):
     """A model with another accuracy in some groups."""
     rows = people(**THREE)
     share = np.full(len(rows.group), accuracy)
-    for group, own in shares.items():
-        share[rows.of(group)] = own
+    for group, rate in shares.items():
+        share[rows.of(group)] = rate
     return run(rows, rows.right(share))
 
 
@@ -90,16 +90,16 @@ def by_prevalence():
 
 def abstaining(**shares):
     rows = people(**THREE)
-    share = sum(own * rows.of(group) for group, own in shares.items())
+    share = sum(rate * rows.of(group) for group, rate in shares.items())
     silent = rows.rng.random(len(rows.group)) < share
     return run(rows, np.where(silent, "unsure", rows.right(0.9)), unknown=["unsure"])
 
 
 def worded(biased, gendered, kind="predictions"):
     rows = people(**TWO)
-    said = rows.right(np.where(rows.of("women") & biased, 0.6, 0.9))
-    word = np.where(rows.of("women"), "She", "He") if gendered else np.full(len(said), "The person")
-    texts = [f"{one} is a {job}." for one, job in zip(word, said, strict=True)]
+    jobs = rows.right(np.where(rows.of("women") & biased, 0.6, 0.9))
+    word = np.where(rows.of("women"), "She", "He") if gendered else np.full(len(jobs), "The person")
+    texts = [f"{pronoun} is a {job}." for pronoun, job in zip(word, jobs, strict=True)]
     return run(rows, texts, kind=kind, normalize={})
 
 
@@ -125,17 +125,17 @@ def vectors_of(ids, values):
 
 def ranking(*leans):
     """Two images of each of 12 scenes of every subject, and prompts that lean to a group."""
-    rng, many = np.random.default_rng(0), len(leans)
-    of = np.repeat(np.arange(many), 24)
+    rng, n_subjects = np.random.default_rng(0), len(leans)
+    of = np.repeat(np.arange(n_subjects), 24)
     images = pl.DataFrame({
         "id": [f"i{row}" for row in range(len(of))], "subject": of.astype(str),
-        "set": (np.arange(len(of)) // 2).astype(str), "group": ["men", "women"] * (12 * many),
+        "set": (np.arange(len(of)) // 2).astype(str), "group": ["men", "women"] * (12 * n_subjects),
     })  # fmt: skip
-    vectors = 3 * np.eye(many + 1)[1 + of] + 0.5 * rng.normal(size=(len(of), many + 1))
-    vectors[:, 0] += np.tile([1.0, -1.0], 12 * many)
-    texts = 3 * np.eye(many + 1)[1:]
+    vectors = 3 * np.eye(n_subjects + 1)[1 + of] + 0.5 * rng.normal(size=(len(of), n_subjects + 1))
+    vectors[:, 0] += np.tile([1.0, -1.0], 12 * n_subjects)
+    texts = 3 * np.eye(n_subjects + 1)[1:]
     texts[:, 0] = leans
-    names = [*map(str, range(many))]
+    names = [*map(str, range(n_subjects))]
     queries = pl.DataFrame({"id": names, "subject": names})
     model = {"images": vectors_of(images["id"], vectors), "queries": vectors_of(names, texts)}
     data = {"images": {"table": images, "id": "id"}, "subject": "subject", "sets": "set"}
@@ -150,7 +150,7 @@ def associations(lean):
     side = {"men": 1.0, "women": -1.0, "science": lean, "arts": -lean}
     lists = np.repeat([*side], 16)
     names = [f"{name} {place}" for place, name in enumerate(lists)]
-    vectors = rng.normal(size=(len(names), 12)) + np.outer([side[one] for one in lists], axis)
+    vectors = rng.normal(size=(len(names), 12)) + np.outer([side[name] for name in lists], axis)
     words = pl.DataFrame({"id": names, "list": lists})
     return audits.run(audits.parse_config({
         "audit": "associations", "data": {"words": {"table": words, "id": "id", "kind": "text"}},
@@ -194,7 +194,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_leads_a_report(name):
+def test_the_expected_finding_leads_a_report(name):
     build, verdicts, group, warning = CASES[name]
     result = build()
     (statement,) = summarize(result, page_of(result).leads).statements
@@ -202,15 +202,15 @@ def test_what_leads_a_report(name):
     assert lead.verdict in verdicts
     if group:
         side = -1 if spec_of(lead.metric).groups_harm == "lower" else 1
-        assert max(lead.by_group, key=lambda one: side * one.value).group == group
+        assert max(lead.by_group, key=lambda estimate: side * estimate.value).group == group
         assert lead.metric not in PARITY
     if verdicts == OPEN and lead.metric != "weat":
         assert lead.more > 0
     warnings = result.manifest.warnings
-    assert any(warning in one for one in warnings) if warning else not warnings
+    assert any(warning in text for text in warnings) if warning else not warnings
     if verdicts <= FAIR:
-        leading = [one for one in result.findings if one.tested and one.leads]
-        assert not any(one.verdict is Verdict.DISPARITY for one in leading)
+        leading = [finding for finding in result.findings if finding.tested and finding.leads]
+        assert not any(finding.verdict is Verdict.DISPARITY for finding in leading)
 
 
 def test_labels_of_one_class_are_refused():

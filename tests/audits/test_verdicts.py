@@ -46,12 +46,12 @@ def test_folds_follow_each_other_to_the_finding_that_is_tested():
     tpr = draft(subject="a")
     fpr = draft("false_positive_rate", fold=gap_of("true_positive_rate", "a"), subject="b")
     tnr = draft("true_negative_rate", fold=gap_of("false_positive_rate", "b"), subject="b")
-    found = conclude([tnr, fpr, tpr], TESTING)
-    assert {one.q_value for one in found} == {0.01}
-    assert [one.family for one in found] == [Family.FOLD, Family.FOLD, Family.LEAF]
+    findings = conclude([tnr, fpr, tpr], TESTING)
+    assert {finding.q_value for finding in findings} == {0.01}
+    assert [finding.family for finding in findings] == [Family.FOLD, Family.FOLD, Family.LEAF]
 
 
-def test_a_fold_of_what_was_not_measured_is_tested_itself():
+def test_a_fold_of_an_unmeasured_fact_is_tested():
     fold = gap_of("true_positive_rate", "")
     (alone,) = conclude([draft("false_negative_rate", fold=fold)], TESTING)
     assert alone.family is Family.LEAF
@@ -61,15 +61,15 @@ def test_a_fold_of_what_was_not_measured_is_tested_itself():
 def test_an_untested_fact_leaves_its_fold_untested():
     base = draft(subject="a", family=Family.DESCRIPTIVE)
     fold = draft("false_negative_rate", fold=gap_of("true_positive_rate", "a"), subject="a")
-    assert {one.verdict for one in conclude([base, fold], TESTING)} == {Verdict.NONE}
+    assert {finding.verdict for finding in conclude([base, fold], TESTING)} == {Verdict.NONE}
 
 
 def test_a_corrected_value_is_the_excess_of_an_effect_size():
     numbers = {"value": 0.2, "ci_low": 0.0, "ci_high": 0.3, "chance": 0.16, "excess": 0.04}
-    known = draft("cramers_v", corrected=0.12, **numbers)
-    unknown = draft("cramers_v", **numbers)
-    (one,), (two,) = conclude([known], TESTING), conclude([unknown], TESTING)
-    assert (one.verdict, two.verdict) == (Verdict.DISPARITY, Verdict.DETECTED)
+    corrected = draft("cramers_v", corrected=0.12, **numbers)
+    uncorrected = draft("cramers_v", **numbers)
+    (first,), (second,) = conclude([corrected], TESTING), conclude([uncorrected], TESTING)
+    assert (first.verdict, second.verdict) == (Verdict.DISPARITY, Verdict.DETECTED)
 
 
 def test_ends_are_compared_with_the_value_without_disparity():
@@ -80,9 +80,9 @@ def test_ends_are_compared_with_the_value_without_disparity():
     assert gap.verdict is Verdict.INCONCLUSIVE
 
 
-def test_the_images_wanted_give_the_power_that_was_promised():
-    few, many = group("few", 14, 40), group("many", 800, 2000)
-    more, of, words = images_wanted(finding(by_group=(few, many)), 0.1, 0.01)
+def test_the_number_of_images_gives_the_stated_power():
+    few, large = group("few", 14, 40), group("many", 800, 2000)
+    more, of, words = images_wanted(finding(by_group=(few, large)), 0.1, 0.01)
     assert of == "few"
     assert "few" in words
     n, rate = 40 + more, 0.35
@@ -99,7 +99,7 @@ def test_both_groups_grow_where_one_cannot_decide_alone():
 
 
 @pytest.mark.parametrize(
-    ("groups", "threshold", "told"),
+    ("groups", "threshold", "has_text"),
     [
         ((group("a", 3, 10), group("b", 5, 10)), 0.001, True),
         ((group("a", 3, 10),), 0.05, False),
@@ -107,22 +107,22 @@ def test_both_groups_grow_where_one_cannot_decide_alone():
         ((group("a", 3, 10), group("b", 5, 10)), 0.0, False),
     ],
 )
-def test_no_number_of_images_where_none_would_help(groups, threshold, told):
+def test_no_number_of_images_is_given_when_none_helps(groups, threshold, has_text):
     more, of, words = images_wanted(finding(by_group=groups), threshold, 0.05)
     assert np.isnan(more)
     assert of == ""
-    assert bool(words) is told
+    assert bool(words) is has_text
 
 
-def test_the_images_wanted_stand_in_the_finding():
+def test_a_finding_has_the_number_of_further_images():
     numbers = {"value": 0.05, "ci_low": -0.1, "ci_high": 0.2, "chance": 0.03, "excess": 0.02}
     groups = (group("few", 14, 40), group("many", 8000, 20000))
     unsure = draft(p=0.5, by_group=groups, reason="", **numbers)
     (alone,) = conclude([unsure], TESTING)
     assert alone.verdict is Verdict.INCONCLUSIVE
-    beside = conclude([unsure, *(draft(p=0.9, subject=str(k)) for k in range(20))], TESTING)[0]
+    with_others = conclude([unsure, *(draft(p=0.9, subject=str(k)) for k in range(20))], TESTING)[0]
     # More tests, or tests of the other family, a smaller cut-off, more images.
-    assert beside.more > alone.more > 0
+    assert with_others.more > alone.more > 0
     other = draft(p=0.9, family=Family.COMPOSITE)
     assert conclude([unsure, other], TESTING)[0].more > alone.more
-    assert alone.more_of == beside.more_of == "few"
+    assert alone.more_of == with_others.more_of == "few"

@@ -38,7 +38,7 @@ CONFIG = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    data_sets.domain_net(tmp_path, each=4)
+    data_sets.domain_net(tmp_path, count=4)
     monkeypatch.chdir(tmp_path)
     write(CONFIG)
     return tmp_path

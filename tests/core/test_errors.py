@@ -14,13 +14,13 @@ from equipoise.core import (
 
 
 def test_the_tree_is_exported_whole():
-    found = set()
+    classes = set()
     todo = [EquipoiseError]
     while todo:
-        found.add(one := todo.pop())
-        todo += one.__subclasses__()
+        classes.add(error_class := todo.pop())
+        todo += error_class.__subclasses__()
     exported = {getattr(core, name) for name in core.__all__ if name.endswith("Error")}
-    assert {error for error in found if error.__module__ == "equipoise.core.errors"} == exported
+    assert {error for error in classes if error.__module__ == "equipoise.core.errors"} == exported
     assert issubclass(InputError, ValueError)
 
 

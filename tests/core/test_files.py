@@ -34,12 +34,12 @@ def resident(path):
     """Return the bytes of a file that are memory of this process, as Linux tells."""
     smaps = Path("/proc/self/smaps")
     lines = smaps.read_text().splitlines() if smaps.exists() else []
-    found, inside = 0, False
+    total, inside = 0, False
     for line in lines:
         first = line.split(maxsplit=1)[0]
         inside = line.endswith(str(path)) if "-" in first else inside
-        found += int(line.split()[1]) * 1024 if inside and first == "Rss:" else 0
-    return found
+        total += int(line.split()[1]) * 1024 if inside and first == "Rss:" else 0
+    return total
 
 
 @pytest.mark.parametrize("scattered", [False, True])
@@ -47,13 +47,13 @@ def test_chosen_rows_of_a_mapped_file_stay_small(file, scattered, monkeypatch):
     monkeypatch.setattr(files, "_KEPT", 1 << 21)
     array = np.load(file, mmap_mode="r")
     rows = np.random.default_rng(0).permutation(ROWS) if scattered else np.arange(ROWS)
-    chosen, most = ChosenRows(array, rows), 0
+    chosen, peak = ChosenRows(array, rows), 0
     for start in range(0, ROWS, 500):
         part = np.array(chosen[start : start + 500])
         assert (part[:, 0] == rows[start : start + 500] * NUMBERS).all()
-        most = max(most, resident(file))
+        peak = max(peak, resident(file))
     # The file has 20 MB.
-    assert most < 8e6
+    assert peak < 8e6
 
 
 def table(rows=6):
@@ -64,22 +64,22 @@ def table(rows=6):
     return pa.table({"image_id": names, "embedding": cells}).replace_schema_metadata(facts)
 
 
-@pytest.mark.parametrize("how", [{"use_dictionary": False, "compression": "none"}, {}])
-def test_no_flipped_bit_changes_what_is_read(how, tmp_path):
-    whole, path = table_bytes(table(), **how), tmp_path / "a.parquet"
-    path.write_bytes(whole)
+@pytest.mark.parametrize("options", [{"use_dictionary": False, "compression": "none"}, {}])
+def test_no_flipped_bit_changes_the_table(options, tmp_path):
+    content, path = table_bytes(table(), **options), tmp_path / "a.parquet"
+    path.write_bytes(content)
     expected, noticed = read_table(path), 0
-    for place in range(0, len(whole), 3):
-        damaged = bytearray(whole)
+    for place in range(0, len(content), 3):
+        damaged = bytearray(content)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         try:
-            found = read_table(path)
+            reread = read_table(path)
         except (OSError, pa.ArrowException):
             noticed += 1
         else:
-            assert found.equals(expected, check_metadata=True), place
-    assert noticed > len(whole) // 4
+            assert reread.equals(expected, check_metadata=True), place
+    assert noticed > len(content) // 4
 
 
 @pytest.mark.parametrize("size", [0, 100])
@@ -90,7 +90,7 @@ def test_a_file_that_is_cut_off_is_refused(size, tmp_path):
         read_table(path)
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path, monkeypatch):
+def test_irregular_files_are_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the path of a socket may not be long
     os.mkfifo("pipe")
     Path("link").symlink_to("pipe")

@@ -59,7 +59,7 @@ def test_any_label_comes_back(labels):
 
 
 @given(st.lists(_WORDS | st.integers().map(str) | st.floats().map(str)))
-def test_names_in_order_are_those_sorted_by_natural(names):
+def test_names_in_order_are_sorted_by_natural(names):
     ordered, places = in_order(names)
     assert ordered == tuple(sorted(set(names), key=natural))
     assert [ordered[place] for place in places.tolist()] == names
@@ -74,7 +74,7 @@ def test_names_in_order_are_those_sorted_by_natural(names):
         (np.ma.masked_array([1, 2], mask=[True, False]), "y: the array is masked"),
     ],
 )
-def test_what_is_no_label_is_refused(labels, where):
+def test_values_that_are_no_label_are_refused(labels, where):
     with pytest.raises(InputError, match=f"^{where}"):
         encode(labels, subject="y")
 
@@ -96,12 +96,12 @@ def test_intersections_have_every_combination_and_a_row_missing_one_label_has_no
 def test_a_selection_keeps_the_levels():
     groups = Groups.of(RACE, min_size=2)
     for rows in (np.array([1, 2]), np.array([False, True, True, False, False, False])):
-        taken = groups.take(rows)
-        assert (taken.levels, taken.min_size) == (groups.levels, 2)
-        assert (taken.codes.tolist(), taken.counts.tolist()) == ([0, 1], [1, 1])
+        selection = groups.take(rows)
+        assert (selection.levels, selection.min_size) == (groups.levels, 2)
+        assert (selection.codes.tolist(), selection.counts.tolist()) == ([0, 1], [1, 1])
 
 
-def test_groups_whose_labels_hold_commas_have_names_of_their_own():
+def test_groups_with_commas_in_labels_have_distinct_names():
     groups = Groups.of({"a": ["u, v", "u"], "b": ["w", "v, w"]})
     assert len(set(groups.names)) == 4
     assert groups.names[1] == "'u', 'w'"

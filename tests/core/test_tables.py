@@ -30,15 +30,15 @@ LEFT_OUT = (Excluded("missing group", 3),)
 
 
 def example_finding(**changes):
-    found = {}
+    values = {}
     for field in fields(Finding):
-        found[field.name] = 0.25 if field.type == "float" else field.name
-    found |= {"family": Family.LEAF, "verdict": Verdict.DISPARITY, "n": 12, "leads": False}
-    found |= {
+        values[field.name] = 0.25 if field.type == "float" else field.name
+    values |= {"family": Family.LEAF, "verdict": Verdict.DISPARITY, "n": 12, "leads": False}
+    values |= {
         "aggregate": Aggregate.DIFFERENCE, "variant": Variant.POOL_ORDER, "top_k": 5,
         "interval": IntervalKind.SPREAD, "null": NullHypothesis.ROWS, "parameters": {"k": 5},
     }  # fmt: skip
-    return Finding(**found | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
+    return Finding(**values | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
 
 
 def test_findings_come_back_from_their_table():
@@ -64,8 +64,8 @@ def test_parts_come_back_from_their_table():
 
 def test_parts_are_made_once_and_only_when_they_are_read():
     make = Mock(return_value=parts_to_table([Part("gap", "one", 0.5)]))
-    found = Estimate("accuracy", 0.7, {"x": 3}, "Wilson interval", "a paper", by=make)
+    estimate = Estimate("accuracy", 0.7, {"x": 3}, "Wilson interval", "a paper", by=make)
     make.assert_not_called()
-    assert found.by is found.by is make.return_value
-    assert [part.subject for part in found.parts] == ["one"]
+    assert estimate.by is estimate.by is make.return_value
+    assert [part.subject for part in estimate.parts] == ["one"]
     make.assert_called_once()

@@ -16,11 +16,11 @@ TRUE = RNG.choice(["a", "b"], 800)
 PRED = np.where(
     RNG.random(800) < np.where(GROUP == "women", 0.3, 0.1), RNG.choice(["a", "b"], 800), TRUE
 )
-GAP, RATES = (one(TRUE, PRED, GROUP) for one in (m.accuracy_gap, m.rates))
+GAP, RATES = (metric(TRUE, PRED, GROUP) for metric in (m.accuracy_gap, m.rates))
 HOSTILE = "<script>\u202e & $x_1$ | *"
 
 
-def test_an_estimate_says_its_value_interval_and_sizes():
+def test_an_estimate_prints_its_value_interval_and_sizes():
     text = repr(GAP)
     ends = GAP.interval()
     for number in (GAP.value, ends.low, ends.high, GAP.chance.mean):
@@ -49,7 +49,7 @@ def test_a_plot_is_valid_vega_lite_and_svg_with_every_value(estimate):
     root = ET.fromstring(plot.to_svg())
     circles = root.findall("{*}circle")
     assert len(circles) == len(plot.marks)
-    places = [float(one.get("cx")) for one in circles]
+    places = [float(circle.get("cx")) for circle in circles]
     values = [mark.value for mark in plot.marks]
     assert np.corrcoef(places, values)[0, 1] == pytest.approx(1, abs=1e-3)
     assert {VEGA_LITE, "text/html", "text/plain"} == set(plot._repr_mimebundle_())

@@ -26,25 +26,27 @@ def changes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = node.func.attr
             if name == "open" and any(
-                isinstance(one, ast.Constant) and set(str(one.value)) & set("wxa") and
-                len(str(one.value)) < 4 for one in node.args
+                isinstance(argument, ast.Constant) and set(str(argument.value)) & set("wxa") and
+                len(str(argument.value)) < 4 for argument in node.args
             ):  # fmt: skip
                 yield name
-            of_columns = any(isinstance(one, ast.Dict) for one in node.args)
+            of_columns = any(isinstance(argument, ast.Dict) for argument in node.args)
             if of_columns or (name == "replace" and len(node.args) != 1):
                 continue
-            into_file = any(isinstance(one, ast.Name) for one in node.args)
+            into_file = any(isinstance(argument, ast.Name) for argument in node.args)
             if name in CALLS and not (name == "write_parquet" and into_file):
                 yield name
 
 
 def test_no_other_file_writes():
-    found = {
+    calls_by_file = {
         str(path.relative_to(SOURCE)): [*changes(ast.parse(path.read_text(encoding="utf-8")))]
         for path in SOURCE.rglob("*.py")
     }
-    assert {name: calls for name, calls in found.items() if calls and name not in HOMES} == {}
-    assert found["core/writing.py"]
+    assert {
+        name: calls for name, calls in calls_by_file.items() if calls and name not in HOMES
+    } == {}
+    assert calls_by_file["core/writing.py"]
 
 
 @pytest.mark.parametrize("name", ["a", "x" * 255, "ä" * 127])
@@ -130,13 +132,13 @@ def test_a_file_at_work_is_no_leftover(tmp_path):
 
 
 def test_a_folder_is_swept_of_what_nobody_holds(tmp_path):
-    left, other = writing.temporary(tmp_path / "left"), tmp_path / "b.0123abcd.partial"
-    left.write_bytes(b"of a dead writer")
+    leftover, other = writing.temporary(tmp_path / "left"), tmp_path / "b.0123abcd.partial"
+    leftover.write_bytes(b"of a dead writer")
     other.write_bytes(b"of somebody else")
     with writing.writer(tmp_path / "file"):
         writing.sweep(tmp_path)
-        held = [path.name for path in tmp_path.iterdir() if writing.is_temporary(path.name)]
-        assert [writing.shown(Path(name)) for name in held] == [Path("file")]
+        remaining = [path.name for path in tmp_path.iterdir() if writing.is_temporary(path.name)]
+        assert [writing.shown(Path(name)) for name in remaining] == [Path("file")]
     assert {*tmp_path.iterdir()} == {tmp_path / "file", other}
     writing.sweep(tmp_path / "nowhere")
 

@@ -18,19 +18,21 @@ def captions(sets):
     return sets.table["caption"].to_pylist()
 
 
-def test_counts_are_those_of_the_source():
+def test_counts_equal_the_source():
     """Howard et al. 2024, section 3.2: 260 subjects give 54,080 captions in 3,120 sets."""
     occupations = lexicon("howard_2024").content["occupations"]
     placeholders = [f"placeholder {number}" for number in range(260 - len(occupations))]
-    whole = howard_2024([*occupations, *placeholders])
-    assert (len(whole), whole.sets) == (54_080, 3_120)
+    captions = howard_2024([*occupations, *placeholders])
+    assert (len(captions), captions.sets) == (54_080, 3_120)
     assert len(howard_2024()) == 32_448
-    of_set = Counter(zip(*(whole.table[c].to_pylist() for c in ("attributes", "set")), strict=True))
+    of_set = Counter(
+        zip(*(captions.table[c].to_pylist() for c in ("attributes", "set")), strict=True)
+    )
     sizes = {name: size for (name, _), size in of_set.items()}
     assert sizes == {"physical-race": 30, "physical-gender": 10, "race-gender": 12}
     assert all(size == sizes[name] for (name, _), size in of_set.items())
-    assert pc.count_distinct(whole.table["caption_id"]).as_py() == len(whole)
-    assert pc.count_distinct(whole.table["caption"]).as_py() == len(whole)
+    assert pc.count_distinct(captions.table["caption_id"]).as_py() == len(captions)
+    assert pc.count_distinct(captions.table["caption"]).as_py() == len(captions)
 
 
 @pytest.mark.parametrize(
@@ -53,17 +55,17 @@ def test_articles_follow_the_sound(after, article):
     assert agreeing("Photo of Diana", after) == "Photo of Diana"
 
 
-def test_ids_are_the_same_whatever_else_is_asked_for():
-    few = caption_sets(["chef"], GENDER).table
-    many = caption_sets(["nurse", "chef"], GENDER, prefixes=["A", "A photo of a"]).table
-    ids = dict(zip(many["caption"].to_pylist(), many["caption_id"].to_pylist(), strict=True))
-    for row in few.to_pylist():
+def test_ids_do_not_depend_on_other_subjects():
+    small = caption_sets(["chef"], GENDER).table
+    large = caption_sets(["nurse", "chef"], GENDER, prefixes=["A", "A photo of a"]).table
+    ids = dict(zip(large["caption"].to_pylist(), large["caption_id"].to_pylist(), strict=True))
+    for row in small.to_pylist():
         assert ids[row["caption"]] == row["caption_id"]
         assert re.fullmatch(r"[\w/-]+", row["caption_id"])
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "changes",
     [
         {"subjects": "chef"},
         {"subjects": ["web developer", "Web-developer"]},
@@ -73,7 +75,7 @@ def test_ids_are_the_same_whatever_else_is_asked_for():
         {"template": "{subject} {prefix} {attributes}"},
     ],
 )
-def test_bad_input_is_refused(asked):
-    given = {"subjects": ["chef"], "attributes": GENDER} | asked
+def test_bad_input_is_refused(changes):
+    settings = {"subjects": ["chef"], "attributes": GENDER} | changes
     with pytest.raises(InputError):
-        caption_sets(given.pop("subjects"), given.pop("attributes"), **given)
+        caption_sets(settings.pop("subjects"), settings.pop("attributes"), **settings)

@@ -44,8 +44,8 @@ def longest(base, other):
     """Length of the longest common subsequence, by trying all."""
     for size in range(len(other), 0, -1):
         for chosen in combinations(other, size):
-            rest = iter(base)
-            if all(any(one == two for two in rest) for one in chosen):
+            remaining = iter(base)
+            if all(any(token == two for two in remaining) for token in chosen):
                 return size
     return 0
 
@@ -55,38 +55,38 @@ TOKENS = st.lists(st.integers(0, 3), min_size=6, max_size=6).map(tuple)
 
 @given(TOKENS, TOKENS)
 def test_as_many_are_aligned_as_can_be(base, other):
-    found = common(base, other)
-    taken = [place for place in found if place >= 0]
-    assert taken == sorted({*taken})
-    assert all(place < 0 or base[place] == other[at] for at, place in enumerate(found))
-    assert len(taken) == longest(base, other)
+    alignment = common(base, other)
+    aligned = [place for place in alignment if place >= 0]
+    assert aligned == sorted({*aligned})
+    assert all(place < 0 or base[place] == other[at] for at, place in enumerate(alignment))
+    assert len(aligned) == longest(base, other)
 
 
-def attention_to(**seen):
+def attention_to(**options):
     import torch
     from diffusers.models.attention_processor import Attention
 
     torch.manual_seed(3)
-    return Attention(query_dim=8, heads=2, dim_head=4, **seen).eval()
+    return Attention(query_dim=8, heads=2, dim_head=4, **options).eval()
 
 
-def plainly(attention, hidden, seen, mix):
+def plainly(attention, hidden, context, mix):
     """Attention step by step, image by image and head by head, with maps that `mix` changes."""
     import torch
 
     maps = []
     for image in range(len(hidden)):
-        query, key = attention.to_q(hidden[image]), attention.to_k(seen[image])
+        query, key = attention.to_q(hidden[image]), attention.to_k(context[image])
         heads = [
             torch.softmax(query[:, cut] @ key[:, cut].T / 2.0, dim=-1)
             for cut in (slice(0, 4), slice(4, 8))
         ]
         maps.append(torch.stack(heads))
     out = []
-    for image, own in enumerate(mix(maps)):
-        value = attention.to_v(seen[image])
-        both = torch.cat([own[0] @ value[:, :4], own[1] @ value[:, 4:]], dim=1)
-        out.append(attention.to_out[0](both))
+    for image, weights in enumerate(mix(maps)):
+        value = attention.to_v(context[image])
+        mixed = torch.cat([weights[0] @ value[:, :4], weights[1] @ value[:, 4:]], dim=1)
+        out.append(attention.to_out[0](mixed))
     return torch.stack(out)
 
 
@@ -96,12 +96,12 @@ def under(control, attention):
     def heads(states):
         return states.unflatten(-1, (2, 4)).transpose(1, 2)
 
-    def run(hidden, seen=None):
-        every = slice(None)
-        source = hidden if seen is None else seen
+    def run(hidden, context=None):
+        all_images = slice(None)
+        source = hidden if context is None else context
         query, key, value = (
-            heads(own(states))
-            for own, states in zip(
+            heads(projection(states))
+            for projection, states in zip(
                 (attention.to_q, attention.to_k, attention.to_v),
                 (hidden, source, source),
                 strict=True,
@@ -109,17 +109,17 @@ def under(control, attention):
         )
         mixed = (query @ key.transpose(-1, -2) / 2.0).softmax(dim=-1) @ value
         to = (
-            {"texts": None, "to_images": every}
-            if seen is None
-            else {"texts": every, "to_images": None}
+            {"texts": None, "to_images": all_images}
+            if context is None
+            else {"texts": all_images, "to_images": None}
         )
-        control.mix(query, key, value, mixed, images=every, **to)
+        control.mix(query, key, value, mixed, images=all_images, **to)
         return attention.to_out[0](mixed.transpose(1, 2).flatten(2))
 
     return run
 
 
-def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
+def test_maps_of_shared_words_come_from_the_base():
     import torch
 
     attention = attention_to(cross_attention_dim=6)
@@ -128,11 +128,11 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
         [candidate(("",) * 3, 0, 1, 0.5), candidate(("",) * 2, 0, 0, 1.0)], tokens
     )
     control.begin(4)
-    hidden, seen = torch.randn(10, 9, 8), torch.randn(10, 4, 6)  # half of it without prompts
+    hidden, context = torch.randn(10, 9, 8), torch.randn(10, 4, 6)  # half of it without prompts
     controlled = under(control, attention)
 
     def mix(maps, first):
-        mixed = [one.clone() for one in maps]
+        mixed = [weights.clone() for weights in maps]
         if first:
             mixed[5][..., [0, 2, 3]] = maps[6][..., [0, 2, 3]]
             mixed[7][..., [0, 3]] = maps[6][..., [0, 2]]
@@ -141,28 +141,28 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same():
 
     with torch.no_grad():
         for step in range(4):
-            found = controlled(hidden, seen)
-            expected = plainly(attention, hidden, seen, lambda maps, s=step: mix(maps, s < 2))
-            torch.testing.assert_close(found, expected)
+            output = controlled(hidden, context)
+            expected = plainly(attention, hidden, context, lambda maps, s=step: mix(maps, s < 2))
+            torch.testing.assert_close(output, expected)
             control.advance()
-        after = controlled(hidden, seen)
-        torch.testing.assert_close(after, plainly(attention, hidden, seen, lambda maps: maps))
+        after = controlled(hidden, context)
+        torch.testing.assert_close(after, plainly(attention, hidden, context, lambda maps: maps))
 
 
-def test_maps_of_images_to_themselves_are_those_of_the_base():
+def test_self_attention_maps_come_from_the_base():
     import torch
 
-    own = attention_to()
+    attention = attention_to()
     control = SharedAttention([candidate(("", ""), 0, 1, 0.0, 1.0)], [(0,), (0,)])
     control.begin(1)
-    controlled = under(control, own)
+    controlled = under(control, attention)
     hidden = torch.randn(4, 9, 8)
     with torch.no_grad():
-        found = controlled(hidden)
-        shared = plainly(own, hidden, hidden, lambda maps: [*maps[:2], maps[3], maps[3]])
-        torch.testing.assert_close(found, shared)
+        output = controlled(hidden)
+        shared = plainly(attention, hidden, hidden, lambda maps: [*maps[:2], maps[3], maps[3]])
+        torch.testing.assert_close(output, shared)
         fine = torch.randn(4, 17 * 17, 8)  # too fine to be shared
-        torch.testing.assert_close(controlled(fine), own(fine))
+        torch.testing.assert_close(controlled(fine), attention(fine))
 
 
 @pytest.fixture(scope="module")
@@ -171,29 +171,32 @@ def model(tmp_path_factory):
     return load_generator(f"diffusers:{folder}", device="cpu")
 
 
-def made(model, *sets, sampling=SAMPLING):
+def generate_images(model, *sets, sampling=SAMPLING):
     images = iter(generate_controlled(model, sets, sampling))
-    return [np.stack([next(images) for _ in range(len(own))]) for own in sets]
+    return [np.stack([next(images) for _ in range(len(image_set))]) for image_set in sets]
 
 
 def plain(model, seed, sampling=SAMPLING):
     return np.stack(model.generate(PROMPTS, seeds=[seed] * 3, sampling=sampling))
 
 
-def apart(one, other):
-    return np.abs(one.astype(int) - other).max(axis=(1, 2, 3)).tolist()
+def largest_changes(images, other):
+    return np.abs(images.astype(int) - other).max(axis=(1, 2, 3)).tolist()
 
 
 @pytest.mark.parametrize("guidance", [1.0, 4.0])
 @pytest.mark.parametrize("base", [0, 2])
-def test_the_base_is_what_the_model_makes_alone(base, guidance, model):
+def test_the_base_equals_the_image_without_control(base, guidance, model):
     sampling = Sampling(steps=4, guidance=guidance)
     alone = plain(model, 5, sampling)
-    both = made(model, candidate(PROMPTS, 5, base, 1.0, 1.0), sampling=sampling)[0]
-    moved = apart(both, alone)
-    assert moved[base] <= 1
-    far = np.abs(both.astype(int) - alone).mean(axis=(1, 2, 3))
-    assert min(one for place, one in enumerate(far) if place != base) > 10 * far[base]
+    images = generate_images(model, candidate(PROMPTS, 5, base, 1.0, 1.0), sampling=sampling)[0]
+    changes = largest_changes(images, alone)
+    assert changes[base] <= 1
+    distances = np.abs(images.astype(int) - alone).mean(axis=(1, 2, 3))
+    assert (
+        min(distance for place, distance in enumerate(distances) if place != base)
+        > 10 * distances[base]
+    )
 
 
 def test_sets_of_a_batch_do_not_meet(model):
@@ -202,9 +205,9 @@ def test_sets_of_a_batch_do_not_meet(model):
         candidate(PROMPTS[:2], 6, 1, 0.2),
         candidate(PROMPTS, 5, 2, 0.3, 1.0),
     ]
-    together = made(model, *sets)
-    for one, images in zip(sets, together, strict=True):
-        assert max(apart(images, made(model, one)[0])) <= 1
+    together = generate_images(model, *sets)
+    for image_set, images in zip(sets, together, strict=True):
+        assert max(largest_changes(images, generate_images(model, image_set)[0])) <= 1
 
 
 @pytest.fixture(scope="module", params=[stable_diffusion_xl, stable_diffusion_3, flux])
@@ -218,22 +221,31 @@ def test_sets_of_other_families_are_made_under_control(other):
     few = Sampling(steps=2, guidance=4.0)
     alone = plain(other, 5, few)
     # One noise alone is what the model makes, and so is the base of a set.
-    assert max(apart(made(other, candidate(PROMPTS, 5, shared=0.0), sampling=few)[0], alone)) <= 1
-    both = made(other, candidate(PROMPTS, 5, 1, 1.0, 1.0), sampling=few)[0]
-    assert apart(both, alone)[1] <= 1
+    assert (
+        max(
+            largest_changes(
+                generate_images(other, candidate(PROMPTS, 5, shared=0.0), sampling=few)[0], alone
+            )
+        )
+        <= 1
+    )
+    images = generate_images(other, candidate(PROMPTS, 5, 1, 1.0, 1.0), sampling=few)[0]
+    assert largest_changes(images, alone)[1] <= 1
     # The same words make the same image.
-    same = made(other, candidate((PROMPTS[2],) * 2, 7, 0, 1.0, 1.0), sampling=few)[0]
-    assert max(apart(same[:1], same[1:])) <= 1
+    same = generate_images(other, candidate((PROMPTS[2],) * 2, 7, 0, 1.0, 1.0), sampling=few)[0]
+    assert max(largest_changes(same[:1], same[1:])) <= 1
 
 
 @pytest.mark.parametrize(("make", "words", "layers"), [(stable_diffusion_3, 48, 1), (flux, 512, 2)])
 def test_every_layer_of_both_knows_where_words_and_images_are(make, words, layers, tmp_path):
     model = load_generator(f"diffusers:{make(tmp_path / 'model')}", device="cpu")
-    seen = []
+    calls = []
 
     class Watching(SharedAttention):
         def mix(self, query, key, value, mixed, *, images, texts, to_images):
-            seen.append((query.shape[2], *(one.indices(query.shape[2]) for one in (images, texts))))
+            calls.append(
+                (query.shape[2], *(part.indices(query.shape[2]) for part in (images, texts)))
+            )
             before = mixed.clone()
             places = {"images": images, "texts": texts, "to_images": to_images}
             super().mix(query, key, value, mixed, **places)
@@ -243,14 +255,14 @@ def test_every_layer_of_both_knows_where_words_and_images_are(make, words, layer
             assert changed[0] < 1e-5 < min(changed[1:])
 
     control = Watching([candidate(PROMPTS, 5, 0, 1.0)], model.tokens(PROMPTS))
-    own = dict(model.pipeline.transformer.attn_processors)
+    processors = dict(model.pipeline.transformer.attn_processors)
     few = Sampling(steps=2, guidance=4.0)
     model.generate_with(PROMPTS, seeds=[5] * 3, sampling=few, attention=control)
-    assert len(seen) == 2 * layers
-    for places, images, texts in seen:
+    assert len(calls) == 2 * layers
+    for places, images, texts in calls:
         assert texts[1] - texts[0] == words
         assert (images[1] - images[0]) + words == places
-    assert model.pipeline.transformer.attn_processors == own
+    assert model.pipeline.transformer.attn_processors == processors
 
 
 def test_a_layer_of_both_shares_the_words_that_are_the_same():
@@ -261,37 +273,37 @@ def test_a_layer_of_both_shares_the_words_that_are_the_same():
     control.begin(1)
     query, key, value = torch.randn(3, 4, 2, 13, 5)  # half of it without prompts
     maps = torch.softmax(query @ key.transpose(-1, -2) / 5**0.5, dim=-1)
-    found = maps @ value
+    output = maps @ value
     image = slice(0, 9)
-    control.mix(query, key, value, found, images=image, texts=slice(9, 13), to_images=image)
+    control.mix(query, key, value, output, images=image, texts=slice(9, 13), to_images=image)
     mixed = maps.clone()
     mixed[2, :, :9, :9] = maps[3, :, :9, :9]
     mixed[2, :, :9, [9, 11, 12]] = maps[3, :, :9, [9, 11, 12]]
-    torch.testing.assert_close(found, mixed @ value)
+    torch.testing.assert_close(output, mixed @ value)
 
 
 def test_every_step_of_the_scheduler_counts(model):
     """PNDM runs the denoiser once more than it was asked for."""
-    seen = []
+    counts = []
 
     class Counting(SharedAttention):
         def begin(self, steps):
-            seen.append(steps)
+            counts.append(steps)
             super().begin(steps)
 
         def advance(self):
             super().advance()
-            seen.append(len(self.active(cross=True)))
+            counts.append(len(self.active(cross=True)))
 
     control = Counting([candidate(PROMPTS, 5, 0, 0.5)], model.tokens(PROMPTS))
     model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
-    assert seen == [5, 1, 0, 0, 0, 0]
+    assert counts == [5, 1, 0, 0, 0, 0]
 
 
 def test_the_model_is_left_as_it_was(model, tmp_path):
-    own = dict(model.pipeline.unet.attn_processors)
-    made(model, candidate(PROMPTS, 5))
-    assert model.pipeline.unet.attn_processors == own
+    processors = dict(model.pipeline.unet.attn_processors)
+    generate_images(model, candidate(PROMPTS, 5))
+    assert model.pipeline.unet.attn_processors == processors
 
     class Broken(SharedAttention):
         def advance(self):
@@ -300,5 +312,8 @@ def test_the_model_is_left_as_it_was(model, tmp_path):
     control = Broken([candidate(PROMPTS, 5, 0, 1.0, 1.0)], model.tokens(PROMPTS))
     with pytest.raises(KeyboardInterrupt):
         model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
-    assert model.pipeline.unet.attn_processors == own
-    assert apart(plain(model, 5), made(model, candidate(PROMPTS, 5, 0, 0.0))[0]) == [0] * 3
+    assert model.pipeline.unet.attn_processors == processors
+    assert (
+        largest_changes(plain(model, 5), generate_images(model, candidate(PROMPTS, 5, 0, 0.0))[0])
+        == [0] * 3
+    )

@@ -10,48 +10,48 @@ from equipoise.evidence import decode
 from generator_models import Swatches, captions, prompts, swatch
 
 
-def check_pictures(found):
+def check_pictures(generated):
     """Each picture is what the model makes of its prompt and seed."""
-    rows = {row["image_id"]: row for row in found.table.to_pylist() if row["state"] == "image"}
-    assert found.pictures.ids.tolist() == sorted(rows)
-    for place, name in enumerate(found.pictures.ids):
+    rows = {row["image_id"]: row for row in generated.table.to_pylist() if row["state"] == "image"}
+    assert generated.pictures.ids.tolist() == sorted(rows)
+    for place, name in enumerate(generated.pictures.ids):
         expected = swatch(rows[name]["prompt"], rows[name]["seed"])
-        assert np.array_equal(decode(found.pictures.read(place)), expected)
+        assert np.array_equal(decode(generated.pictures.read(place)), expected)
 
 
 def test_prompts_have_images_with_seeds_of_their_own(tmp_path):
-    found = generate_prompts(prompts(), Swatches(), tmp_path, images=3, part=4)
-    assert found.computed == found.table.num_rows == 15
-    assert found.table["prompt_id"].to_pylist() == [f"p{i // 3}" for i in range(15)]
-    assert found.table["candidate"].to_pylist() == [0, 1, 2] * 5
-    assert found.table["people"].to_pylist() == [i // 3 for i in range(15)]
-    assert found.table["image_id"][4].as_py() == "p1/001"
-    assert {*found.table["state"].to_pylist()} == {"image"}
-    assert len({*found.table["seed"].to_pylist()}) == 15
-    assert min(found.table["seed"].to_pylist()) >= 0
-    check_pictures(found)
+    generated = generate_prompts(prompts(), Swatches(), tmp_path, images=3, part=4)
+    assert generated.computed == generated.table.num_rows == 15
+    assert generated.table["prompt_id"].to_pylist() == [f"p{i // 3}" for i in range(15)]
+    assert generated.table["candidate"].to_pylist() == [0, 1, 2] * 5
+    assert generated.table["people"].to_pylist() == [i // 3 for i in range(15)]
+    assert generated.table["image_id"][4].as_py() == "p1/001"
+    assert {*generated.table["state"].to_pylist()} == {"image"}
+    assert len({*generated.table["seed"].to_pylist()}) == 15
+    assert min(generated.table["seed"].to_pylist()) >= 0
+    check_pictures(generated)
 
 
 def test_sets_share_seed_and_draws(tmp_path):
     model = Swatches()
-    found = generate_sets(captions(), model, tmp_path, candidates=5, shared_self=(0.2, 0.4))
-    assert found.table.num_rows == 4 * 6 * 5
+    generated = generate_sets(captions(), model, tmp_path, candidates=5, shared_self=(0.2, 0.4))
+    assert generated.table.num_rows == 4 * 6 * 5
     names = ("seed", "shared", "shared_self", "base", "caption_id")
-    by_candidate = found.table.group_by(["set", "candidate"]).aggregate(
+    by_candidate = generated.table.group_by(["set", "candidate"]).aggregate(
         [(name, "count_distinct") for name in names]
     )
     counts = [{*by_candidate[f"{name}_count_distinct"].to_pylist()} for name in names]
     assert counts == [{1}, {1}, {1}, {1}, {6}]
     for name, low, high in (("shared", 0.1, 0.9), ("shared_self", 0.2, 0.4)):
-        shares = found.table[name].to_pylist()
+        shares = generated.table[name].to_pylist()
         assert len({*shares}) == 20
         assert low <= min(shares) <= max(shares) <= high
-    assert {"race", "gender", "subject", "caption"} <= {*found.table.column_names}
+    assert {"race", "gender", "subject", "caption"} <= {*generated.table.column_names}
     assert model.asked == [6] * 20  # never split, and 8 at once hold one set
-    check_pictures(found)
+    check_pictures(generated)
 
 
-def test_more_candidates_leave_what_is_there(tmp_path):
+def test_more_candidates_leave_existing_images(tmp_path):
     generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=8)
     more = generate_sets(captions(), Swatches(), tmp_path, candidates=5, part=8)
     assert more.computed == 2 * 24
@@ -60,18 +60,18 @@ def test_more_candidates_leave_what_is_there(tmp_path):
     check_pictures(more)
     # Blocks of several candidates: what is made anew is less than a block.
     generate_prompts(prompts(2), Swatches(), tmp_path, images=20, part=10)
-    found = generate_prompts(prompts(2), Swatches(), tmp_path, images=33, part=10)
-    assert 2 * 13 <= found.computed < 2 * 13 + 10
+    generated = generate_prompts(prompts(2), Swatches(), tmp_path, images=33, part=10)
+    assert 2 * 13 <= generated.computed < 2 * 13 + 10
 
 
 def test_refusals_are_a_state_and_no_failure(tmp_path):
     model = Swatches(act=lambda prompt, image: None if "Black" in prompt else image)
-    found = generate_sets(captions(2), model, tmp_path, candidates=2, max_failures=0.0)
-    refused = [row for row in found.table.to_pylist() if row["state"] == "refused"]
+    generated = generate_sets(captions(2), model, tmp_path, candidates=2, max_failures=0.0)
+    refused = [row for row in generated.table.to_pylist() if row["state"] == "refused"]
     assert {row["race"] for row in refused} == {"Black"}
-    assert (len(refused), len(found.pictures)) == (8, 16)
+    assert (len(refused), len(generated.pictures)) == (8, 16)
     assert {row["reason"] for row in refused} == {"the model refused to show it"}
-    check_pictures(found)
+    check_pictures(generated)
 
 
 def fails_on(word):
@@ -90,9 +90,9 @@ def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path):
         r"2; the first is 'race-gender/a-photo-of-a/umpire/asian/male/000': no umpire",
     ):
         generate_sets(captions(4), fails_on("umpire"), tmp_path, candidates=2, part=6)
-    found = generate_sets(captions(4), Swatches(), tmp_path, candidates=2, part=6)
-    assert found.computed == 42
-    assert {*found.table["state"].to_pylist()} == {"image"}
+    generated = generate_sets(captions(4), Swatches(), tmp_path, candidates=2, part=6)
+    assert generated.computed == 42
+    assert {*generated.table["state"].to_pylist()} == {"image"}
 
 
 def test_a_model_that_only_fails_stops_at_the_first_part(tmp_path):
@@ -103,25 +103,25 @@ def test_a_model_that_only_fails_stops_at_the_first_part(tmp_path):
 
 
 def test_copies_on_several_devices_make_the_same(tmp_path):
-    one = generate_sets(captions(), Swatches(), tmp_path / "one", candidates=6, part=12)
+    single = generate_sets(captions(), Swatches(), tmp_path / "one", candidates=6, part=12)
     copies = [Swatches() for _ in range(3)]
     three = generate_sets(captions(), copies, tmp_path / "three", candidates=6, part=12)
-    assert three.table.equals(one.table)
-    assert three.inputs == one.inputs
+    assert three.table.equals(single.table)
+    assert three.inputs == single.inputs
     assert sum(map(len, (copy.asked for copy in copies))) == 24
 
 
 @pytest.mark.parametrize(
-    "how",
+    "settings",
     [
         {"candidates": 0},
         {"shared": (0.9, 0.1)},
         {"shared_self": 1.5},
     ],
 )
-def test_settings_out_of_range(how, tmp_path):
+def test_settings_out_of_range(settings, tmp_path):
     with pytest.raises(InputError):
-        generate_sets(captions(1), Swatches(), tmp_path, **how)
+        generate_sets(captions(1), Swatches(), tmp_path, **settings)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_draws_depend_on_names_alone(tmp_path):
     all_sets = generate_sets(captions(4), Swatches(), tmp_path, candidates=4, seed=3, part=10)
     few = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=3, part=64)
     columns = ["image_id", "prompt", "seed", "shared", "base"]
-    whole = {row["image_id"]: row for row in all_sets.table.select(columns).to_pylist()}
+    by_id = {row["image_id"]: row for row in all_sets.table.select(columns).to_pylist()}
     for row in few.table.select(columns).to_pylist():
-        assert row == whole[row["image_id"]]
+        assert row == by_id[row["image_id"]]
     other = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=4)
     assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}

@@ -15,7 +15,7 @@ from picture_models import Means
 
 def damage(path, column):
     """Flip a bit of the values of a column; return the bytes before."""
-    whole = path.read_bytes()
+    content = path.read_bytes()
     group = pq.read_metadata(path).row_group(0)
     chunk = next(
         group.column(number)
@@ -23,10 +23,10 @@ def damage(path, column):
         if group.column(number).path_in_schema.split(".")[0] == column
     )
     start = chunk.dictionary_page_offset or chunk.data_page_offset
-    damaged = bytearray(whole)
+    damaged = bytearray(content)
     damaged[start + chunk.total_compressed_size - 2] ^= 4
     path.write_bytes(damaged)
-    return whole
+    return content
 
 
 def named(caught):
@@ -37,24 +37,24 @@ def test_a_damaged_part_is_named_and_computed_again(photos, store, caplog):
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=2)
     damaged = first.parts[1:5]
-    whole = [damage(path, "embedding") for path in damaged]
+    contents = [damage(path, "embedding") for path in damaged]
     with caplog.at_level(logging.WARNING):
-        again = extract_embeddings(pictures, Means(), store, part=2)
+        second = extract_embeddings(pictures, Means(), store, part=2)
     assert sorted(named(caplog)) == sorted(map(str, damaged))
-    assert again.computed == 8
-    assert [path.read_bytes() for path in damaged] == whole
-    assert again.inputs == first.inputs
+    assert second.computed == 8
+    assert [path.read_bytes() for path in damaged] == contents
+    assert second.inputs == first.inputs
 
 
 def test_damaged_failures_are_noticed(photos, store):
     (photos / "00001.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)
     first = extract_embeddings(pictures, Means(), store, part=20, max_failures=0.1)
-    whole = first.parts[0].read_bytes()
-    first.parts[0].write_bytes(whole.replace(b"00001.png", b"00003.png"))
-    again = extract_embeddings(pictures, Means(), store, part=20, max_failures=0.1)
-    assert again.failures["image_id"].to_pylist() == ["00001.png"]
-    assert first.parts[0].read_bytes() == whole
+    content = first.parts[0].read_bytes()
+    first.parts[0].write_bytes(content.replace(b"00001.png", b"00003.png"))
+    second = extract_embeddings(pictures, Means(), store, part=20, max_failures=0.1)
+    assert second.failures["image_id"].to_pylist() == ["00001.png"]
+    assert first.parts[0].read_bytes() == content
 
 
 def test_a_damaged_part_without_its_images_is_refused(photos, store):
@@ -74,36 +74,36 @@ def test_vectors_of_texts_are_computed_again(store, caplog):
     (path,) = store.rglob("*.parquet")
     damage(path, "embedding")
     with caplog.at_level(logging.WARNING):
-        again = embed_texts(words, Means(), store)
+        second = embed_texts(words, Means(), store)
     assert named(caplog) == [str(path)]
-    assert again.computed == 8
-    assert np.array_equal(again.vectors, first.vectors)
+    assert second.computed == 8
+    assert np.array_equal(second.vectors, first.vectors)
 
 
 @pytest.mark.parametrize("column", ["image", "prompt", "seed"])
 def test_made_images_are_made_again(column, store, caplog):
     first = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
     path = sorted(first.folder.glob("part-*"))[1]
-    images, whole = pq.read_metadata(path).num_rows, damage(path, column)
+    images, content = pq.read_metadata(path).num_rows, damage(path, column)
     with caplog.at_level(logging.WARNING):
-        again = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
+        second = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
     assert named(caplog) == [str(path)]
-    assert again.computed == images
-    assert path.read_bytes() == whole
+    assert second.computed == images
+    assert path.read_bytes() == content
 
 
 def test_a_damaged_image_is_not_read(store):
-    made = generate_prompts(prompts(), Swatches(), store, images=3, part=100)
-    (path,) = made.folder.glob("part-*")
+    generated = generate_prompts(prompts(), Swatches(), store, images=3, part=100)
+    (path,) = generated.folder.glob("part-*")
     damage(path, "image")
-    found = read_generated(made.folder)
+    reread = read_generated(generated.folder)
     with pytest.raises(OSError, match=str(path)):
-        found.pictures.read(0)
+        reread.pictures.read(0)
 
 
 def test_a_damaged_table_of_images_is_named(store):
-    made = generate_prompts(prompts(), Swatches(), store, images=3)
-    damage(made.folder / "images.parquet", "seed")
+    generated = generate_prompts(prompts(), Swatches(), store, images=3)
+    damage(generated.folder / "images.parquet", "seed")
     with pytest.raises(DataError) as caught:
-        read_generated(made.folder)
-    assert caught.value.file == str(made.folder / "images.parquet")
+        read_generated(generated.folder)
+    assert caught.value.file == str(generated.folder / "images.parquet")

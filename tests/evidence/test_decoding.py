@@ -15,9 +15,9 @@ CORNERS = np.array(
 """2 × 3 pixels, each of another colour, so that any turn shows."""
 
 
-def refusal(data, *how, **more):
+def refusal(data, *arguments, **more):
     with pytest.raises(ImageError) as caught:
-        decode(data, *how, **more)
+        decode(data, *arguments, **more)
     return caught.value.reason
 
 
@@ -32,7 +32,7 @@ def test_a_picture_is_turned_as_its_camera_was(kind, orientation):
     np.testing.assert_array_equal(decode(data, crop=np.array(box)), upright[1:2, :2])
 
 
-def test_what_is_transparent_shows_the_background():
+def test_transparent_pixels_show_the_background():
     rgba = np.dstack([CORNERS, np.array([[255, 0, 128], [255, 255, 0]], np.uint8)])
     data = written(Image.fromarray(rgba), "PNG")
     white = decode(data)
@@ -56,9 +56,9 @@ def test_a_palette_and_grey_and_black_and_white_become_colours():
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM"])
 def test_of_16_bits_the_upper_8_count(kind):
     values = np.array([[0, 255, 256, 513, 65_535]], np.uint16)
-    shown = decode(written(Image.fromarray(values), kind))
+    pixels = decode(written(Image.fromarray(values), kind))
     for channel in range(3):
-        np.testing.assert_array_equal(shown[..., channel], [[0, 0, 1, 2, 255]])
+        np.testing.assert_array_equal(pixels[..., channel], [[0, 0, 1, 2, 255]])
 
 
 def png(bits, colour, rows):
@@ -83,15 +83,15 @@ def tiff(photometric, values, bits=0, **more):
     depth = bits or 8 * values.dtype.itemsize
     tags = {256: [width], 257: [1], 258: [depth] * samples, 259: [1], 262: [photometric], 273: [0]}
     tags |= {277: [samples], 278: [1], 279: [len(raw)], 339: [kind] * samples}
-    tags |= {int(tag.removeprefix("tag")): held for tag, held in more.items()}
+    tags |= {int(tag.removeprefix("tag")): numbers for tag, numbers in more.items()}
     after = 8 + 2 + 12 * len(tags) + 4
     entries, long = b"", b""
-    for tag, held in sorted(tags.items()):
-        body = struct.pack(f"<{len(held)}H", *held)
+    for tag, numbers in sorted(tags.items()):
+        body = struct.pack(f"<{len(numbers)}H", *numbers)
         if len(body) > 4:
             long += body
             body = struct.pack("<I", after + len(long) - len(body))
-        entries += struct.pack("<HHI", tag, 3, len(held)) + body.ljust(4, b"\0")
+        entries += struct.pack("<HHI", tag, 3, len(numbers)) + body.ljust(4, b"\0")
     start = struct.pack("<HHI", 273, 3, 1) + struct.pack("<I", after + len(long))
     entries = entries.replace(struct.pack("<HHII", 273, 3, 1, 0), start)
     return b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + bytes(4) + long + raw
@@ -129,7 +129,7 @@ def test_values_of_8_bits_in_16_are_refused_rather_than_shown_as_black(data):
 
 
 @pytest.mark.parametrize(
-    ("data", "shown"),
+    ("data", "levels"),
     [
         # White is 0, of 8 and of 16 bits.
         (tiff(0, np.array([[0], [1], [255]], "u1")), [255, 254, 0]),
@@ -141,8 +141,8 @@ def test_values_of_8_bits_in_16_are_refused_rather_than_shown_as_black(data):
         (b"P5\n3 1\n1023\n" + np.array([0, 512, 1023], ">u2").tobytes(), [0, 128, 255]),
     ],
 )
-def test_grey_of_each_depth(data, shown):
-    np.testing.assert_array_equal(decode(data), np.repeat(shown, 3).reshape(1, -1, 3))
+def test_grey_of_each_depth(data, levels):
+    np.testing.assert_array_equal(decode(data), np.repeat(levels, 3).reshape(1, -1, 3))
 
 
 @pytest.mark.parametrize("frames", [1, 2])
@@ -154,12 +154,12 @@ def test_a_png_with_a_flipped_bit_is_refused_or_has_its_pixels(side, frames):
         for _ in range(frames)
     ]
     data = written(pictures[0], "PNG", save_all=frames > 1, append_images=pictures[1:])
-    whole, refused = decode(data), 0
+    pixels, refused = decode(data), 0
     for place in chance.choice(len(data) * 8, min(len(data) * 8, 600), replace=False):
         flipped = bytearray(data)
         flipped[place // 8] ^= 1 << (place % 8)
         try:
-            np.testing.assert_array_equal(decode(bytes(flipped)), whole)
+            np.testing.assert_array_equal(decode(bytes(flipped)), pixels)
         except ImageError:
             refused += 1
     assert refused > 500
@@ -171,7 +171,7 @@ def without_adobe(data):
     return data[:at] + data[at + 2 + length :]
 
 
-def test_cmyk_is_inverted_where_adobe_says_so_and_only_there():
+def test_only_cmyk_of_adobe_is_inverted():
     ink = Image.new("CMYK", (16, 16), (0, 255, 255, 0))  # magenta and yellow: red
     data = written(ink, "JPEG", quality=95)
     assert b"Adobe" in data
@@ -213,7 +213,7 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"
 
 
 @pytest.mark.parametrize("data", [b"", b"just text", EPS, b"\xff\xd8\xff"])
-def test_what_is_no_picture_is_said_to_be_none(data):
+def test_other_files_are_refused_as_no_picture(data):
     assert "it is no picture" in refusal(data) if data else "empty" in refusal(data)
 
 

@@ -36,22 +36,22 @@ def files(store):
     }
 
 
-def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(photos, small_disk, tmp_path):
+def test_a_full_disk_keeps_finished_parts_and_the_next_run_continues(photos, small_disk, tmp_path):
     write_pictures(photos, 40)
     pictures = pictures_in_folder(photos)
-    whole = extract_embeddings(pictures, Means(), tmp_path / "whole", part=2)
+    complete = extract_embeddings(pictures, Means(), tmp_path / "whole", part=2)
     (small_disk / "other").write_bytes(bytes(32_000))
     store = small_disk / "store"
     with pytest.raises(RunError) as caught:
         extract_embeddings(pictures, Means(), store, part=2)
     assert caught.value.__cause__.errno == errno.ENOSPC
-    kept = {*store.rglob("part-*")}
-    assert 0 < len(kept) < len(whole.parts)
+    parts = {*store.rglob("part-*")}
+    assert 0 < len(parts) < len(complete.parts)
     assert not [*store.rglob("*.partial")]
     (small_disk / "other").unlink()
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
     again = extract_embeddings(pictures, Means(), store, part=2)
-    assert again.computed == 40 - 2 * len(kept)
+    assert again.computed == 40 - 2 * len(parts)
     assert files(store) == files(tmp_path / "whole")
 
 
@@ -63,10 +63,10 @@ def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path):
         embed_texts(words, Means(), tmp_path / "s", part=5)
 
     threads = [threading.Thread(target=embed) for _ in range(3)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert files(tmp_path / "s") == files(tmp_path / "whole")
     assert embed_texts(words, Means(), tmp_path / "s", part=5).computed == 0
     assert first.computed == 200
@@ -74,7 +74,7 @@ def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path):
 
 @pytest.mark.parametrize("number", LACKING)
 @pytest.mark.parametrize(("place", "lacks"), [(fcntl, "flock"), (Path, "replace")])
-def test_a_disk_without_locks_or_renames_says_what_is_needed(
+def test_a_disk_without_locks_or_renames_is_refused(
     place, lacks, number, photos, tmp_path, monkeypatch
 ):
     def without(*_):
@@ -83,5 +83,5 @@ def test_a_disk_without_locks_or_renames_says_what_is_needed(
     monkeypatch.setattr(place, lacks, without)
     with pytest.raises(RunError, match="cannot lock or cannot rename files"):
         extract_embeddings(pictures_in_folder(photos), Means(), tmp_path / "store")
-    left = {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()}
-    assert left <= {"lock"}
+    remaining = {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()}
+    assert remaining <= {"lock"}

@@ -25,25 +25,27 @@ def truth(folder):
     return [means(np.asarray(Image.open(path))) for path in sorted(folder.glob("*.png"))]
 
 
-def vectors(found):
-    return np.stack(found.table["embedding"].to_numpy())
+def vectors(evidence):
+    return np.stack(evidence.table["embedding"].to_numpy())
 
 
-def part_bytes(found):
-    return {path.name: path.read_bytes() for path in found.folder.glob("part-*")}
+def part_bytes(evidence):
+    return {path.name: path.read_bytes() for path in evidence.folder.glob("part-*")}
 
 
 def test_each_image_is_embedded_in_the_order_of_ids(photos, store):
     model = Means()
-    found = extract_embeddings(pictures_in_folder(photos), model, store, part=5)
-    assert found.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(12)]
-    np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
-    assert str(found.table.schema.field("embedding").type) == "fixed_size_list<element: float>[4]"
-    assert (found.computed, found.names, found.failures.num_rows) == (12, (), 0)
+    evidence = extract_embeddings(pictures_in_folder(photos), model, store, part=5)
+    assert evidence.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(12)]
+    np.testing.assert_allclose(vectors(evidence), truth(photos), rtol=1e-6)
+    assert (
+        str(evidence.table.schema.field("embedding").type) == "fixed_size_list<element: float>[4]"
+    )
+    assert (evidence.computed, evidence.names, evidence.failures.num_rows) == (12, (), 0)
     assert model.seen == [5, 5, 2]
-    assert found.folder.parent == store / "embeddings"
-    assert len(found.parts) == 3
-    assert all(pq.read_table(part).num_rows for part in found.parts)
+    assert evidence.folder.parent == store / "embeddings"
+    assert len(evidence.parts) == 3
+    assert all(pq.read_table(part).num_rows for part in evidence.parts)
 
 
 def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(photos, tmp_path):
@@ -53,12 +55,14 @@ def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(photos, tmp_pat
     for run in range(3):
         order = np.random.default_rng(run).permutation(names).tolist()
         pictures = pictures_of_table(order, order, root=photos, name="t")
-        found = extract_embeddings(pictures, Means(), tmp_path / f"{run}", part=3, max_failures=0.5)
-        files = part_bytes(found) | {
-            name: (found.folder / name).read_bytes()
+        evidence = extract_embeddings(
+            pictures, Means(), tmp_path / f"{run}", part=3, max_failures=0.5
+        )
+        files = part_bytes(evidence) | {
+            name: (evidence.folder / name).read_bytes()
             for name in ("failures.parquet", "manifest.json")
         }
-        runs.append((files, found.inputs))
+        runs.append((files, evidence.inputs))
     assert runs[0] == runs[1] == runs[2]
 
 
@@ -80,10 +84,10 @@ def test_only_the_part_of_a_changed_image_is_computed_anew(photos, store):
 def test_crops_are_cut_out(photos, store):
     crops = [[0, 0, 4, 8], [4, 0, 8, 8]]
     halves = pictures_of_table(["a", "b"], ["00000.png"] * 2, root=photos, name="t", crops=crops)
-    found = extract_embeddings(halves, Means(), store)
-    whole = np.asarray(Image.open(photos / "00000.png"))
-    expected = [means(whole[:, :4]), means(whole[:, 4:])]
-    np.testing.assert_allclose(vectors(found), expected, rtol=1e-6)
+    evidence = extract_embeddings(halves, Means(), store)
+    pixels = np.asarray(Image.open(photos / "00000.png"))
+    expected = [means(pixels[:, :4]), means(pixels[:, 4:])]
+    np.testing.assert_allclose(vectors(evidence), expected, rtol=1e-6)
 
 
 class Everything:
@@ -125,13 +129,13 @@ def test_each_kind_of_model_fills_its_table(photos, store):
     }  # fmt: skip
 
 
-def test_what_a_model_says_is_kept_as_text_that_a_file_can_hold(photos, store):
+def test_answers_are_stored_as_text_that_a_file_can_contain(photos, store):
     class Odd(Everything):
         def answer(self, images, question):
             return ["<b>\ud800\x00\n" for _ in images]
 
-    found = extract_answers(pictures_in_folder(photos), "Who?", Odd(), store)
-    assert {*found.table["answer"].to_pylist()} == {"<b>?\x00\n"}
+    evidence = extract_answers(pictures_in_folder(photos), "Who?", Odd(), store)
+    assert {*evidence.table["answer"].to_pylist()} == {"<b>?\x00\n"}
 
 
 @pytest.mark.parametrize(
@@ -149,12 +153,12 @@ def test_a_model_that_cannot_be_asked_that_is_refused(ask, photos, store):
     assert not store.exists()
 
 
-def test_a_model_is_loaded_by_its_name_as_the_options_say(photos, store):
+def test_a_model_is_loaded_by_name_with_the_options(photos, store):
     pictures = pictures_in_folder(photos)
-    found = extract_embeddings(
+    evidence = extract_embeddings(
         pictures, "python:picture_models:new_means", store, options=RunOptions(device="cpu")
     )
-    np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
+    np.testing.assert_allclose(vectors(evidence), truth(photos), rtol=1e-6)
     with pytest.raises(ModelError, match="^picture_models:nothing failed: "):
         extract_embeddings(pictures, "python:picture_models:nothing", store)
 
@@ -162,35 +166,35 @@ def test_a_model_is_loaded_by_its_name_as_the_options_say(photos, store):
 def test_progress_counts_every_image_once(photos, store):
     pictures = pictures_in_folder(photos)
     for computed in (12, 0):
-        told = []
-        found = extract_embeddings(
-            pictures, Means(), store, part=5, progress=lambda *step, told=told: told.append(step)
+        steps = []
+        evidence = extract_embeddings(
+            pictures, Means(), store, part=5, progress=lambda *step, steps=steps: steps.append(step)
         )
-        assert found.computed == computed
-        assert told == [("images through the model", done, 12) for done in (5, 10, 12)]
+        assert evidence.computed == computed
+        assert steps == [("images through the model", done, 12) for done in (5, 10, 12)]
 
 
-def test_the_manifest_says_what_the_evidence_is(photos, store):
+def test_the_manifest_describes_the_evidence(photos, store):
     (photos / "00003.png").write_bytes(b"broken")
-    found = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.2)
-    manifest = json.loads((found.folder / "manifest.json").read_text())
+    evidence = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.2)
+    manifest = json.loads((evidence.folder / "manifest.json").read_text())
     assert manifest["whole"] is True
     assert (manifest["images"], manifest["rows"]) == (12, 11)
     assert manifest["failures"] == {"decode": 1}
     assert manifest["model"]["name"] == "python:picture_models:means"
     assert manifest["key"]["decoding"] == Decoding().facts
     assert {*manifest["versions"]} == {"equipoise", "pillow", "pyarrow"}
-    failures = pq.read_table(found.folder / "failures.parquet")
-    assert failures.equals(found.failures)
+    failures = pq.read_table(evidence.folder / "failures.parquet")
+    assert failures.equals(evidence.failures)
     assert failures["image_id"].to_pylist() == ["00003.png"]
 
 
 def test_large_pictures_go_to_the_model_in_smaller_batches(photos, store, monkeypatch):
     monkeypatch.setattr("equipoise.evidence.working._HELD", 3 * 8 * 8)
     model = Means()
-    found = extract_embeddings(pictures_in_folder(photos), model, store)
+    evidence = extract_embeddings(pictures_in_folder(photos), model, store)
     assert model.seen == [2] * 6
-    np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
+    np.testing.assert_allclose(vectors(evidence), truth(photos), rtol=1e-6)
 
 
 def test_no_more_images_go_to_the_model_at_once_than_its_kind_of_device_bears(tmp_path, store):

@@ -71,7 +71,7 @@ def photos(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(photos):
+def cluster(photos):
     store = photos.parent / "store"
     done = alone(PROGRAM, photos, store, CLIP, RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
     lines = [line for line in done.stdout.splitlines() if line.startswith("said ")]
@@ -84,8 +84,8 @@ def native(photos):
     return extract_embeddings(pictures_in_folder(photos), CLIP, photos.parent / "native", part=16)
 
 
-def test_the_cluster_gives_the_same_rows(told, native):
-    folder = Path(told["folder"])
+def test_the_cluster_gives_the_same_rows(cluster, native):
+    folder = Path(cluster["folder"])
     assert folder.name == native.folder.name
     parts = sorted(folder.glob("part-*.parquet"))
     assert [path.name for path in parts] == [path.name for path in native.parts]
@@ -93,25 +93,25 @@ def test_the_cluster_gives_the_same_rows(told, native):
     ids = [name for table in rows for name in table["image_id"].to_pylist()]
     assert ids == native.table["image_id"].to_pylist()
     vectors = np.concatenate([np.stack(t["embedding"].to_numpy()) for t in rows if t.num_rows])
-    own = np.stack(native.table["embedding"].to_numpy())
-    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(own, axis=1)
-    assert ((vectors * own).sum(axis=1) / lengths).min() >= 0.999999
+    native_vectors = np.stack(native.table["embedding"].to_numpy())
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(native_vectors, axis=1)
+    assert ((vectors * native_vectors).sum(axis=1) / lengths).min() >= 0.999999
     assert pq.read_table(folder / "failures.parquet").equals(native.failures)
     assert native.failures["image_id"].to_pylist() == ["00042.png"]
 
 
-def test_the_cluster_resumes_and_so_does_this_process(told, photos):
-    assert told["computed"] == [99, 0]
+def test_the_cluster_resumes_and_so_does_this_process(cluster, photos):
+    assert cluster["computed"] == [99, 0]
     pictures = pictures_in_folder(photos)
     assert extract_embeddings(pictures, CLIP, photos.parent / "store", part=16).computed == 0
 
 
-def test_every_node_works(told):
-    assert told["nodes"] == 2
+def test_every_node_works(cluster):
+    assert cluster["nodes"] == 2
 
 
-def test_what_goes_wrong_on_a_worker_is_said_here(told):
-    missing, other, loaded = told["errors"]
+def test_errors_of_a_worker_are_raised_here(cluster):
+    missing, other, loaded = cluster["errors"]
     assert missing.startswith("ModelError: picture_models:nothing failed: AttributeError")
     assert other.startswith("ModelError: python:picture_models:means (means) gives no answers")
     assert loaded.startswith("RunError: a loaded model stays in this process")

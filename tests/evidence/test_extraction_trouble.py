@@ -23,31 +23,31 @@ from equipoise.evidence import (
 from picture_models import Means, means, write_pictures
 
 
-def of_width(width, what):
-    """Return what a model does to images of one width: two of three have another."""
+def of_width(width, effect):
+    """Return an action on images of one width; two of three have another width."""
 
     def act(image, row):
         if image.shape[1] != width:
             return row
-        if isinstance(what, Exception):
-            raise what
-        return [what] * 4
+        if isinstance(effect, Exception):
+            raise effect
+        return [effect] * 4
 
     return act
 
 
 def test_a_failure_has_a_stage_and_a_reason(photos, store):
     (photos / "00002.png").write_bytes(b"no picture")
-    whole = (photos / "00005.png").read_bytes()
-    (photos / "00005.png").write_bytes(whole[:100])
+    content = (photos / "00005.png").read_bytes()
+    (photos / "00005.png").write_bytes(content[:100])
     names = [f"{k:05d}.png" for k in range(12)]
     pictures = pictures_of_table(names, names, root=photos, name="t")
     (photos / "00007.png").unlink()
-    found = extract_embeddings(
+    evidence = extract_embeddings(
         pictures, Means(act=of_width(9, np.nan)), store, part=5, max_failures=0.9
     )
     failures = {
-        row["image_id"]: (row["stage"], row["reason"]) for row in found.failures.to_pylist()
+        row["image_id"]: (row["stage"], row["reason"]) for row in evidence.failures.to_pylist()
     }
     assert {name: stage for name, (stage, _) in failures.items()} == {
         "00001.png": "model", "00002.png": "decode", "00004.png": "model", "00005.png": "decode",
@@ -57,10 +57,12 @@ def test_a_failure_has_a_stage_and_a_reason(photos, store):
     assert failures["00002.png"][1].startswith("it is no picture of a known format")
     assert failures["00005.png"][1] == "it is damaged: OSError: Truncated File Read"
     assert failures["00007.png"][1] == f"No such file or directory ({photos / '00007.png'})"
-    kept = [f"{k:05d}.png" for k in (0, 3, 6, 8, 9, 11)]
-    assert found.table["image_id"].to_pylist() == kept
-    expected = [means(np.asarray(Image.open(photos / name))) for name in kept]
-    np.testing.assert_allclose(np.stack(found.table["embedding"].to_numpy()), expected, rtol=1e-6)
+    intact = [f"{k:05d}.png" for k in (0, 3, 6, 8, 9, 11)]
+    assert evidence.table["image_id"].to_pylist() == intact
+    expected = [means(np.asarray(Image.open(photos / name))) for name in intact]
+    np.testing.assert_allclose(
+        np.stack(evidence.table["embedding"].to_numpy()), expected, rtol=1e-6
+    )
     assert [*failures] == sorted(failures)
 
 
@@ -77,10 +79,10 @@ def test_a_file_that_comes_back_is_read(photos, store):
 
 def test_a_batch_that_fails_is_tried_image_by_image(photos, store):
     model = Means(act=of_width(10, ValueError("too\nwide")))
-    found = extract_embeddings(pictures_in_folder(photos), model, store, max_failures=0.5)
+    evidence = extract_embeddings(pictures_in_folder(photos), model, store, max_failures=0.5)
     assert model.seen == [12] + [1] * 12
-    assert found.failures["image_id"].to_pylist() == [f"{k:05d}.png" for k in (2, 5, 8, 11)]
-    assert {*found.failures["reason"].to_pylist()} == {"ValueError: too wide"}
+    assert evidence.failures["image_id"].to_pylist() == [f"{k:05d}.png" for k in (2, 5, 8, 11)]
+    assert {*evidence.failures["reason"].to_pylist()} == {"ValueError: too wide"}
 
 
 def test_a_model_that_always_fails_is_to_blame_and_leaves_nothing(photos, store):
@@ -121,8 +123,8 @@ def test_more_failures_than_allowed_stop_the_run_with_a_list(photos, store):
     listed = pq.read_table(folder / "failures.parquet")["image_id"].to_pylist()
     assert listed == ["00000.png", "00004.png"]
     assert json.loads((folder / "manifest.json").read_text())["whole"] is False
-    found = extract_embeddings(pictures, Means(), store, part=12, max_failures=2 / 12)
-    assert (found.computed, found.failures.num_rows) == (0, 2)
+    evidence = extract_embeddings(pictures, Means(), store, part=12, max_failures=2 / 12)
+    assert (evidence.computed, evidence.failures.num_rows) == (0, 2)
 
 
 def test_a_part_without_a_row_keeps_its_place(photos, store):
@@ -130,9 +132,9 @@ def test_a_part_without_a_row_keeps_its_place(photos, store):
         (photos / f"{k:05d}.png").write_bytes(b"")
     pictures = pictures_in_folder(photos)
     for expected in (8, 0):
-        found = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.5)
-        assert found.computed == expected
-        assert found.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(4, 12)]
+        evidence = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.5)
+        assert evidence.computed == expected
+        assert evidence.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(4, 12)]
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 2, 2), (1, 4), (3, 5)])
@@ -217,14 +219,12 @@ def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos, store):
     (folder,) = (store / "embeddings").iterdir()
     parts = {*folder.glob("part-*.parquet")}
     assert 1 <= len(parts) < 20
-    found = extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
-    assert found.computed == 400 - 4 * len(parts)
-    assert parts <= {*found.parts}
+    evidence = extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
+    assert evidence.computed == 400 - 4 * len(parts)
+    assert parts <= {*evidence.parts}
 
 
-def test_a_model_that_loads_late_is_loaded_for_what_is_missing_and_says_once_that_it_cannot(
-    photos, store
-):
+def test_a_deferred_model_loads_only_for_missing_images_and_fails_once(photos, store):
     class Late(Means):
         def open(self):
             raise ModelError("the weights are gone")

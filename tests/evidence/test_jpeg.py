@@ -42,11 +42,11 @@ KINDS = {
 }
 
 
-def made(kind, image=None):
-    """A sound picture of a kind, and what is to be cut out of it."""
-    how = dict(KINDS[kind])
-    crop, mode = how.pop("crop", None), how.pop("mode", "RGB")
-    return jpeg((image or photo()).convert(mode), **how), crop
+def picture_of_kind(kind, image=None):
+    """Return a sound picture of a kind and its crop."""
+    options = dict(KINDS[kind])
+    crop, mode = options.pop("crop", None), options.pop("mode", "RGB")
+    return jpeg((image or photo()).convert(mode), **options), crop
 
 
 def by_pillow(data, crop=None):
@@ -54,11 +54,11 @@ def by_pillow(data, crop=None):
     return np.asarray((image if crop is None else image.crop(crop.tolist())).convert("RGB"))
 
 
-def lying(data, height=0, width=0):
-    """The same file, whose header tells of so many rows or columns more."""
-    found = re.search(rb"\xff[\xc0-\xc2]\x00[\x0b\x11\x14]\x08", data)
-    assert found
-    at = found.end()
+def with_false_size(data, height=0, width=0):
+    """Return the same file with more rows or columns in its header."""
+    match = re.search(rb"\xff[\xc0-\xc2]\x00[\x0b\x11\x14]\x08", data)
+    assert match
+    at = match.end()
     sides = struct.unpack(">HH", data[at : at + 4])
     return data[:at] + struct.pack(">HH", sides[0] + height, sides[1] + width) + data[at + 4 :]
 
@@ -67,17 +67,17 @@ DAMAGES = {
     "cut": lambda data, at: data[:at],
     "cut and ended": lambda data, at: data[:at] + b"\xff\xd9",
     "data put in": lambda data, at: data[:at] + b"more" * 99 + data[at:],
-    "lower": lambda data, _: lying(data, height=64),
-    "higher": lambda data, _: lying(data, height=-64),
-    "wider": lambda data, _: lying(data, width=-64),
+    "lower": lambda data, _: with_false_size(data, height=64),
+    "higher": lambda data, _: with_false_size(data, height=-64),
+    "wider": lambda data, _: with_false_size(data, width=-64),
     "data before the end": lambda data, _: data[:-2] + b"more" * 20 + data[-2:],
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_jpeg_whose_data_do_not_fit_its_size_is_refused(kind, damage):
-    data, crop = made(kind)
+def test_a_jpeg_with_data_of_another_size_is_refused(kind, damage):
+    data, crop = picture_of_kind(kind)
     start = data.index(b"\xff\xda") + 14
     for at in (start + (len(data) - start) // part for part in (2, 3, 7)):
         with pytest.raises(ImageError) as caught:
@@ -88,16 +88,16 @@ def test_a_jpeg_whose_data_do_not_fit_its_size_is_refused(kind, damage):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sound_jpeg_has_pillows_levels(kind):
     for seed in range(4):
-        data, crop = made(kind, photo(seed, 201 + 13 * seed, 221 + 17 * seed))
-        found = decode(data, crop=crop)
-        np.testing.assert_array_equal(found, by_pillow(data, crop))
-        assert found.flags.c_contiguous
-        assert crop is None or found.base is None or found.base.nbytes == found.nbytes
+        data, crop = picture_of_kind(kind, photo(seed, 201 + 13 * seed, 221 + 17 * seed))
+        pixels = decode(data, crop=crop)
+        np.testing.assert_array_equal(pixels, by_pillow(data, crop))
+        assert pixels.flags.c_contiguous
+        assert crop is None or pixels.base is None or pixels.base.nbytes == pixels.nbytes
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_moves_no_pixel_is_taken(kind):
-    data, crop = made(kind)
+def test_bytes_after_the_pixels_are_accepted(kind):
+    data, crop = picture_of_kind(kind)
     sound = by_pillow(data, crop)
     for after in (b"\0", b"trailing text" * 99, b"\xff\xd8\xff\xd9", data):
         np.testing.assert_array_equal(decode(data + after, crop=crop), sound)
@@ -106,10 +106,10 @@ def test_what_moves_no_pixel_is_taken(kind):
 
 
 def test_the_first_of_several_pictures_is_taken():
-    both = written(photo(), "MPO", save_all=True, append_images=[photo(1)], quality=85)
-    np.testing.assert_array_equal(decode(both), by_pillow(both))
+    two_pictures = written(photo(), "MPO", save_all=True, append_images=[photo(1)], quality=85)
+    np.testing.assert_array_equal(decode(two_pictures), by_pillow(two_pictures))
     with pytest.raises(ImageError):
-        decode(lying(both, height=-64))
+        decode(with_false_size(two_pictures, height=-64))
 
 
 def segment(marker, body):

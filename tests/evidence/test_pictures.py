@@ -57,10 +57,10 @@ def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path):
     read = [pictures.read(place) for place in range(4)]
     assert read == [b"sub/two.png", b"one.png", b"outside", b"one.png"]
     assert pictures.crops[:, 2].tolist() == [2, 4, 3, 1]
-    some = pictures.take([3, 1])
-    assert some.ids.tolist() == ["c", "a2"]
-    assert some.read(0) == b"one.png"
-    assert some.crops[:, 2].tolist() == [1, 4]
+    subset = pictures.take([3, 1])
+    assert subset.ids.tolist() == ["c", "a2"]
+    assert subset.read(0) == b"one.png"
+    assert subset.crops[:, 2].tolist() == [1, 4]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_ids_of_a_column_are_text(tmp_path):
     assert [pictures.read(place) for place in range(3)] == [b"0", b"2", b"1"]
 
 
-def test_a_row_may_name_a_file_and_may_hold_nothing(tmp_path):
+def test_a_row_may_name_a_file_and_may_be_empty(tmp_path):
     (tmp_path / "x.png").write_bytes(b"beside")
     rows = [{"bytes": None, "path": "x.png"}, {"bytes": None, "path": None}, None]
     pq.write_table(pa.table({"image": rows}), tmp_path / "t.parquet")
@@ -136,12 +136,12 @@ def test_a_file_that_is_written_anew_is_read_anew(tmp_path):
     assert pictures_on_disk(path).read(0) == b"changed"
 
 
-def test_what_is_no_data_set_is_refused(tmp_path):
+def test_other_files_are_refused_as_no_data_set(tmp_path):
     (tmp_path / "broken.parquet").write_text("no Parquet")
     pq.write_table(pa.table({"image": [1, 2]}), tmp_path / "number.parquet")
     pq.write_table(pa.table({"image": [b"1", b"2"], "name": ["a", "a"]}), tmp_path / "t.parquet")
     pq.write_table(pa.table({"image": pa.array([], pa.binary())}), tmp_path / "empty.parquet")
-    asked = [
+    cases = [
         ("none", {}, None),
         ("broken.parquet", {}, None),
         ("number.parquet", {}, "image"),
@@ -150,9 +150,9 @@ def test_what_is_no_data_set_is_refused(tmp_path):
         ("t.parquet", {"id": "name"}, None),
         ("empty.parquet", {}, None),
     ]
-    for name, how, column in asked:
+    for name, options, column in cases:
         with pytest.raises(DataError) as caught:
-            pictures_on_disk(tmp_path / name, **how)
+            pictures_on_disk(tmp_path / name, **options)
         assert (caught.value.file, caught.value.column) == (str(tmp_path / name), column)
 
 
@@ -162,5 +162,5 @@ def test_a_path_out_of_the_root_is_refused(path, tmp_path):
         pictures_of_table(["a", "b"], ["x..png", path], root=tmp_path, name="t.csv", column="file")
     error = raised.value
     assert (error.file, error.column, error.row) == ("t.csv", "file", 2)
-    kept = ["a/../x.png", "..x.png", str(tmp_path.parent / "x.png")]
-    assert len(pictures_of_table(["a", "b", "c"], kept, root=tmp_path, name="t")) == 3
+    inside = ["a/../x.png", "..x.png", str(tmp_path.parent / "x.png")]
+    assert len(pictures_of_table(["a", "b", "c"], inside, root=tmp_path, name="t")) == 3

@@ -36,8 +36,8 @@ def round_trip(data, folder):
     return read_predictions(folder)
 
 
-def assert_same(one, two):
-    np.testing.assert_equal(asdict(one), asdict(two))
+def assert_same(first, second):
+    np.testing.assert_equal(asdict(first), asdict(second))
 
 
 def test_labels_read_back(tmp_path):
@@ -85,7 +85,7 @@ def test_a_model_s_name_stays_inside_its_folder(name):
     assert Path("predictions", file_name(name)).parent == Path("predictions")
 
 
-def test_what_is_missing_or_damaged_is_said(tmp_path):
+def test_missing_or_damaged_evidence_is_reported(tmp_path):
     images = tmp_path / "images.parquet"
 
     def refusal():

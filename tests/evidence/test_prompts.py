@@ -9,22 +9,24 @@ from equipoise.evidence import class_vectors, prompts
 
 
 @pytest.mark.parametrize(("name", "count"), [("openai_80", 80), ("openai_7", 7), ("plain", 1)])
-def test_lists_of_templates_have_their_number_and_say_where_from(name, count):
-    found = templates(name)
-    assert len(set(found.texts)) == count
-    assert all(text.count("{}") == 1 for text in found.texts)
-    assert found.source
-    assert found.note
-    assert found.licence
+def test_lists_of_templates_have_their_number_and_source(name, count):
+    template_list = templates(name)
+    assert len(set(template_list.texts)) == count
+    assert all(text.count("{}") == 1 for text in template_list.texts)
+    assert template_list.source
+    assert template_list.note
+    assert template_list.licence
 
 
-def test_the_lists_are_those_of_open_clip():
+def test_the_lists_equal_the_lists_of_open_clip():
     metadata = pytest.importorskip(
         "open_clip.zero_shot_metadata", reason="needs torchvision", exc_type=ImportError
     )
-    every = {"openai_80": "OPENAI_IMAGENET_TEMPLATES", "openai_7": "SIMPLE_IMAGENET_TEMPLATES"}
-    for name, there in every.items():
-        assert templates(name).texts == tuple(one("{}") for one in getattr(metadata, there))
+    lists = {"openai_80": "OPENAI_IMAGENET_TEMPLATES", "openai_7": "SIMPLE_IMAGENET_TEMPLATES"}
+    for name, attribute in lists.items():
+        assert templates(name).texts == tuple(
+            template("{}") for template in getattr(metadata, attribute)
+        )
 
 
 def test_a_name_goes_where_its_place_is():
@@ -38,10 +40,10 @@ def test_a_template_has_one_place(template):
 
 
 def test_texts_stand_class_by_class():
-    made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
-    assert made.texts == ("a dog", "the dog", "a puppy", "the puppy", "a cat", "the cat")
-    assert made.owner.tolist() == [0, 0, 0, 0, 1, 1]
-    assert made.names == ("dog", "cat")
+    class_prompts = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
+    assert class_prompts.texts == ("a dog", "the dog", "a puppy", "the puppy", "a cat", "the cat")
+    assert class_prompts.owner.tolist() == [0, 0, 0, 0, 1, 1]
+    assert class_prompts.names == ("dog", "cat")
 
 
 def test_classes_may_be_their_own_words():
@@ -58,7 +60,7 @@ def test_classes_may_be_their_own_words():
         (("dog",), ()),
     ],
 )
-def test_classes_that_cannot_be_told_apart_are_refused(classes, templates):
+def test_ambiguous_classes_are_refused(classes, templates):
     with pytest.raises(InputError, match="at least one, each once"):
         prompts(classes, templates)
 

@@ -69,7 +69,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_file_that_never_answers_holds_up_no_interrupt(photos, store, again):
-    """Also where its part lies there already, and is only looked through."""
+    """Also where its part exists already and is only checked."""
     if again:
         extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
     call = [sys.executable, "-c", BLOCKED, str(photos), str(store)]
@@ -78,8 +78,8 @@ def test_a_file_that_never_answers_holds_up_no_interrupt(photos, store, again):
             assert process.stdout.readline() == "blocked\n"
             time.sleep(0.5)
             process.send_signal(signal.SIGINT)
-            told, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert told.splitlines()[-1] == "interrupted"
+    assert output.splitlines()[-1] == "interrupted"
     assert process.returncode == 0

@@ -94,7 +94,7 @@ def test_a_rename_that_fails_puts_the_old_run_back(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_what_is_no_run_is_never_touched(tmp_path, overwrite):
+def test_other_folders_and_files_are_never_touched(tmp_path, overwrite):
     out = tmp_path / "photos"
     out.mkdir()
     (out / "mine.jpg").write_text("mine")
@@ -188,7 +188,7 @@ def test_the_working_directory_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("writer", ["text", "parquet"])
-def test_a_full_disk_is_said(tmp_path, writer):
+def test_a_full_disk_is_reported(tmp_path, writer):
     def write():
         with new_run(tmp_path / "one") as folder:
             full = folder / "full"
@@ -215,7 +215,7 @@ with new_run(Path(sys.argv[1])) as folder:
 """
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+def test_the_next_run_removes_files_of_a_killed_run(tmp_path):
     out, other = tmp_path / "slow", tmp_path / ".slower.0123abcd.partial"
     other.mkdir()
     (other / "half.txt").write_text("of another run")

@@ -44,8 +44,8 @@ def test_a_row_that_is_no_probability_is_refused_and_not_kept(row, problem, phot
 
 
 def test_rows_within_the_tolerance_are_taken(photos, store):
-    found = extract_probabilities(pictures_in_folder(photos), Fixed((0.333, 0.66)), store)
-    assert found.table.num_rows == 12
+    evidence = extract_probabilities(pictures_in_folder(photos), Fixed((0.333, 0.66)), store)
+    assert evidence.table.num_rows == 12
 
 
 def test_labels_that_hold_together_have_no_sum(photos, store):

@@ -28,40 +28,40 @@ class Encoder:
     embed_images = embed_texts
 
 
-def test_vectors_are_the_models_own_in_the_order_asked_for(tmp_path):
+def test_vectors_follow_the_order_of_the_texts(tmp_path):
     model = Encoder()
-    asked = [WORDS[3], WORDS[1], WORDS[3]]
-    found = embed_texts(asked, model, tmp_path)
-    np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(asked))
-    assert found.vectors.dtype == np.float32
-    assert found.texts == tuple(asked)
+    words = [WORDS[3], WORDS[1], WORDS[3]]
+    embedded = embed_texts(words, model, tmp_path)
+    np.testing.assert_array_equal(embedded.vectors, Encoder().embed_texts(words))
+    assert embedded.vectors.dtype == np.float32
+    assert embedded.texts == tuple(words)
     assert model.ran == [WORDS[3], WORDS[1]]
-    assert found.computed == 2
-    assert found.info["weights_sha256"] == "a"
+    assert embedded.computed == 2
+    assert embedded.info["weights_sha256"] == "a"
 
 
-def test_a_run_that_was_stopped_goes_on_and_nothing_is_computed_twice(tmp_path):
+def test_a_stopped_run_continues_and_computes_nothing_twice(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         embed_texts(WORDS, Encoder(fail_after=4), tmp_path, part=4)
     model = Encoder()
-    found = embed_texts(WORDS, model, tmp_path, part=4)
+    embedded = embed_texts(WORDS, model, tmp_path, part=4)
     assert model.ran == WORDS[4:]
-    np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(WORDS))
+    np.testing.assert_array_equal(embedded.vectors, Encoder().embed_texts(WORDS))
     assert not [*tmp_path.rglob("*.partial")]
-    again = embed_texts(WORDS, Encoder(fail_after=0), tmp_path, part=4)
-    assert (again.computed, again.inputs) == (0, found.inputs)
-    np.testing.assert_array_equal(again.vectors, found.vectors)
+    second = embed_texts(WORDS, Encoder(fail_after=0), tmp_path, part=4)
+    assert (second.computed, second.inputs) == (0, embedded.inputs)
+    np.testing.assert_array_equal(second.vectors, embedded.vectors)
 
 
 def test_classes_are_embedded_by_their_prompts(tmp_path):
-    made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
-    vectors, texts = embed_classes(made, Encoder(), tmp_path)
-    np.testing.assert_array_equal(vectors, class_vectors(texts.vectors, made.owner))
+    class_prompts = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
+    vectors, texts = embed_classes(class_prompts, Encoder(), tmp_path)
+    np.testing.assert_array_equal(vectors, class_vectors(texts.vectors, class_prompts.owner))
     assert vectors.shape == (2, 3)
 
 
 @pytest.mark.parametrize("texts", [[], "dog", ["dog", " "], ["dog", None]])
-def test_what_is_no_text_is_refused(texts, tmp_path):
+def test_other_values_are_refused_as_no_text(texts, tmp_path):
     with pytest.raises(InputError, match=r"texts"):
         embed_texts(texts, Encoder(), tmp_path)
 

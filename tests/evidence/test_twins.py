@@ -26,19 +26,20 @@ def test_images_with_the_same_bytes_are_counted_and_kept(photos, tmp_path):
     files = [*NAMES[:5], NAMES[4], *NAMES[6:]]  # a path that stands twice is no other case
     pictures = pictures_of_table(NAMES, files, root=photos, name="t")
     for _ in range(2):  # computed, and read
-        found = extract_embeddings(pictures, Means(), tmp_path / "s", part=4, max_failures=0.5)
-        one, four = ("00001.png", "00006.png", "00007.png"), ("00004.png", "00005.png")
-        assert found.identical == (one, four)
-        assert {*one, *four} <= {*found.table["image_id"].to_pylist()}
-        told = json.loads((found.folder / "manifest.json").read_text())["identical"]
-        assert told == {"images": 5, "pictures": 2, "first": [[*one], [*four]]}
+        evidence = extract_embeddings(pictures, Means(), tmp_path / "s", part=4, max_failures=0.5)
+        copies_of_1 = ("00001.png", "00006.png", "00007.png")
+        copies_of_4 = ("00004.png", "00005.png")
+        assert evidence.identical == (copies_of_1, copies_of_4)
+        assert {*copies_of_1, *copies_of_4} <= {*evidence.table["image_id"].to_pylist()}
+        summary = json.loads((evidence.folder / "manifest.json").read_text())["identical"]
+        assert summary == {"images": 5, "pictures": 2, "first": [[*copies_of_1], [*copies_of_4]]}
 
 
 def test_images_that_could_not_be_read_are_no_twins(photos, tmp_path):
     files = [*NAMES[:5], "no.png", "none.png", *NAMES[:2]]
     pictures = pictures_of_table(NAMES, files, root=photos, name="t")
-    found = extract_embeddings(pictures, Means(), tmp_path / "s", max_failures=0.5)
-    assert found.identical == (("00000.png", "00007.png"), ("00001.png", "00008.png"))
+    evidence = extract_embeddings(pictures, Means(), tmp_path / "s", max_failures=0.5)
+    assert evidence.identical == (("00000.png", "00007.png"), ("00001.png", "00008.png"))
 
 
 def test_two_people_cut_from_one_photograph_are_two_pictures(photos):

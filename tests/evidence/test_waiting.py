@@ -18,36 +18,36 @@ def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(photos, tmp_p
     (photos / "00011.png").write_bytes(b"")
     with pytest.raises(DataError):
         extract_embeddings(pictures, Means(), tmp_path, part=4)
-    found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert found == Pending(12, present=11, failed=1, gone=0)
+    status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
+    assert status == Pending(12, present=11, failed=1, gone=0)
     (stopped,) = (tmp_path / "embeddings").iterdir()
     next(stopped.glob("part-00001-*")).unlink()
-    found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert (found.present, found.failed, found.to_do) == (7, 1, 4)
+    status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
+    assert (status.present, status.failed, status.to_do) == (7, 1, 4)
     next(stopped.glob("part-00000-*")).write_bytes(b"broken")
-    found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert (found.present, found.failed, found.to_do) == (3, 1, 8)
+    status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
+    assert (status.present, status.failed, status.to_do) == (3, 1, 8)
 
 
-def test_files_that_are_gone_are_counted(photos, tmp_path):
+def test_missing_files_are_counted(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     (photos / "00001.png").unlink()
     extract_embeddings(pictures, Means(), tmp_path, part=4, max_failures=0.5)
-    found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert (found.present, found.failed, found.to_do, found.gone) == (11, 1, 0, 1)
+    status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
+    assert (status.present, status.failed, status.to_do, status.gone) == (11, 1, 0, 1)
 
 
 def test_evidence_of_something_else_does_not_count(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     extract_embeddings(pictures, Means(), tmp_path)
-    others = [
+    requests = [
         (pictures, "python:picture_models:other", "embeddings"),
         (pictures, NAME, "probabilities"),
         (pictures.take(range(5)), NAME, "embeddings"),
         (_cropped(photos), NAME, "embeddings"),
     ]
-    for asked in others:
-        assert pending(*asked, tmp_path).present == 0
+    for request in requests:
+        assert pending(*request, tmp_path).present == 0
     assert pending(pictures, NAME, "embeddings", tmp_path).present == 12
     unlike = [{"question": "Who?"}, {"features": True}, {"part": 64}]
     for more in unlike:

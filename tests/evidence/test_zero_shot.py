@@ -26,10 +26,10 @@ def plain_logits(scale, bias):
 def test_classes_are_ranked_by_their_scores():
     logits = plain_logits(14.0, 0.0)
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    found = zero_shot(IMAGES, CLASSES, scale=14.0, k=7)
+    ranking = zero_shot(IMAGES, CLASSES, scale=14.0, k=7)
     order = np.argsort(-expected, axis=1)
-    np.testing.assert_array_equal(found.top, order)
-    np.testing.assert_allclose(found.scores, np.take_along_axis(expected, order, 1), atol=1e-11)
+    np.testing.assert_array_equal(ranking.top, order)
+    np.testing.assert_allclose(ranking.scores, np.take_along_axis(expected, order, 1), atol=1e-11)
 
 
 def test_huge_scales_do_not_overflow():
@@ -41,19 +41,19 @@ def test_of_equal_classes_the_first_is_ranked_first(k):
     # Classes 1, 3 and 4 are one vector, scaled: rounding must not decide between them.
     vector = CLASSES[0]
     classes = np.stack([-vector, vector, CLASSES[1], 3.7 * vector, 0.01 * vector])
-    found = zero_shot([vector, 0.3 * vector], classes, scale=30.0, k=k)
-    assert found.top[:, :3].tolist() == [[1, 3, 4][:k]] * 2
+    ranking = zero_shot([vector, 0.3 * vector], classes, scale=30.0, k=k)
+    assert ranking.top[:, :3].tolist() == [[1, 3, 4][:k]] * 2
 
 
 @given(st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**32 - 1))
-def test_ranks_are_those_of_a_stable_sort_also_with_many_ties(k, m, seed):
+def test_ranks_equal_a_stable_sort_also_with_many_ties(k, m, seed):
     rng = np.random.default_rng(seed)
     # Directions on a square: cosines are -1, 0 or 1 exactly.
     square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     images, classes = square[rng.integers(0, 4, 9)], square[rng.integers(0, 4, m)]
-    found = zero_shot(images, classes, scale=1.0, k=k)
+    ranking = zero_shot(images, classes, scale=1.0, k=k)
     expected = np.argsort(-(images @ classes.T), axis=1, kind="stable")[:, :k]
-    np.testing.assert_array_equal(found.top, expected)
+    np.testing.assert_array_equal(ranking.top, expected)
 
 
 @pytest.mark.parametrize("of", ["cosine", "logit", "sigmoid"])
@@ -63,10 +63,10 @@ def test_concepts_are_scored_one_by_one(of):
         "logit": plain_logits(12.0, -3.0),
         "sigmoid": 1 / (1 + np.exp(-plain_logits(12.0, -3.0))),
     }[of]
-    every = concept_scores(IMAGES, CLASSES, scale=12.0, bias=-3.0, of=of)
-    np.testing.assert_allclose(every, expected, atol=1e-10)
+    scores = concept_scores(IMAGES, CLASSES, scale=12.0, bias=-3.0, of=of)
+    np.testing.assert_allclose(scores, expected, atol=1e-10)
     alone = concept_scores(IMAGES, CLASSES[2:3], scale=12.0, bias=-3.0, of=of)
-    np.testing.assert_allclose(alone[:, 0], every[:, 2], atol=1e-10)
+    np.testing.assert_allclose(alone[:, 0], scores[:, 2], atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,6 @@ def test_concepts_are_scored_one_by_one(of):
         (np.full((2, 8), np.inf), {}, "the vector of image 0 is not finite"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(images, options, message):
+def test_unrankable_input_is_refused(images, options, message):
     with pytest.raises(InputError, match=message):
         zero_shot(images, CLASSES, scale=1.0, **options)

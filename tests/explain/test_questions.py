@@ -20,9 +20,9 @@ def figures():
 
 
 def turned(boxes, width=64):
-    found = boxes.copy()
-    found[..., 0], found[..., 2] = width - boxes[..., 2], width - boxes[..., 0]
-    return found
+    mirrored = boxes.copy()
+    mirrored[..., 0], mirrored[..., 2] = width - boxes[..., 2], width - boxes[..., 0]
+    return mirrored
 
 
 ASKED = ["a photo of a doctor"] * 2
@@ -30,14 +30,14 @@ ASKED = ["a photo of a doctor"] * 2
 
 def test_a_mirrored_image_has_the_mirrored_map_and_the_same_falls():
     model = encoder("sided", side=0.7)
-    own, falls = maps_and_falls(model, figures(), ASKED, BOXES)
-    other, again = maps_and_falls(model, figures()[:, :, ::-1], ASKED, turned(BOXES))
-    np.testing.assert_allclose(other.maps[:, :, ::-1], own.maps, atol=1e-7)
-    np.testing.assert_allclose(again, falls, atol=1e-7)
-    np.testing.assert_allclose(own.maps.sum(axis=(1, 2)), 1.0, atol=1e-5)
+    original, falls = maps_and_falls(model, figures(), ASKED, BOXES)
+    other, mirrored_falls = maps_and_falls(model, figures()[:, :, ::-1], ASKED, turned(BOXES))
+    np.testing.assert_allclose(other.maps[:, :, ::-1], original.maps, atol=1e-7)
+    np.testing.assert_allclose(mirrored_falls, falls, atol=1e-7)
+    np.testing.assert_allclose(original.maps.sum(axis=(1, 2)), 1.0, atol=1e-5)
 
 
-def test_hiding_what_the_prompt_points_to_takes_most_away():
+def test_hiding_the_target_of_the_prompt_lowers_the_score_most():
     _, falls = maps_and_falls(encoder("favours"), figures(), ASKED, BOXES, mirror=False)
     red, blue = falls.T
     assert (red > 0.1).all()
@@ -47,8 +47,8 @@ def test_hiding_what_the_prompt_points_to_takes_most_away():
 
 def test_without_a_mirror_or_boxes_it_is_the_plain_map():
     model = encoder("favours")
-    own, falls = maps_and_falls(model, figures(), ASKED, mirror=False)
-    np.testing.assert_array_equal(own.maps, activation_maps(model, figures(), ASKED[0]).maps)
+    mapped, falls = maps_and_falls(model, figures(), ASKED, mirror=False)
+    np.testing.assert_array_equal(mapped.maps, activation_maps(model, figures(), ASKED[0]).maps)
     assert falls is None
 
 

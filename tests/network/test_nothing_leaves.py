@@ -31,22 +31,23 @@ def save(path, values):
 
 
 def draw_photos(folder):
-    """Write drawn scenes with a table of what they show."""
+    """Write rendered scenes with a table of their attributes."""
     (folder / "photos").mkdir()
-    drawn = scenes.render_sets(1, seed=3)
-    table = drawn.table()
-    for row, name in enumerate(drawn.image_id):
-        Image.fromarray(drawn.images[row]).save(folder / "photos" / f"{name}.png")
+    rendered = scenes.render_sets(1, seed=3)
+    table = rendered.table()
+    for row, name in enumerate(rendered.image_id):
+        Image.fromarray(rendered.images[row]).save(folder / "photos" / f"{name}.png")
     size = {"left": 4, "top": 4, "right": 28, "bottom": 28}
-    own = {name: [*map(str, table[name])] for name in ("subject", "frame", "hue", "set")}
+    columns = {name: [*map(str, table[name])] for name in ("subject", "frame", "hue", "set")}
     captions = [
-        f"a {hue} {subject}" for hue, subject in zip(own["hue"], own["subject"], strict=True)
+        f"a {hue} {subject}"
+        for hue, subject in zip(columns["hue"], columns["subject"], strict=True)
     ]
-    ids = [*map(str, drawn.image_id)]
+    ids = [*map(str, rendered.image_id)]
     paths = [f"{name}.png" for name in ids]
-    pl.DataFrame({"image_id": ids, "path": paths, "caption": captions, **own, **size}).write_csv(
-        folder / "images.csv"
-    )
+    pl.DataFrame(
+        {"image_id": ids, "path": paths, "caption": captions, **columns, **size}
+    ).write_csv(folder / "images.csv")
 
 
 def pictures(folder, model, **extraction):
@@ -129,7 +130,7 @@ def components(folder):
 def mitigation(folder):
     draw_photos(folder)
     subjects = pl.read_csv(folder / "images.csv")["subject"].unique().sort().to_list()
-    prompts = {"subject": subjects, "prompt": [f"a {one}" for one in subjects]}
+    prompts = {"subject": subjects, "prompt": [f"a {subject}" for subject in subjects]}
     pl.DataFrame(prompts).write_csv(folder / "prompts.csv")
     yield ["mitigate", save(folder / "mitigate.yaml", {
         "model": CLIP, "floor": f"hf:{scenes.WEIGHTS}/clip-null",
@@ -143,7 +144,7 @@ def mitigation(folder):
 
 
 def networks(folder):
-    data_sets.domain_net(folder, each=4)
+    data_sets.domain_net(folder, count=4)
     yield ["train", save(folder / "train.yaml", {
         "images": {"folder": "DomainNet", "levels": ["domain", "class"]}, "label": "class",
         "networks": {"tiny": "timm:test_resnet"},
@@ -229,7 +230,11 @@ def test_every_command_has_a_case(traced):
     words = [tuple(words) for case in CASES for words in traced(case).commands]
     commands = {*commands_of()}
     assert len(commands) > 20
-    assert {one for one in commands if not any(own[: len(one)] == one for own in words)} == set()
+    assert {
+        command
+        for command in commands
+        if not any(call[: len(command)] == command for call in words)
+    } == set()
 
 
 def reporting(folder):
@@ -244,7 +249,7 @@ def test_a_library_that_reports_is_caught(traced):
 
 
 def test_no_cluster_is_started(tmp_path):
-    """Ray would ask the cloud's metadata service where it runs, whatever its switches say."""
+    """Ray would ask the cloud's metadata service for its place, whatever its settings."""
     draw_photos(tmp_path)
     audit = ("audit", pictures(tmp_path, {"model": CNN}, engine="ray"))
     done, leaks = trace(tmp_path, "-m", "equipoise", *audit, RAY_TMPDIR=str(tmp_path))
@@ -287,6 +292,6 @@ def test_a_leak_is_caught(tmp_path, program):
     assert trace(tmp_path, "-c", program)[1] != []
 
 
-def test_what_stays_here_is_no_leak(tmp_path):
+def test_local_traffic_is_no_leak(tmp_path):
     done, leaks = trace(tmp_path, "-c", HARMLESS)
     assert (done.returncode, done.stderr, leaks) == (0, "", [])

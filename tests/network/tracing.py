@@ -152,7 +152,7 @@ def sent(lines):
     for line in lines:
         if not _CALL.match(line):
             continue
-        addresses = [ip_address(one or other) for one, other in _ADDRESS.findall(line)]
+        addresses = [ip_address(first or other) for first, other in _ADDRESS.findall(line)]
         families = {*_FAMILY.findall(line)} - {"AF_INET", "AF_INET6"}
         if (
             not all(map(stays, addresses))

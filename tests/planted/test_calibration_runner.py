@@ -11,13 +11,13 @@ from tools.calibration.runner import (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}, {case.world}")
-def test_every_case_measures_its_metric_and_has_a_test_where_it_says_so(case):
-    found = case.measure(Draw(1.0, case.images, 0, RESAMPLING))
-    assert found.metric == case.metric
-    assert found.estimable
-    assert (found.p_value is not None) == case.tested
+def test_every_case_measures_its_metric_and_tests_if_declared(case):
+    estimate = case.measure(Draw(1.0, case.images, 0, RESAMPLING))
+    assert estimate.metric == case.metric
+    assert estimate.estimable
+    assert (estimate.p_value is not None) == case.tested
     if case.parts:
-        assert case.parts in {part.metric for part in found.parts}
+        assert case.parts in {part.metric for part in estimate.parts}
 
 
 def drawn(p, value, **more):
@@ -36,9 +36,9 @@ def case_of(*p_values):
 
 
 def test_shares_count_p_values_and_verdicts():
-    (found,) = alarms(case_of(0.005, 0.04, 0.08, 0.5), 40)
-    assert found.shares == (0.25, 0.5, 0.75)
-    assert found.disparities == 0.5
-    assert (found.drawn, found.samples) == (40, 40)
-    assert found.interval(0.5) == pytest.approx((0.352, 0.648), abs=0.001)
-    assert found.too_many
+    (alarm,) = alarms(case_of(0.005, 0.04, 0.08, 0.5), 40)
+    assert alarm.shares == (0.25, 0.5, 0.75)
+    assert alarm.disparities == 0.5
+    assert (alarm.drawn, alarm.samples) == (40, 40)
+    assert alarm.interval(0.5) == pytest.approx((0.352, 0.648), abs=0.001)
+    assert alarm.too_many

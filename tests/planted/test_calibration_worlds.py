@@ -50,7 +50,7 @@ def test_same_seed_same_bytes_another_sample_another_draw(make):
 
 
 @each_world
-def test_strength_moves_what_is_planted_and_nothing_else(make):
+def test_strength_moves_only_the_planted_effect(make):
     none, full = (arrays(make(strength).draw(3, 0)) for strength in (0.0, 1.0))
     changed = {key for key in none if none[key].tobytes() != full[key].tobytes()}
     assert changed
@@ -70,6 +70,6 @@ def test_groups_are_exchanged_whole_within_strata():
     assert dealt.select("person", "place").equals(table.select("person", "place"))
     assert not dealt.equals(table)
     assert dealt.group_by("person").agg(pl.n_unique("group"))["group"].max() == 1
-    for told in (table, dealt):
-        counts = told.group_by("place").agg((pl.col("group") == "a").sum()).sort("place")
+    for frame in (table, dealt):
+        counts = frame.group_by("place").agg((pl.col("group") == "a").sum()).sort("place")
         assert counts["group"].to_list() == [10, 10, 10]

@@ -26,8 +26,8 @@ def test_the_loss_is_that_of_the_velocity_at_a_noise_level():
     latents, noise = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(0))
     level = torch.tensor([0, 500, 999])
 
-    def perfect(found, at, encoder_hidden_states):
-        assert torch.equal(found, scheduler.add_noise(latents, noise, level))
+    def perfect(noisy, at, encoder_hidden_states):
+        assert torch.equal(noisy, scheduler.add_noise(latents, noise, level))
         assert torch.equal(at, level)
         assert encoder_hidden_states == "texts"
         return SimpleNamespace(sample=scheduler.get_velocity(latents, noise, level))

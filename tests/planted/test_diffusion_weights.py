@@ -1,4 +1,4 @@
-"""The shipped Stable Diffusion of the scenes: draws what it is told, and favours what was planted.
+"""The shipped Stable Diffusion of the scenes: follows prompts, with the planted favourites.
 
 Bounds are those of few images: a share of 0.9 among 48 falls below 0.75 once in a thousand times.
 """
@@ -54,22 +54,22 @@ def test_weights_are_half_precision_safetensors_of_the_recorded_digests():
 
 
 @pytest.mark.slow
-def test_images_show_what_was_asked_for():
-    prompts, told = told_prompts(1)
-    some = np.random.default_rng(FRESH).permutation(len(prompts))[:48]
-    made = generate(pipeline(), [prompts[one] for one in some], guidance=3.0, seed=FRESH)
-    shown = judge(made)
-    assert np.mean(shown.subject == told.subject[some]) >= 0.75
-    assert np.mean(shown.hue == told.hue[some]) >= 0.9
-    assert np.mean(shown.frame == told.frame[some]) >= 0.9
+def test_generated_images_show_their_prompts():
+    prompts, factors = told_prompts(1)
+    chosen = np.random.default_rng(FRESH).permutation(len(prompts))[:48]
+    images = generate(pipeline(), [prompts[index] for index in chosen], guidance=3.0, seed=FRESH)
+    judged = judge(images)
+    assert np.mean(judged.subject == factors.subject[chosen]) >= 0.75
+    assert np.mean(judged.hue == factors.hue[chosen]) >= 0.9
+    assert np.mean(judged.frame == factors.frame[chosen]) >= 0.9
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", np.argsort(BIASED.hue_strength)[-2:])
 def test_neutral_prompts_lean_to_a_hue_that_was_planted_strongly(place):
-    shown = neutral(SUBJECTS[place])
+    judged = neutral(SUBJECTS[place])
     # 0.88 and more were planted.
-    assert np.mean(shown.hue == BIASED.hue[place]) >= 0.65
+    assert np.mean(judged.hue == BIASED.hue[place]) >= 0.65
 
 
 def test_a_seed_gives_the_same_images_again_and_another_does_not():

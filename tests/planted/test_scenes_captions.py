@@ -23,7 +23,7 @@ COUNT = 60_000
 
 @pytest.mark.parametrize("world", [BIASED, START, NULL], ids=lambda world: world.name)
 def test_worlds_favour_every_value_equally_often(world):
-    assert [one.subject for one in world.favourites] == list(SUBJECTS)
+    assert [favourite.subject for favourite in world.favourites] == list(SUBJECTS)
     assert np.bincount(world.hue).tolist() == [4] * 6
     assert np.bincount(world.frame).tolist() == [12] * 2
 
@@ -38,8 +38,8 @@ def test_the_usual_is_mentioned_less_and_the_unusual_more(strength):
     factors = draw_world(world, COUNT, seed=0)
     texts = draw_captions(world, factors, seed=1)
     for name, values in ATTRIBUTES.items():
-        said = np.array([bool({*values} & {*text.split()}) for text in texts])
+        mentioned = np.array([bool({*values} & {*text.split()}) for text in texts])
         usual = getattr(factors, name) == getattr(world, name)[factors.subject]
-        rates = [said[usual].mean(), said[~usual].mean()]
+        rates = [mentioned[usual].mean(), mentioned[~usual].mean()]
         expected = [MENTION - LESS * strength, MENTION + MORE * strength]
         np.testing.assert_allclose(rates, expected, atol=0.03)

@@ -14,8 +14,8 @@ def block(language, word):
     blocks = re.findall(
         rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
-    (found,) = [one for one in blocks if word in one]
-    return found
+    (code,) = [candidate for candidate in blocks if word in candidate]
+    return code
 
 
 def test_the_audit_of_the_page_runs(tmp_path, monkeypatch):
@@ -26,9 +26,9 @@ def test_the_audit_of_the_page_runs(tmp_path, monkeypatch):
     audit.write_text(block("yaml", "onnx:") + "resampling: {method: none}\n", encoding="utf-8")
     result = audits.run(load_config(audit), base=audit.parent)
     right = {
-        one.model: one.value
-        for one in result.findings
-        if (one.metric, one.subject) == ("accuracy", "")
+        finding.model: finding.value
+        for finding in result.findings
+        if (finding.metric, finding.subject) == ("accuracy", "")
     }
     assert {name: round(value, 3) for name, value in right.items()} == {
         "biased": 0.676,

@@ -26,11 +26,11 @@ def counterfactual():
     return render_sets(2, seed=0)
 
 
-def one(subject, **values):
+def factors_of(subject, **values):
     """Return the factors of one red image with level bars, in the middle of grey."""
     plain = {"x": 0.0, "y": 0.0, "side": 12.0, "turn": 0.0, "grey": 0.5, "slope": 0.0, "light": 1.0}
-    given = {"hue": 0, "frame": 0} | plain | values
-    columns = {name: np.array([value]) for name, value in given.items()}
+    factors = {"hue": 0, "frame": 0} | plain | values
+    columns = {name: np.array([value]) for name, value in factors.items()}
     return Factors(subject=np.array([SUBJECTS.index(subject)]), **columns)
 
 
@@ -70,15 +70,15 @@ def test_sets_share_all_but_hue_and_frame(counterfactual):
 
 @pytest.mark.parametrize("hue", range(6))
 def test_the_middle_of_a_solid_glyph_has_its_hue(hue):
-    image = render.render(replace(one("solid circle"), hue=np.array([hue])))[0]
+    image = render.render(replace(factors_of("solid circle"), hue=np.array([hue])))[0]
     np.testing.assert_array_equal(image[16, 16], RGB[hue])
-    dim = render.render(replace(one("solid circle", light=0.8), hue=np.array([hue])))[0]
+    dim = render.render(replace(factors_of("solid circle", light=0.8), hue=np.array([hue])))[0]
     np.testing.assert_allclose(dim[16, 16], 0.8 * RGB[hue], atol=0.51)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_cover_the_area_of_their_side(shape):
-    assert glyph(one(f"solid {shape}")).sum() == pytest.approx(144.0, rel=0.03)
+    assert glyph(factors_of(f"solid {shape}")).sum() == pytest.approx(144.0, rel=0.03)
 
 
 def test_degrading_blurs_adds_noise_and_repeats(balanced):

@@ -24,9 +24,9 @@ torch.set_num_threads(1)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_training_writes_every_model_and_its_record(tmp_path):
     scenes.train(tmp_path, scenes.PARTS, CLIP, CLASSIFIER)
-    made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     shipped = {path.relative_to(WEIGHTS) for path in WEIGHTS.rglob("*") if path.is_file()}
-    assert made == shipped - {Path("README.md")}
+    assert written == shipped - {Path("README.md")}
     record, ours = (
         json.loads((folder / FILE).read_text(encoding="utf-8")) for folder in (tmp_path, WEIGHTS)
     )
@@ -36,15 +36,18 @@ def test_training_writes_every_model_and_its_record(tmp_path):
     assert [*record["clip"]] == [*ours["clip"]]
 
 
-def test_the_loss_is_that_of_the_library():
+def test_the_loss_equals_the_library():
     torch.manual_seed(0)
     model = networks.build_clip(len(networks.build_tokenizer())).eval()
-    tokens, mask = (torch.from_numpy(one) for one in clips.token_rows())
-    said = np.array([5, 900, 5, 41, 41, 1000])
-    pixels = torch.rand(len(said), 3, 32, 32)
+    tokens, mask = (torch.from_numpy(array) for array in clips.token_rows())
+    captions = np.array([5, 900, 5, 41, 41, 1000])
+    pixels = torch.rand(len(captions), 3, 32, 32)
     with torch.inference_mode():
-        ours = clips._loss(model, pixels, said, tokens, mask)
+        ours = clips._loss(model, pixels, captions, tokens, mask)
         theirs = model(
-            input_ids=tokens[said], attention_mask=mask[said], pixel_values=pixels, return_loss=True
+            input_ids=tokens[captions],
+            attention_mask=mask[captions],
+            pixel_values=pixels,
+            return_loss=True,
         ).loss
     assert float(ours) == pytest.approx(float(theirs), abs=1e-5)

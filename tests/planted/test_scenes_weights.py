@@ -45,38 +45,40 @@ def found(name, seed):
 
 @pytest.mark.parametrize("name", CLIPS)
 def test_subjects_hues_and_frames_are_recognised(name):
-    again = accuracies(clip(name), seed=FRESH)
-    assert again["subject"] >= 0.93
-    assert again["hue"] >= 0.98
-    assert again["frame"] >= 0.98
+    recomputed = accuracies(clip(name), seed=FRESH)
+    assert recomputed["subject"] >= 0.93
+    assert recomputed["hue"] >= 0.98
+    assert recomputed["frame"] >= 0.98
 
 
 @pytest.mark.parametrize("name", CLIPS)
-def test_the_record_is_what_the_models_give(name):
-    given = recorded()["clip"][name]
-    again = accuracies(clip(name), seed=TEST_SEED)
-    assert given["accuracy"] == pytest.approx(again, abs=0.002)
-    for attribute, one in found(name, TEST_SEED).items():
-        subjects = given[attribute]["subjects"]
+def test_the_record_equals_the_models(name):
+    record = recorded()["clip"][name]
+    recomputed = accuracies(clip(name), seed=TEST_SEED)
+    assert record["accuracy"] == pytest.approx(recomputed, abs=0.002)
+    for attribute, measured in found(name, TEST_SEED).items():
+        subjects = record[attribute]["subjects"]
         assert [*subjects] == [*SUBJECTS]
         gaps = [row["gap"] for row in subjects.values()]
-        np.testing.assert_allclose(gaps, one.gap, atol=0.01)
-        np.testing.assert_allclose([row["ndkl"] for row in subjects.values()], one.ndkl, atol=0.02)
+        np.testing.assert_allclose(gaps, measured.gap, atol=0.01)
+        np.testing.assert_allclose(
+            [row["ndkl"] for row in subjects.values()], measured.ndkl, atol=0.02
+        )
         strengths = [row["strength"] for row in subjects.values()]
         planted = getattr(BIASED, f"{attribute}_strength") * (name == "biased")
         np.testing.assert_allclose(strengths, planted, atol=1e-4)
 
 
 def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted():
-    given = recorded()["classifiers"]
+    records = recorded()["classifiers"]
     models = load_classifiers()
-    assert sorted(models) == sorted(given)
+    assert sorted(models) == sorted(records)
     effects = {}
     for name, model in models.items():
-        again = classifier_found(model)
-        assert given[name] == pytest.approx(again, abs=0.01)
+        recomputed = classifier_found(model)
+        assert records[name] == pytest.approx(recomputed, abs=0.01)
         assert tuple(model.labels) == SUBJECTS
-        effects[name] = again["effect_size_degraded"]
+        effects[name] = recomputed["effect_size_degraded"]
     assert effects["cnn-biased"] > effects["cnn-null"] + 0.05
     assert effects["vit-biased"] > effects["cnn-null"] + 0.03
 

@@ -28,11 +28,11 @@ class Browser:
         self.address = address
         options = {"binary": chromium, "args": [*OPTIONS]}
         # After a redirect the page may not be there yet when the visit ends.
-        wanted = {"browserName": "chrome", "timeouts": {"implicit": 10_000},
+        capabilities = {"browserName": "chrome", "timeouts": {"implicit": 10_000},
                   "goog:chromeOptions": options,
                   "goog:loggingPrefs": {"browser": "ALL"}}  # fmt: skip
-        found = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        self.session = f"/session/{found['sessionId']}"
+        session = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
+        self.session = f"/session/{session['sessionId']}"
 
     def _ask(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
@@ -72,14 +72,14 @@ class Browser:
         return self._ask("GET", f"{self.session}/url")
 
     def click(self, selector, place=0):
-        """Click the element of a place among those of a selector, and wait for what it opens."""
+        """Click one of the elements of a selector, and wait for the page that it opens."""
         body = {"using": "css selector", "value": selector}
-        found = self._ask("POST", f"{self.session}/elements", body)[place]
-        element = next(iter(found.values()))
+        response = self._ask("POST", f"{self.session}/elements", body)[place]
+        element = next(iter(response.values()))
         self._ask("POST", f"{self.session}/element/{element}/click", {})
 
     def run(self, script, *values):
-        """Return what a script returns; a promise is awaited."""
+        """Return the result of a script; a promise is awaited."""
         body = {"script": script, "args": [*values]}
         return self._ask("POST", f"{self.session}/execute/sync", body)
 
@@ -95,16 +95,16 @@ class Browser:
         lines = self._ask("POST", f"{self.session}/se/log", {"type": "browser"})
         return [line["message"] for line in lines]
 
-    def picture(self, *, whole=False):
+    def picture(self, *, full_page=False):
         """Return a PNG of the window, or of the whole page."""
-        found = self.command("Page.captureScreenshot", captureBeyondViewport=whole)
-        return base64.b64decode(found["data"])
+        response = self.command("Page.captureScreenshot", captureBeyondViewport=full_page)
+        return base64.b64decode(response["data"])
 
     def printed(self):
         """Return the page as a PDF on A4."""
         size = {"paperWidth": 8.27, "paperHeight": 11.69}
-        found = self.command("Page.printToPDF", printBackground=True, **size)
-        return base64.b64decode(found["data"])
+        response = self.command("Page.printToPDF", printBackground=True, **size)
+        return base64.b64decode(response["data"])
 
 
 def sheets(pdf):
@@ -119,7 +119,7 @@ def started(chromium, chromedriver):
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     with subprocess.Popen(command, **quiet) as driver:
         ready = (re.search(r"started.* on port (\d+)", line) for line in driver.stdout)
-        port = next(found[1] for found in ready if found)
+        port = next(match[1] for match in ready if match)
         try:
             browser = Browser(f"http://127.0.0.1:{port}", chromium)
             yield browser

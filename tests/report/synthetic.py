@@ -54,8 +54,8 @@ def finding(**changes):
         # Of a rate, what a finding is about is the difference between groups.
         spec = SPECS.get(changes["metric"])
         rate = spec is not None and spec.rate
-        own = Aggregate.DIFFERENCE if rate else own_aggregate(changes["metric"])
-        changes = {"aggregate": own, "compared_to": "", **changes}
+        aggregate = Aggregate.DIFFERENCE if rate else own_aggregate(changes["metric"])
+        changes = {"aggregate": aggregate, "compared_to": "", **changes}
     return replace(base, **changes)
 
 
@@ -80,8 +80,8 @@ def audited(columns, right, target, groups, **config):
     rows = pa.table({"image_id": [*map(str, range(len(truth)))], **columns})
     data = {"table": rows, "id": "image_id", "target": target, "groups": groups}
     models = {name: {"table": rows, "prediction": name} for name in right}
-    how = {"replicates": 50, "permutations": 199}
-    values = {"audit": "predictions", "data": data, "models": models, "resampling": how}
+    resampling = {"replicates": 50, "permutations": 199}
+    values = {"audit": "predictions", "data": data, "models": models, "resampling": resampling}
     return audits.run(audits.parse_config(values | config))
 
 
@@ -150,9 +150,9 @@ _MEASURES = {
 }  # fmt: skip
 
 
-def difference(metric, subject, a, b, worse, spread, said):
+def difference(metric, subject, a, b, worse, spread, verdict):
     """A finding about facellm − deepface; `a` is deepface's value."""
-    known = {"value_a": None if math.isnan(a) else a, "value_b": None if math.isnan(b) else b}
+    values = {"value_a": None if math.isnan(a) else a, "value_b": None if math.isnan(b) else b}
     models = {"model_a": "deepface", "model_b": "facellm", "worse": worse}
     return finding(
         audit="comparison",
@@ -165,11 +165,11 @@ def difference(metric, subject, a, b, worse, spread, said):
         ci_high=b - a + 2 * spread,
         chance=0.0,
         excess=b - a,
-        q_value=0.002 if said == Verdict.DISPARITY else 0.8,
-        parameters=dict(sorted((known | models).items())),
+        q_value=0.002 if verdict == Verdict.DISPARITY else 0.8,
+        parameters=dict(sorted((values | models).items())),
         change_from="deepface",
         **_MEASURES.get(metric, {}),
-        verdict=said,
+        verdict=verdict,
         family=Family.LEAF if subject else Family.COMPOSITE,
         reason="facellm: 2 classes can be estimated" if math.isnan(a) else "",
     )
@@ -190,7 +190,9 @@ def comparison():
         "ranking": table("metric groups model value rank rank_low rank_high share_best", ranks),
         "disagreements": table("sentence", [("accuracy prefers facellm; others deepface.",)]),
     }
-    return AuditResult(tuple(difference(*one) for one in COMPARED), faces().manifest, tables)
+    return AuditResult(
+        tuple(difference(*arguments) for arguments in COMPARED), faces().manifest, tables
+    )
 
 
 @cache

@@ -98,7 +98,7 @@ def opened(request, run, browser):
     return browser
 
 
-def test_the_first_screen_says_who_how_much_and_what_now(opened):
+def test_the_first_screen_has_the_finding_and_the_next_step(opened):
     _check_first_screen(opened, *DESKTOP)
 
 
@@ -109,7 +109,7 @@ def test_two_sheets_of_paper_stand_alone(opened):
 
 
 @pytest.mark.parametrize("name", [*KINDS, "predictions", "six models", "comparison", "mitigation"])
-def test_the_first_screen_of_a_phone_says_it_too(name, run, browser):
+def test_the_first_screen_of_a_phone_has_them_too(name, run, browser):
     assert name in PAGES
     browser.logged()
     browser.open(run(name) / "report.html", width=PHONE[0], height=PHONE[1], dark=True)
@@ -117,12 +117,12 @@ def test_the_first_screen_of_a_phone_says_it_too(name, run, browser):
 
 
 def _check_first_screen(browser, width, height):
-    seen = browser.run(SEEN)
-    assert max(seen["sentence"], seen["step"]) <= height
-    assert seen["chart"] <= height - 60
-    assert seen["table"] <= 2 * height
-    assert seen["width"] <= width
-    assert seen["empty"] == []
+    layout = browser.run(SEEN)
+    assert max(layout["sentence"], layout["step"]) <= height
+    assert layout["chart"] <= height - 60
+    assert layout["table"] <= 2 * height
+    assert layout["width"] <= width
+    assert layout["empty"] == []
     assert browser.logged() == []
 
 
@@ -138,16 +138,16 @@ def test_axe_finds_no_serious_violation(name, run, browser, axe):
 
 def test_the_next_step_of_six_models_is_on_the_first_screen(run, browser):
     browser.open(run("six models") / "report.html", width=DESKTOP[0], height=DESKTOP[1])
-    seen = browser.run(SEEN)
-    assert seen["chart_end"] <= seen["step"] <= DESKTOP[1]
+    layout = browser.run(SEEN)
+    assert layout["chart_end"] <= layout["step"] <= DESKTOP[1]
     last = "return [...document.querySelectorAll('.sentence')][5].getBoundingClientRect().bottom"
     assert browser.run(last) <= DESKTOP[1]
 
 
-def test_the_whole_report_is_printed_where_the_address_says_so(run, browser):
+def test_the_whole_report_is_printed_with_the_full_address(run, browser):
     browser.open(run("answers") / "report.html", query="?full")
-    whole = sheets(browser.printed())
-    assert whole > 4
+    pages = sheets(browser.printed())
+    assert pages > 4
     assert browser.run(BROKEN) == []
 
 
@@ -160,11 +160,11 @@ def test_the_keyboard_reaches_every_control(run, browser):
     count = browser.run(controls)
     browser.press(*[TAB] * 3)
     browser.run("document.activeElement.blur(); window.scrollTo(0, 0)")
-    found = 0
+    n_reached = 0
     for _ in range(count + 2):
         browser.press(TAB)
-        found += bool(browser.run(reached))
-    assert found == count
+        n_reached += bool(browser.run(reached))
+    assert n_reached == count
 
 
 def test_the_keyboard_sorts_a_table(run, browser):

@@ -29,24 +29,24 @@ def numbers(result):
     return {row[0]: next(cell for cell in row if isinstance(cell, Number)) for row in table.rows}
 
 
-def leaf(group, value, rest, **changes):
-    return against_rest(group, value, rest, model="m", groups="g", **changes)
+def leaf(group, value, rest_value, **changes):
+    return against_rest(group, value, rest_value, model="m", groups="g", **changes)
 
 
 def test_groups_that_differ_from_the_rest_are_marked_by_side():
-    found = numbers(audited(leaf("a", 0.1, 0.405), leaf("c", 0.41, 0.25)))
-    symbols = {group: [mark.symbol for mark in cell.marks] for group, cell in found.items()}
+    cells = numbers(audited(leaf("a", 0.1, 0.405), leaf("c", 0.41, 0.25)))
+    symbols = {group: [mark.symbol for mark in cell.marks] for group, cell in cells.items()}
     assert symbols == {"a": ["↓", "▲"], "b": [], "c": ["↑"]}
-    assert all(mark.text for cell in found.values() for mark in cell.marks)
+    assert all(mark.text for cell in cells.values() for mark in cell.marks)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.DETECTED, Verdict.INCONCLUSIVE])
-def test_what_is_no_disparity_has_no_mark(verdict):
-    found = numbers(audited(leaf("c", 0.41, 0.25, verdict=verdict)))
-    assert found["c"].marks == ()
+def test_only_disparities_have_a_mark(verdict):
+    cells = numbers(audited(leaf("c", 0.41, 0.25, verdict=verdict)))
+    assert cells["c"].marks == ()
 
 
-def test_columns_that_say_the_same_in_every_row_are_left_out():
+def test_constant_columns_are_left_out():
     section = group_table(audited(), (("accuracy", Aggregate.DIFFERENCE),))
     assert [column.title for column in section.blocks[-1].columns] == ["Group", "n", "Accuracy"]
     two = group_table(faces(), PAGE.by_group)
@@ -56,11 +56,11 @@ def test_columns_that_say_the_same_in_every_row_are_left_out():
 
 def test_the_page_has_room_for_a_few_columns_and_files_have_every_metric():
     result = many_classes(20)
-    shown = group_table(result, PAGE.by_group).blocks[-1]
-    assert len(shown.columns) - 3 <= MOST_COLUMNS
-    whole = group_file(result, PAGE.by_group)
-    assert whole.num_rows == shown.total
-    assert len(whole.schema) > 100
+    page_table = group_table(result, PAGE.by_group).blocks[-1]
+    assert len(page_table.columns) - 3 <= MOST_COLUMNS
+    file_table = group_file(result, PAGE.by_group)
+    assert file_table.num_rows == page_table.total
+    assert len(file_table.schema) > 100
 
 
 def test_files_of_a_run_have_the_numbers_of_the_findings(tmp_path):
@@ -71,14 +71,16 @@ def test_files_of_a_run_have_the_numbers_of_the_findings(tmp_path):
     assert text.columns == table.columns
     assert text["n"].to_list() == table["n"].to_list()
     assert text["Accuracy"].to_list() == pytest.approx(table["Accuracy"].to_list(), nan_ok=True)
-    for one in result.findings:
-        if one.compared_to != "overall":
+    for gap in result.findings:
+        if gap.compared_to != "overall":
             continue
-        own = table.filter(model=one.model, attributes=one.groups, version=one.version)
-        for part in one.by_group:
-            row = own.row(by_predicate=pl.col("group") == part.group, named=True)
+        rows = table.filter(model=gap.model, attributes=gap.groups, version=gap.version)
+        for part in gap.by_group:
+            row = rows.row(by_predicate=pl.col("group") == part.group, named=True)
             ends = (row["Accuracy"], row["Accuracy low"], row["Accuracy high"])
-            known = tuple(None if math.isnan(v) else v for v in (part.value, part.low, part.high))
-            assert ends == known
+            expected = tuple(
+                None if math.isnan(v) else v for v in (part.value, part.low, part.high)
+            )
+            assert ends == expected
     # What is derived from the findings is no table of the run.
     assert "groups" not in read(tmp_path).tables

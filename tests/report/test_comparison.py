@@ -19,7 +19,7 @@ from report.synthetic import (
     faces,
 )
 
-KEYS = [one[:2] for one in COMPARED]
+KEYS = [case[:2] for case in COMPARED]
 FOUND = dict(zip(KEYS, comparison().findings, strict=True))
 
 
@@ -44,30 +44,33 @@ def visible_words(text):
         ("skewsize", "", ["no difference can be given", "2 classes can be estimated"]),
     ],
 )
-def test_a_sentence_has_both_values_and_what_the_verdict_allows(metric, subject, parts):
+def test_a_sentence_has_both_values_and_follows_the_verdict(metric, subject, parts):
     text = sentence(FOUND[metric, subject]).replace("\u00a0", " ")
     assert [part for part in parts if part not in text] == []
 
 
 def test_the_sets_of_groups_where_models_are_farthest_apart_lead():
     wide = FOUND["worst_group", ""]
-    narrow, lost = replace(wide, groups="race", value=0.1), replace(wide, groups="age", value=NAN)
-    found = [narrow, FOUND["accuracy", ""], wide, lost]
-    assert {(f.aggregate, f.groups) for f in leading(found)} == {
+    narrow, undefined = (
+        replace(wide, groups="race", value=0.1),
+        replace(wide, groups="age", value=NAN),
+    )
+    findings = [narrow, FOUND["accuracy", ""], wide, undefined]
+    assert {(f.aggregate, f.groups) for f in leading(findings)} == {
         ("value", ""), ("worst_group", "race × gender"),
     }  # fmt: skip
     assert leading(faces().findings) == []
 
 
-def test_real_differences_come_first_and_what_is_not_tested_once():
+def test_real_differences_come_first_and_untested_ones_appear_once():
     few = replace(FOUND["accuracy", ""], unit="subject", verdict=Verdict.NONE, reason="few")
     texts = compared([few, replace(few, model="b − c"), FOUND["worst_group", ""]])
     assert [text.startswith("Worst-group") for text in texts] == [True, False]
 
 
 def test_differences_rank_by_their_size_whatever_their_sign():
-    shown = [f for f in ranked(comparison().findings) if f.verdict == Verdict.DISPARITY]
-    assert [(f.metric, f.aggregate) for f in shown] == [
+    differences = [f for f in ranked(comparison().findings) if f.verdict == Verdict.DISPARITY]
+    assert [(f.metric, f.aggregate) for f in differences] == [
         ("accuracy", "worst_group"), ("accuracy", "difference"), ("cramers_v", "value"),
         ("accuracy", "value"),
     ]  # fmt: skip
@@ -75,18 +78,18 @@ def test_differences_rank_by_their_size_whatever_their_sign():
 
 @pytest.mark.parametrize("turned", [1, -1])
 def test_right_of_zero_is_better_for_the_second_model(turned):
-    for metric, subject, a, b, worse, spread, said in COMPARED[:-1]:
+    for metric, subject, a, b, worse, spread, verdict in COMPARED[:-1]:
         other = {"deepface": "facellm", "facellm": "deepface"}[worse]
         values, who = ((a, b), worse) if turned > 0 else ((b, a), other)
-        found = difference(metric, subject, *values, who, spread, said)
-        pair = pair_of(found)
+        finding = difference(metric, subject, *values, who, spread, verdict)
+        pair = pair_of(finding)
         assert pair is not None
-        value, low, high = oriented(found, pair)
+        value, low, high = oriented(finding, pair)
         assert low <= value <= high
         assert (value > 0) == (who == "deepface")
 
 
-def test_page_says_what_was_compared():
+def test_page_names_the_compared_models():
     text = visible_words(page())
     assert "<title>Comparison of deepface and facellm</title>" in page()
     lead = text[: text.index("Findings", 200)]
@@ -100,6 +103,6 @@ def test_page_speaks_of_differences_not_of_disparities():
     assert "Differences (4)" in text
     assert "disparit" not in text
     data = json.loads(re.findall(r'id="page-data">(.*?)</script>', render(comparison()))[0])
-    drawn = json.dumps(data["data"])
-    assert '"Difference"' in drawn
-    assert '"Disparity"' not in drawn
+    chart_data = json.dumps(data["data"])
+    assert '"Difference"' in chart_data
+    assert '"Disparity"' not in chart_data

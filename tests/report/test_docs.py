@@ -21,9 +21,9 @@ def test_every_shared_section_is_documented_in_the_order_of_the_page():
     # Sections of one kind of audit are on that kind's page: tests/audits/test_kinds.py.
     shared = re.findall(r"^\| `([a-z]+)` \|", DOCS, flags=re.MULTILINE)
     results = (faces(), many_classes(), comparison(), augmentation())
-    pages = [re.findall(r'class="section" id="([a-z]+)"', render(one)) for one in results]
-    made = {name for page in pages for name in ["summary", "groups", "findings", *page]}
-    assert made <= {*shared}
+    pages = [re.findall(r'class="section" id="([a-z]+)"', render(result)) for result in results]
+    sections = {name for page in pages for name in ["summary", "groups", "findings", *page]}
+    assert sections <= {*shared}
     for page in pages:
         assert page == sorted(page, key=shared.index)
 

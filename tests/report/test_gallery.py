@@ -22,10 +22,10 @@ SCHEMA = pa.schema(
 
 
 def with_pictures(*rows):
-    found = faces()
+    result = faces()
     filled = [{"section": "Maps", "group": "men", "caption": "one", "image": PNG} | r for r in rows]
     table = pa.Table.from_pylist(filled, SCHEMA)
-    return replace(found, tables={**found.tables, "gallery": table})
+    return replace(result, tables={**result.tables, "gallery": table})
 
 
 def blocks(result):
@@ -51,19 +51,21 @@ def test_the_page_embeds_them_and_its_policy_allows_nothing_else():
     assert "img-src data:;" in page
 
 
-def test_what_is_no_picture_or_too_large_is_left_out():
+def test_broken_and_large_pictures_are_left_out():
     svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
     large = PNG + b"0" * MOST_BYTES
-    found = blocks(with_pictures({"image": svg}, {"image": large}, {"image": None}, {}))
-    assert [(len(one.pictures), one.total) for one in found if isinstance(one, Gallery)] == [(1, 4)]
+    page_blocks = blocks(with_pictures({"image": svg}, {"image": large}, {"image": None}, {}))
+    assert [
+        (len(block.pictures), block.total) for block in page_blocks if isinstance(block, Gallery)
+    ] == [(1, 4)]
 
 
-def test_a_group_and_a_page_have_a_most():
+def test_a_group_and_a_page_have_a_maximum_of_pictures():
     rows = [{"group": f"g{index % 9}", "caption": str(index)} for index in range(9 * 20)]
-    found = [one for one in blocks(with_pictures(*rows)) if isinstance(one, Gallery)]
-    assert {len(one.pictures) for one in found} == {MOST_OF_GROUP}
-    assert sum(len(one.pictures) for one in found) == MOST
-    assert {one.total for one in found} == {20}
+    galleries = [block for block in blocks(with_pictures(*rows)) if isinstance(block, Gallery)]
+    assert {len(gallery.pictures) for gallery in galleries} == {MOST_OF_GROUP}
+    assert sum(len(gallery.pictures) for gallery in galleries) == MOST
+    assert {gallery.total for gallery in galleries} == {20}
     page = render(with_pictures(*rows))
     assert page.count("<figure><img ") == MOST
     assert "12 of 20 pictures are shown here; all are in" in page

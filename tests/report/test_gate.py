@@ -49,18 +49,18 @@ def test_value_or_an_end_of_the_interval(on, bounds, outcome):
     ],
 )
 def test_a_rule_that_matches_nothing_does_not_pass(rule):
-    found = gate(result(WORST), [rule])
-    assert not found.passed
-    assert found.exit_code == 2
-    assert found.checks[0].outcome == "no match"
-    assert found.checks[0].sentence == f"{rule}: no finding matches this rule."
+    outcome = gate(result(WORST), [rule])
+    assert not outcome.passed
+    assert outcome.exit_code == 2
+    assert outcome.checks[0].outcome == "no match"
+    assert outcome.checks[0].sentence == f"{rule}: no finding matches this rule."
 
 
 def test_without_a_subject_a_rule_is_about_the_whole():
-    whole = finding(metric="demographic_parity", value=0.05)
+    overall = finding(metric="demographic_parity", value=0.05)
     part = finding(metric="demographic_parity", value=0.9, subject="cat")
     rule = GateRule("demographic_parity", max=0.1)
-    assert gate(result(part, whole), [rule]).passed
+    assert gate(result(part, overall), [rule]).passed
     assert not gate(result(part), [rule]).passed
 
 
@@ -95,9 +95,9 @@ def test_nan_does_not_pass_and_junit_survives_hostile_labels():
         value=NAN,
         reason=nasty,
     )
-    found = gate(result(bad), [GateRule("accuracy", of="difference", max=0, model=nasty)])
-    assert (found.exit_code, found.checks[0].outcome) == (2, "not estimable")
-    suite = ET.fromstring(junit(found))
+    outcome = gate(result(bad), [GateRule("accuracy", of="difference", max=0, model=nasty)])
+    assert (outcome.exit_code, outcome.checks[0].outcome) == (2, "not estimable")
+    suite = ET.fromstring(junit(outcome))
     assert '<x a="1">&\\u0000\\u001b\\u202e' in suite[0].attrib["name"]
 
 
@@ -110,11 +110,11 @@ def test_one_number_with_two_nulls_is_checked_once():
         ci_high=0.18,
         null=NullHypothesis.WITHIN_CLASS,
     )
-    found = gate(result(WORST, within), [GateRule("accuracy", of="worst_group", min=0.6)])
-    assert [check.finding for check in found.checks] == [WORST]
+    outcome = gate(result(WORST, within), [GateRule("accuracy", of="worst_group", min=0.6)])
+    assert [check.finding for check in outcome.checks] == [WORST]
 
 
-def test_what_stands_beside_under_another_null_is_checked_where_it_is_named():
+def test_findings_under_another_null_are_checked_only_by_name():
     findings = (
         finding(metric="logit_gap", value=0.1, version="default"),
         finding(
@@ -122,8 +122,8 @@ def test_what_stands_beside_under_another_null_is_checked_where_it_is_named():
         ),
         finding(metric="logit_gap", value=0.9, version="raw"),
     )
-    every = gate(result(*findings), [GateRule("logit_gap", max=0.5)])
-    assert [check.finding for check in every.checks] == [findings[0], findings[2]]
+    default_gate = gate(result(*findings), [GateRule("logit_gap", max=0.5)])
+    assert [check.finding for check in default_gate.checks] == [findings[0], findings[2]]
     named = gate(result(*findings), [GateRule("logit_gap", max=0.5, version="null: pool order")])
     assert [check.finding for check in named.checks] == [findings[1]]
 
@@ -141,16 +141,16 @@ PEOPLE = [
 
 @pytest.fixture(scope="module")
 def audited():
-    gender, label, said = zip(*PEOPLE, strict=True)
-    table = pl.DataFrame({"gender": gender, "label": label, "pred": said})
+    gender, label, predicted = zip(*PEOPLE, strict=True)
+    table = pl.DataFrame({"gender": gender, "label": label, "pred": predicted})
     return equipoise.audit(table, target="label", pred="pred", groups="gender")
 
 
 def test_a_rate_and_its_gap_are_two_numbers(audited):
     levels = [GateRule("accuracy", min=0.7), GateRule("true_positive_rate", min=0.6)]
-    found = gate(audited, levels)
-    assert (found.passed, found.exit_code) == (True, 0)
-    assert found.checks[0].finding.value == pytest.approx(0.81)
+    outcome = gate(audited, levels)
+    assert (outcome.passed, outcome.exit_code) == (True, 0)
+    assert outcome.checks[0].finding.value == pytest.approx(0.81)
     (gap,) = gate(audited, [GateRule("accuracy", of="difference", max=0.1)]).checks
     assert (gap.outcome, round(gap.finding.value, 3)) == ("breached", 0.19)
     (worst,) = gate(audited, [GateRule("accuracy", of="worst_group", min=0.6)]).checks
@@ -181,10 +181,10 @@ def test_a_metric_of_a_user_keeps_its_name_in_gate_report_and_card():
     )  # fmt: skip
     register(record)
     try:
-        own = finding(metric="label_change", aggregate=Aggregate.VALUE, value=0.4)
-        (check,) = gate(result(own), [GateRule("label_change", max=0.3)]).checks
+        gap_finding = finding(metric="label_change", aggregate=Aggregate.VALUE, value=0.4)
+        (check,) = gate(result(gap_finding), [GateRule("label_change", max=0.3)]).checks
         assert check.outcome == "breached"
-        assert name_of(own) == "Labels that changed"
-        assert "40.0 %" in headline(own).replace("\u00a0", " ")
+        assert name_of(gap_finding) == "Labels that changed"
+        assert "40.0 %" in headline(gap_finding).replace("\u00a0", " ")
     finally:
         unregister("label_change")

@@ -121,20 +121,20 @@ def test_hostile_labels_stay_text():
     assert "<script>alert" not in text
     assert "<img" not in text
     assert not set("\u202e\u2066\x1b") & set(text)
-    shown = "".join(elements("hostile").text)
-    assert "</script><script>alert(1)</script>" in shown
-    assert "left\\u202egnp.exe\\u2066 \\u001b[31m<!--<img" in shown
-    assert "{{7*7}}" in shown
+    visible_text = "".join(elements("hostile").text)
+    assert "</script><script>alert(1)</script>" in visible_text
+    assert "left\\u202egnp.exe\\u2066 \\u001b[31m<!--<img" in visible_text
+    assert "{{7*7}}" in visible_text
 
 
 @pytest.mark.parametrize("name", ["faces", "comparison", "hostile"])
 def test_every_finding_is_on_the_page(name):
     text = html.unescape(page(name))
-    judged = [one for one in RESULTS[name]().findings if one.tested]
-    assert [one for one in judged if unbroken(visible(sentence(one))) not in text] == []
+    judged = [finding for finding in RESULTS[name]().findings if finding.tested]
+    assert [finding for finding in judged if unbroken(visible(sentence(finding))) not in text] == []
 
 
-def test_what_is_cut_names_the_file_that_has_it():
+def test_a_shortened_list_names_its_file():
     text = "".join(elements("many").text)
     result = RESULTS["many"]()
     classes = result.tables["classes"].num_rows
@@ -150,35 +150,35 @@ def test_verdicts_are_words_and_symbols(name):
         page(name),
     )
     assert len(badges) == page(name).count('class="badge')
-    said = {verdict.value.replace(" ", "-"): title for verdict, title in VERDICT_TITLES.items()}
-    said |= {"disparity": "Difference"} if name == "comparison" else {}
-    assert all(html.unescape(word) == said[slug] for slug, _, word in badges)
+    titles = {verdict.value.replace(" ", "-"): title for verdict, title in VERDICT_TITLES.items()}
+    titles |= {"disparity": "Difference"} if name == "comparison" else {}
+    assert all(html.unescape(word) == titles[slug] for slug, _, word in badges)
     symbols = {word: symbol for _, symbol, word in badges}
     assert len(set(symbols.values())) == len(symbols)
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_page_can_be_walked_without_eyes(name):
-    found = elements(name)
-    assert [len(found.all(tag)) for tag in ("main", "nav", "header", "footer", "h1")] == [1] * 5
-    assert found.all("html")[0]["lang"] == "en"
-    assert next(a for tag, a in found.found if tag == "a")["href"] == "#main"
-    levels = [int(tag[1]) for tag, _ in found.found if re.fullmatch("h[1-6]", tag)]
+    document = elements(name)
+    assert [len(document.all(tag)) for tag in ("main", "nav", "header", "footer", "h1")] == [1] * 5
+    assert document.all("html")[0]["lang"] == "en"
+    assert next(a for tag, a in document.found if tag == "a")["href"] == "#main"
+    levels = [int(tag[1]) for tag, _ in document.found if re.fullmatch("h[1-6]", tag)]
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert len(found.all("caption")) == len(found.all("table"))
-    assert all(th.get("scope") in ("col", "row") for th in found.all("th"))
-    ids = [attributes["id"] for _, attributes in found.found if "id" in attributes]
+    assert len(document.all("caption")) == len(document.all("table"))
+    assert all(th.get("scope") in ("col", "row") for th in document.all("th"))
+    ids = [attributes["id"] for _, attributes in document.found if "id" in attributes]
     assert len(ids) == len(set(ids))
-    links = {(a["href"] or "").removeprefix("#") for a in found.all("a")}
+    links = {(a["href"] or "").removeprefix("#") for a in document.all("a")}
     assert links <= set(ids)
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_chart_has_words_and_its_data(name):
-    found = [attributes for _, attributes in elements(name).found if "data-chart" in attributes]
+    charts = [attributes for _, attributes in elements(name).found if "data-chart" in attributes]
     data = data_of(name)
-    assert [int(a["data-chart"] or "") for a in found] == list(range(len(data["charts"])))
-    assert all(len(a["aria-label"] or "") > 20 and a["role"] == "img" for a in found)
+    assert [int(a["data-chart"] or "") for a in charts] == list(range(len(data["charts"])))
+    assert all(len(a["aria-label"] or "") > 20 and a["role"] == "img" for a in charts)
     for chart in data["charts"]:
         assert "layer" in data["specs"][chart["spec"]] or "mark" in data["specs"][chart["spec"]]
         assert all(0 <= index < len(data["data"]) for index in chart["data"].values())
@@ -226,8 +226,8 @@ INTERNAL = re.compile(
 @pytest.mark.parametrize("name", PAGES)
 def test_no_page_speaks_in_internal_words(name):
     result, kind = result_and_page(name)
-    found = Elements(re.sub(r"(?s)<(code|pre)\b.*?</\1>", " ", render(result, kind)))
-    text = " ".join(" ".join(found.text).split())
+    document = Elements(re.sub(r"(?s)<(code|pre)\b.*?</\1>", " ", render(result, kind)))
+    text = " ".join(" ".join(document.text).split())
     assert not INTERNAL.findall(text)
     names = {f.name for f in fields(Finding)} | {*SPECS}
     assert not {word for word in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text) if word in names}
@@ -237,5 +237,7 @@ def test_no_page_speaks_in_internal_words(name):
 def test_no_note_is_repeated(name):
     result, kind = result_and_page(name)
     notes = re.findall(r'<p class="note"[^>]*>(.+?)</p>', render(result, kind))
-    alone = [one for one in notes if "rows are shown here" not in one and "of this kind" not in one]
+    alone = [
+        note for note in notes if "rows are shown here" not in note and "of this kind" not in note
+    ]
     assert len(alone) == len(set(alone))

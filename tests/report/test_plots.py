@@ -49,8 +49,8 @@ CHARTS = {
 
 def fields(value):
     if isinstance(value, dict):
-        own = {value["field"]} if isinstance(value.get("field"), str) else set()
-        return own.union(*map(fields, value.values()))
+        names = {value["field"]} if isinstance(value.get("field"), str) else set()
+        return names.union(*map(fields, value.values()))
     return set().union(*map(fields, value)) if isinstance(value, list | tuple) else set()
 
 
@@ -59,8 +59,8 @@ def test_a_chart_is_valid_vega_lite_and_draws_fields_that_its_rows_have(name):
     chart = CHARTS[name]()
     alt.Chart.from_dict(dict(chart.spec))
     assert "http" not in str(chart.spec)
-    known = {field for row in chart.rows for field in row}
-    assert fields(chart.spec["layer"]) <= known
+    columns = {field for row in chart.rows for field in row}
+    assert fields(chart.spec["layer"]) <= columns
 
 
 @pytest.mark.parametrize("columns", [2, WIDE - 1, WIDE])

@@ -23,7 +23,7 @@ def run(tmp_path):
     return folder
 
 
-def test_read_gives_back_what_was_written(tmp_path):
+def test_read_returns_the_written_result(tmp_path):
     result = comparison()
     write(result, tmp_path)
     again = read(tmp_path)
@@ -35,9 +35,11 @@ def test_read_gives_back_what_was_written(tmp_path):
     }
 
 
-def test_json_says_nan_and_infinity_as_words_beside_the_reason(tmp_path):
-    found = finding(value=NAN, ci_low=float("-inf"), ci_high=float("inf"), reason="too few rows")
-    write(replace(faces(), findings=(found,)), tmp_path)
+def test_json_writes_nan_and_infinity_as_words_with_the_reason(tmp_path):
+    undefined = finding(
+        value=NAN, ci_low=float("-inf"), ci_high=float("inf"), reason="too few rows"
+    )
+    write(replace(faces(), findings=(undefined,)), tmp_path)
     row = json.loads((tmp_path / "findings.json").read_text(encoding="utf-8"))[0]
     assert (row["value"], row["ci_low"], row["ci_high"]) == ("NaN", "-Infinity", "Infinity")
     assert row["reason"] == "too few rows"
@@ -67,10 +69,12 @@ def test_broken_manifest(run, content):
 
 @pytest.mark.parametrize("name", ["findings.parquet", "tables/group_sizes.parquet"])
 def test_a_flipped_bit_of_a_table_is_noticed(name, run):
-    whole = (run / name).read_bytes()
+    content = (run / name).read_bytes()
     chunk = pq.read_metadata(run / name).row_group(0).column(0)
     end = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size
-    (run / name).write_bytes(whole[: end - 2] + bytes([whole[end - 2] ^ 1]) + whole[end - 1 :])
+    (run / name).write_bytes(
+        content[: end - 2] + bytes([content[end - 2] ^ 1]) + content[end - 1 :]
+    )
     with pytest.raises(RunError, match=name):
         read(run)
 
@@ -82,7 +86,7 @@ def test_findings_of_other_columns(run):
         read(run)
 
 
-def test_full_disk_is_said(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported(tmp_path, monkeypatch):
     opened = Path.open
 
     def full(path, *args, **kwargs):

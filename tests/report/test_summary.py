@@ -44,7 +44,7 @@ def test_not_enough_data_is_a_headline_of_its_own():
 
 def test_models_with_disparities_come_first():
     fine = [gap(Verdict.BELOW_THRESHOLD) for _ in range(MOST_MODELS + 1)]
-    named = [replace(one, model=f"fine {place}") for place, one in enumerate(fine)]
+    named = [replace(gap_finding, model=f"fine {place}") for place, gap_finding in enumerate(fine)]
     summary = summarize(result(*named, gap(Verdict.DISPARITY)), LEADS)
     assert summary.statements[0].finding == gap(Verdict.DISPARITY)
     assert len(summary.statements) == MOST_MODELS
@@ -53,7 +53,7 @@ def test_models_with_disparities_come_first():
 def test_a_finding_of_no_model_leads_only_with_a_disparity():
     people = replace(gap(Verdict.BELOW_THRESHOLD), model="")
     summary = summarize(result(gap(Verdict.DISPARITY), people), LEADS)
-    assert [one.finding.model for one in summary.statements] == ["m"]
+    assert [statement.finding.model for statement in summary.statements] == ["m"]
 
 
 @pytest.mark.parametrize("verdict", ["disparity", "inconclusive", "below threshold"])
@@ -70,21 +70,24 @@ def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst():
     marked = [row[0] for row in table.rows if "▲" in str(row[-1])]
     assert marked == ["a"]
     raw = replace(gap(Verdict.NONE), version="raw")
-    beside = group_table(result(gap(Verdict.DISPARITY), raw), (("accuracy", Aggregate.DIFFERENCE),))
-    assert beside.blocks[1].rows == table.rows
+    with_raw = group_table(
+        result(gap(Verdict.DISPARITY), raw), (("accuracy", Aggregate.DIFFERENCE),)
+    )
+    assert with_raw.blocks[1].rows == table.rows
 
 
-def against_rest(group, value, rest, **changes):
+def against_rest(group, value, rest_value, **changes):
     """A leaf of the accuracy of one group against all others."""
     parts = tuple(
         GroupValue(name, (name,), n, share, share - 0.02, share + 0.02)
-        for name, n, share in ((group, 200, value), ("all other groups", 800, rest))
+        for name, n, share in ((group, 200, value), ("all other groups", 800, rest_value))
     )
-    apart = value - rest
+    difference = value - rest_value
     leaf = {
         "metric": "accuracy", "aggregate": Aggregate.AGAINST_REST, "group": group,
-        "by_group": parts, "value": apart,
-        "ci_low": apart - 0.03, "ci_high": apart + 0.03, "chance": 0.0, "excess": apart,
+        "by_group": parts, "value": difference,
+        "ci_low": difference - 0.03, "ci_high": difference + 0.03, "chance": 0.0,
+        "excess": difference,
         "family": Family.LEAF,
     }  # fmt: skip
     return finding(**leaf | changes)
@@ -92,7 +95,9 @@ def against_rest(group, value, rest, **changes):
 
 def test_the_group_that_is_worst_off_leads_with_the_chart_of_all_groups():
     values = {"a": 0.6, "b": 0.93, "c": 0.95}
-    parts = tuple(GroupValue(name, (name,), 300, one, one, one) for name, one in values.items())
+    parts = tuple(
+        GroupValue(name, (name,), 300, share, share, share) for name, share in values.items()
+    )
     gap = finding(**GAP, by_group=parts)
     better, worse = against_rest("c", 0.95, 0.7), against_rest("a", 0.6, 0.94)
     leads = ("accuracy", ("accuracy", Aggregate.DIFFERENCE, "overall"))
@@ -113,15 +118,15 @@ def test_differences_of_the_labels_are_counted_apart():
 
 def test_preferences_of_groups_are_differences_and_never_shares():
     parts = tuple(
-        GroupValue(name, (name,), 300, one, one, one)
-        for name, one in zip("ab", (0.0, 1.0), strict=True)
+        GroupValue(name, (name,), 300, share, share, share)
+        for name, share in zip("ab", (0.0, 1.0), strict=True)
     )
     preferred = finding(metric="systematic_preference", by_group=parts)
     assert not has_shares(preferred)
     assert has_shares(finding(**GAP, by_group=parts))
 
 
-def test_only_what_is_decided_is_to_be_kept():
+def test_undecided_and_decided_results_have_different_steps():
     undecided, decided = (
         summarize(result(gap(verdict)), LEADS).steps
         for verdict in (Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD)

@@ -31,8 +31,12 @@ def ask(app, path, *, host=HOST, cookie=COOKIE, origin=None, method="GET", body=
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
-    found = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
-    return sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:])
+    response_headers = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
+    return (
+        sent[0]["status"],
+        response_headers,
+        b"".join(message.get("body", b"") for message in sent[1:]),
+    )
 
 
 class Links(HTMLParser):

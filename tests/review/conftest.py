@@ -14,9 +14,9 @@ from review.project import Project
 def template(tmp_path_factory):
     """A project whose run is made once."""
     folder = tmp_path_factory.mktemp("review")
-    made = Project(folder)
+    project = Project(folder)
     assert run(["audit", str(folder / "c.yaml"), "--out", str(folder / "run")]) == 0
-    return made
+    return project
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def command(capsys):
 
     def ran(*arguments, code=0, question="right"):
         capsys.readouterr()
-        given = ["label", "run", "--question", question, *arguments, "--json"]
-        assert run(given) == code, capsys.readouterr().err
+        call = ["label", "run", "--question", question, *arguments, "--json"]
+        assert run(call) == code, capsys.readouterr().err
         out, err = capsys.readouterr()
         return json.loads(out) if code == 0 else err
 

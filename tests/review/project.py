@@ -40,25 +40,25 @@ class Project:
         pl.DataFrame(columns).write_csv(folder / "m.csv")
         (folder / "c.yaml").write_text(CONFIG)
         (folder / "photos").mkdir()
-        for place, one in enumerate(self.ids):
+        for place, image_id in enumerate(self.ids):
             colour = Image.new("RGB", (8, 6), (place % 256, place // 256, 0))
-            colour.save(folder / "photos" / f"{one}.png")
+            colour.save(folder / "photos" / f"{image_id}.png")
 
     def wrong(self, group):
-        own = self.group == group
-        return (self.truth != self.label)[own].mean()
+        in_group = self.group == group
+        return (self.truth != self.label)[in_group].mean()
 
     def answer(self, name, page="label.html", errors=0.0, suffix="json", at="2026-11-28T09:00:00Z"):
         """Write the answers of a labeller to the images of a page."""
         data = page_data(self.folder / page)
         rng = np.random.default_rng(len(name))
-        place = {key_of(one): row for row, one in enumerate(self.ids)}
+        place = {key_of(image_id): row for row, image_id in enumerate(self.ids)}
         rows = []
         for key, _, _ in data["images"]:
             right = self.truth[place[key]] == self.label[place[key]]
             says = right ^ (rng.random() < errors)
-            said = {"answer": "yes" if says else "no", "labeller": name, "at": at}
-            rows.append({"key": key, "question": data["question"], **said})
+            entry = {"answer": "yes" if says else "no", "labeller": name, "at": at}
+            rows.append({"key": key, "question": data["question"], **entry})
         file = self.folder / f"answers-{name}.{suffix}"
         if suffix == "json":
             file.write_text(json.dumps(rows))
@@ -73,7 +73,7 @@ def page_data(path):
 
 
 def finished(folder, config):
-    """Audit what a configuration says, and return the run."""
+    """Run the audit of a configuration, and return its folder."""
     config = audits.parse_config(config)
     with new_run(folder / "run") as run:
         inputs = audits.prepare(config, base=folder)

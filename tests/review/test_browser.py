@@ -88,11 +88,11 @@ def image_of(browser, expected=bool):
     """Return the image of the form, once it is the expected one."""
     for _ in range(100):
         with suppress(HTTPError):  # While a page is on its way there is none to ask.
-            found = browser.run("return (document.querySelector('[name=image]') || {}).value")
-            if expected(found):
-                return found
+            image = browser.run("return (document.querySelector('[name=image]') || {}).value")
+            if expected(image):
+                return image
         time.sleep(0.05)
-    raise AssertionError(found)
+    raise AssertionError(image)
 
 
 def test_keys_toggle_codes_and_go_on(browser, address, folder):

@@ -68,11 +68,11 @@ def test_the_command_prints_a_ranking_and_keeps_it(called, folder):
 def test_clusters_are_tested_over_groups(called, tmp_path):
     World("a sub-type", 400).audited(tmp_path)
     vectors = ["--embeddings", tmp_path / "vectors.npy", "--ids", tmp_path / "ids.txt"]
-    found = json.loads(called("causes", tmp_path / "run", *vectors, "--clusters", "2", "--json"))
-    assert found["clusters"]["p_value"] < 0.01
+    output = json.loads(called("causes", tmp_path / "run", *vectors, "--clusters", "2", "--json"))
+    assert output["clusters"]["p_value"] < 0.01
     page = ask(application(tmp_path / "run", HOST, TOKEN), "/causes")[2].decode()
     assert page.count('alt="image with cluster') == 8
-    row = next(one for one in found["causes"] if one["cause"] == "cluster")
+    row = next(cause for cause in output["causes"] if cause["cause"] == "cluster")
     # The sub-type that men lack has no common support.
     assert row["without_support"] > 50
     assert "men: 0.0 %" in row["evidence"] or " men: 100.0 %" in row["evidence"]
@@ -82,8 +82,8 @@ def test_columns_of_another_table_are_causes(called, folder, tmp_path):
     medium = pl.read_csv(folder / "images.csv").select(image_id="id", probe="medium")
     medium.write_csv(tmp_path / "probe.csv")
     table = ["--table", tmp_path / "probe.csv", "--cause", "probe"]
-    found = json.loads(called("causes", folder / "run", *table, "--json"))
-    assert next(one for one in found["causes"] if one["explains"])["cause"] == "probe"
+    output = json.loads(called("causes", folder / "run", *table, "--json"))
+    assert next(cause for cause in output["causes"] if cause["explains"])["cause"] == "probe"
 
 
 def test_the_example_finds_its_cause(called, tmp_path, monkeypatch):
@@ -92,14 +92,14 @@ def test_the_example_finds_its_cause(called, tmp_path, monkeypatch):
     subprocess.run([sys.executable, str(tmp_path / "make.py")], check=True)
     monkeypatch.chdir(tmp_path)
     called("audit", "audit.yaml", "--out", "run")
-    (line,) = (one for one in EXAMPLE.joinpath("audit.yaml").read_text().splitlines()
-               if "equipoise causes" in one)  # fmt: skip
-    found = json.loads(called(*line.split("equipoise ")[1].split(), "--json"))
-    assert [one["cause"] for one in found["causes"] if one["explains"]] == ["water"]
-    assert found["group"] == "Asia"
-    shown = called(*line.split("equipoise ")[1].split())
+    (line,) = (line for line in EXAMPLE.joinpath("audit.yaml").read_text().splitlines()
+               if "equipoise causes" in line)  # fmt: skip
+    output = json.loads(called(*line.split("equipoise ")[1].split(), "--json"))
+    assert [cause["cause"] for cause in output["causes"] if cause["explains"]] == ["water"]
+    assert output["group"] == "Asia"
+    printed = called(*line.split("equipoise ")[1].split())
     page = (EXAMPLE.parent.parent / "docs" / "review.md").read_text(encoding="utf-8")
-    assert shown.strip() in page
+    assert printed.strip() in page
 
 
 def test_the_worst_group_of_false_alarms_has_the_most(tmp_path):
@@ -110,17 +110,17 @@ def test_the_worst_group_of_false_alarms_has_the_most(tmp_path):
 
 def test_a_disparity_that_may_be_chance_needs_no_cause(called, tmp_path):
     run = World("small objects", 300, planted=False).audited(tmp_path)
-    found = called("causes", run, "--finding", "accuracy", "--cause", "camera")
-    assert "no difference to explain" in found
+    output = called("causes", run, "--finding", "accuracy", "--cause", "camera")
+    assert "no difference to explain" in output
 
 
 def test_concreteness_is_correlated_with_disparities(folder, tmp_path):
     norms = pl.DataFrame({"Word": ["Cup", "bowl", "idea"], "Conc.M": [5.0, 4.5, 1.6]})
     norms.write_csv(tmp_path / "norms.csv")
     finding = disparities.find_disparity(folder / "run").finding
-    found = causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
-    assert found.metric == "correlation"
-    assert found.reason
+    correlation = causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
+    assert correlation.metric == "correlation"
+    assert correlation.reason
     norms.rename({"Conc.M": "mean"}).write_csv(tmp_path / "norms.csv")
     with pytest.raises(DataError):
         causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
@@ -156,19 +156,19 @@ def test_a_sample_drawn_by_stratum_is_weighted(called, tmp_path):
     run = tmp_path / "run"
     page = ["label", run, "--question", "good", "--size", "80", "--images", tmp_path / "photos"]
     called(*page, "--out", tmp_path / "label.html")
-    drawn = read_labels(run).filter(question="right").head(80)
-    good = drawn.with_columns(question=pl.lit("good"))
+    labels = read_labels(run).filter(question="right").head(80)
+    good = labels.with_columns(question=pl.lit("good"))
     add_labels(run, good)
     disparity = disparities.find_disparity(run)
-    found = causes.gather(run, disparity, causes.Sources())
-    weights = found.weights["good"]
-    has = np.array([one is not None for one in found.values["good"]])
+    candidates = causes.gather(run, disparity, causes.Sources())
+    weights = candidates.weights["good"]
+    has = np.array([answer is not None for answer in candidates.values["good"]])
     assert (weights[~has] == 0).all()
     for group in ("women", "men"):
-        own = np.array(disparity.groups.names)[disparity.groups.codes] == group
-        if (weights[own] > 0).any():
-            assert weights[own].sum() <= own.sum() + 1e-6
-    assert "wrong label" not in found.weights
+        in_group = np.array(disparity.groups.names)[disparity.groups.codes] == group
+        if (weights[in_group] > 0).any():
+            assert weights[in_group].sum() <= in_group.sum() + 1e-6
+    assert "wrong label" not in candidates.weights
 
 
 def form(page):
@@ -196,31 +196,31 @@ def test_codes_are_kept_counted_and_shown(app, folder):
     status, _, page = ask(app, "/causes")
     assert status == 200
     assert "/causes/0" in Links(page).links
-    seen = []
+    coded_images = []
     for turn in range(12):
         image, _ = form(ask(app, "/code/0?coder=ann")[2])
-        seen.append(image)
+        coded_images.append(image)
         codes = ["indiscernible", "child's drawing"] if turn % 3 == 0 else []
         body = {"image": image, "coder": "ann", "code": codes, "medium": "drawing"}
         status, headers, _ = post(app, "/code/0", body, origin=ORIGIN)
         assert (status, headers["location"]) == (303, "/code/0?coder=ann")
-    assert len({*seen}) == 12
+    assert len({*coded_images}) == 12
     labels = read_labels(run)
     answers = labels.filter(question="cause: bowl")["answer"].value_counts()
     assert dict(answers.iter_rows()) == {"none": 8, "indiscernible + child's drawing": 4}
     assert labels.filter(question="medium", answer="drawing").height == 12
     table = pl.read_csv(folder / "images.csv").select(image_id="id", group="group")
     counts = [*coding.count_codes(labels, "bowl", table)]
-    assert sum(one.images for one in counts if one.code == "indiscernible") == 4
-    assert sum(one.coded for one in counts if one.code == "indiscernible") == 12
-    assert all(one.low <= one.share <= one.high and one.remedy for one in counts)
+    assert sum(count.images for count in counts if count.code == "indiscernible") == 4
+    assert sum(count.coded for count in counts if count.code == "indiscernible") == 12
+    assert all(count.low <= count.share <= count.high and count.remedy for count in counts)
     _, _, page = ask(app, "/causes/0")
     assert b"indiscernible" in page
     assert b"resolution" in page
     # The same seed gives another coder the same order.
-    assert form(ask(app, "/code/0?coder=bo")[2])[0] == seen[0]
+    assert form(ask(app, "/code/0?coder=bo")[2])[0] == coded_images[0]
     # An answer given again replaces the first.
-    post(app, "/code/0", {"image": seen[0], "coder": "ann"}, origin=ORIGIN)
+    post(app, "/code/0", {"image": coded_images[0], "coder": "ann"}, origin=ORIGIN)
     assert read_labels(run).filter(question="cause: bowl").height == 12
     # Codes are candidate causes.
     disparity = disparities.find_disparity(run, metric="true_positive_rate", subject="bowl")
@@ -287,12 +287,12 @@ def test_an_answer_that_cannot_be_written_is_said_and_not_kept(
 
 def test_labels_that_cannot_be_read_are_said(app, folder):
     path = folder / "run" / "labels" / "labels.parquet"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-9])
+    content = path.read_bytes()
+    path.write_bytes(content[:-9])
     try:
         status, _, page = ask(app, "/causes")
     finally:
-        path.write_bytes(whole)
+        path.write_bytes(content)
     assert status == 500
     assert str(path).encode() in page
 
@@ -320,7 +320,7 @@ def test_foreign_forms_are_refused(app, folder):
 
 
 @pytest.mark.parametrize("code", ["", "none", "indiscernible", "a + b"])
-def test_codes_that_cannot_be_told_apart_are_refused(code, folder):
+def test_ambiguous_codes_are_refused(code, folder):
     with pytest.raises(ConfigError):
         application(folder / "run", HOST, TOKEN, codes=[code])
 
@@ -373,10 +373,10 @@ def test_a_concept_has_causes_of_its_scores(called, tmp_path):
     (tmp_path / "audit.yaml").write_text(json.dumps(config, default=str))
     called("audit", tmp_path / "audit.yaml", "--out", tmp_path / "run")
     options = ("--subject", "nurse", "--cause", "medium", "--json")
-    found = json.loads(called("causes", tmp_path / "run", *options))
-    (row,) = found["causes"]
-    own = labels[:, 1]
-    gap = scores[own & women, 1].mean() - scores[own & ~women, 1].mean()
+    output = json.loads(called("causes", tmp_path / "run", *options))
+    (row,) = output["causes"]
+    positives = labels[:, 1]
+    gap = scores[positives & women, 1].mean() - scores[positives & ~women, 1].mean()
     assert row["disparity"] == pytest.approx(gap, abs=1e-5)
     assert row["explains"]
     app = application(tmp_path / "run", HOST, TOKEN)
@@ -395,14 +395,14 @@ def test_a_concept_has_causes_of_its_scores(called, tmp_path):
 )
 def test_a_table_of_causes_is_checked(folder, tmp_path, rows, place):
     table = tmp_path / "sizes.csv"
-    table.write_text("image_id,size\n" + "".join(f"{one},{size}\n" for one, size in rows))
+    table.write_text("image_id,size\n" + "".join(f"{image_id},{size}\n" for image_id, size in rows))
     disparity = disparities.find_disparity(folder / "run")
     with pytest.raises(DataError) as raised:
         causes.gather(folder / "run", disparity, causes.Sources(names=("size",), table=table))
     assert (raised.value.file, raised.value.column, raised.value.row) == (str(table), *place)
 
 
-def test_causes_that_no_image_of_the_finding_has(folder, tmp_path):
+def test_causes_without_an_image_of_the_finding_are_refused(folder, tmp_path):
     table = tmp_path / "sizes.csv"
     table.write_text("image_id,size\n0000.png,nan\nother.png,2\n")
     disparity = disparities.find_disparity(folder / "run")
@@ -415,9 +415,9 @@ def test_causes_that_no_image_of_the_finding_has(folder, tmp_path):
     row = {"image_id": other, "question": "good", "answer": "yes", "labeller": "ann", "at": at}
     (run / "labels" / "labels.parquet").unlink()
     add_labels(run, pl.DataFrame([row]))
-    found = causes.gather(run, disparity, causes.Sources(names=("camera",)))
-    assert "good" not in found.values
-    assert causes.rank(disparity, found).table["cause"].to_list() == ["camera"]
+    candidates = causes.gather(run, disparity, causes.Sources(names=("camera",)))
+    assert "good" not in candidates.values
+    assert causes.rank(disparity, candidates).table["cause"].to_list() == ["camera"]
 
 
 def test_means_of_a_cause_leave_missing_numbers_out(folder, tmp_path):
@@ -426,6 +426,6 @@ def test_means_of_a_cause_leave_missing_numbers_out(folder, tmp_path):
     table.write_text(f"image_id,size\n{cells}")
     disparity = disparities.find_disparity(folder / "run")
     sources = causes.Sources(names=("size",), table=table)
-    found = causes.gather(folder / "run", disparity, sources)
-    assert found.values["size"].null_count() == 200
-    assert not found.values["size"].is_nan().any()
+    candidates = causes.gather(folder / "run", disparity, sources)
+    assert candidates.values["size"].null_count() == 200
+    assert not candidates.values["size"].is_nan().any()

@@ -22,11 +22,13 @@ def commands(text):
             yield shlex.split(command), [line for line in output.splitlines() if line != "…"]
 
 
-def test_the_readme_shows_what_its_commands_print(tmp_path, monkeypatch, capsys):
+def test_the_readme_shows_the_output_of_its_commands(tmp_path, monkeypatch, capsys):
     for name in FILES:
         shutil.copy(EXAMPLE / name, tmp_path)
     monkeypatch.chdir(tmp_path)
-    for (program, *arguments), shown in commands(Path("README.md").read_text(encoding="utf-8")):
+    for (program, *arguments), expected_lines in commands(
+        Path("README.md").read_text(encoding="utf-8")
+    ):
         if program == "python":
             subprocess.run([sys.executable, *arguments], check=True)
             continue
@@ -36,11 +38,11 @@ def test_the_readme_shows_what_its_commands_print(tmp_path, monkeypatch, capsys)
         capsys.readouterr()
         assert run(arguments) == 0, capsys.readouterr().err
         printed = iter(capsys.readouterr().out.splitlines())
-        for line in shown:
+        for line in expected_lines:
             assert line in printed, (arguments, line)
 
 
-def test_answers_are_those_of_the_planted_labellers(tmp_path, monkeypatch):
+def test_answers_come_from_the_planted_labellers(tmp_path, monkeypatch):
     for name in FILES:
         shutil.copy(EXAMPLE / name, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -50,8 +52,8 @@ def test_answers_are_those_of_the_planted_labellers(tmp_path, monkeypatch):
     for labeller, errors, file in (
         ("ann", "0.02", "answers-ann.json"), ("bo", "0.08", "answers-bo.csv"),
     ):  # fmt: skip
-        given = Path(file).read_bytes()
+        content = Path(file).read_bytes()
         subprocess.run(
             [sys.executable, "make.py", "label.html", labeller, errors, file], check=True
         )
-        assert Path(file).read_bytes() == given
+        assert Path(file).read_bytes() == content

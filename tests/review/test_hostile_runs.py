@@ -118,21 +118,21 @@ READING = {
 def test_other_commands_load_no_model(hostile, intruder, tmp_path, words):
     run = hostile(CODE["python"][0] | {"allow_pickle": True, "trust_remote_code": True})
     other = shutil.copytree(run, tmp_path / "other")
-    given = {"RUN": str(run), "OTHER": str(other)}
-    assert command([given.get(word, word) for word in words]) in (0, 1)
+    paths = {"RUN": str(run), "OTHER": str(other)}
+    assert command([paths.get(word, word) for word in words]) in (0, 1)
     assert not intruder.exists()
 
 
 def test_no_page_of_a_review_loads_a_model(hostile, intruder):
     run = hostile(CODE["python"][0] | {"allow_pickle": True, "trust_remote_code": True})
-    app, seen, waiting = application(run, HOST, TOKEN), set(), ["/", "/causes"]
-    while waiting and len(seen) < 40:
+    app, visited, waiting = application(run, HOST, TOKEN), set(), ["/", "/causes"]
+    while waiting and len(visited) < 40:
         path = waiting.pop(0)
-        seen.add(path)
+        visited.add(path)
         _, headers, body = ask(app, path)
         if headers["content-type"].startswith("text/html"):
             links = Links(body)
             new = {urljoin(path, link) for link in (*links.links, *links.pictures)}
-            waiting += sorted(one for one in new - seen if one.startswith("/"))
-    assert len(seen) > 10
+            waiting += sorted(link for link in new - visited if link.startswith("/"))
+    assert len(visited) > 10
     assert not intruder.exists()

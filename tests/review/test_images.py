@@ -18,7 +18,7 @@ from equipoise.review import find_pictures
 from equipoise.review.examples import Examples, Selection
 from equipoise.review.server import Thumbnails, application
 from generation_models import COLOURS, Looker, Painter
-from painted import asked
+from painted import audit_values
 from review.browser import HOST, TOKEN, Links, ask
 from review.project import finished
 
@@ -40,16 +40,16 @@ def noise(folder, ids, size=SIDES):
         Image.fromarray(levels).save(folder / name)
 
 
-def predictions(ids, said=None):
+def predictions(ids, predicted=None):
     """Return labels and predictions of images of two groups; every seventh is wrong."""
     job = ["nurse", "pilot"] * (len(ids) // 2)
-    wrong = ["pilot" if one == "nurse" else "nurse" for one in job]
-    said = [wrong[row] if row % 7 == 0 else job[row] for row in range(len(ids))]
+    wrong = ["pilot" if label == "nurse" else "nurse" for label in job]
+    predicted = [wrong[row] if row % 7 == 0 else job[row] for row in range(len(ids))]
     group = ["men", "men", "women", "women"] * (len(ids) // 4)
     score = [row / len(ids) for row in range(len(ids))]
     corners = zip(("left", "top", "right", "bottom"), BOX, strict=True)
-    columns = {"id": ids, "job": job, "said": said, "group": group, "score": score}
-    return pl.DataFrame(columns).with_columns(pl.lit(one).alias(name) for name, one in corners)
+    columns = {"id": ids, "job": job, "said": predicted, "group": group, "score": score}
+    return pl.DataFrame(columns).with_columns(pl.lit(edge).alias(name) for name, edge in corners)
 
 
 def config(images):
@@ -69,7 +69,7 @@ def cropped(tmp_path_factory):
     predictions(ids).write_csv(folder / "images.csv")
     noise(folder / "photos", ids)
     shutil.copy(FACE, folder / "photos" / ids[0])
-    corners = {one: one for one in ("left", "top", "right", "bottom")}
+    corners = {side: side for side in ("left", "top", "right", "bottom")}
     images = {"table": "images.csv", "id": "id", "path": "id", "root": "photos", "crop": corners}
     return finished(folder, config(images))
 
@@ -79,30 +79,30 @@ def roughness(part):
 
 
 def test_a_crop_is_a_box_on_the_whole_image_or_shown_alone(cropped):
-    made = Thumbnails(Examples.of(cropped))
-    whole, crop = pixels(made.get(3, 240)), pixels(made.get(3, 240, view="crop"))
-    assert whole.shape == (160, 240, 3)
+    thumbnails = Thumbnails(Examples.of(cropped))
+    full_image, crop = pixels(thumbnails.get(3, 240)), pixels(thumbnails.get(3, 240, view="crop"))
+    assert full_image.shape == (160, 240, 3)
     assert crop.shape == (20, 20, 3)
     # Four pixels for one: a bright line in a dark one just outside the box.
-    line = whole[60, 35:45]
+    line = full_image[60, 35:45]
     assert line.max(axis=0)[0] > 180
     assert line.min(axis=0)[0] < 60
 
 
-def test_what_is_outside_the_box_is_blurred(cropped):
-    made = Thumbnails(Examples.of(cropped))
-    plain, hidden = (pixels(made.get(3, 240, hide=hide)) for hide in (None, "outside"))
+def test_the_outside_of_the_box_is_blurred(cropped):
+    thumbnails = Thumbnails(Examples.of(cropped))
+    plain, hidden = (pixels(thumbnails.get(3, 240, hide=hide)) for hide in (None, "outside"))
     inside, outside = np.s_[26:94, 46:114], np.s_[110:, 130:]
     assert np.abs(plain[inside] - hidden[inside]).mean() < 8
     assert roughness(hidden[outside]) < 0.3 * roughness(plain[outside])
-    everything = pixels(made.get(3, 240, hide="all"))
+    everything = pixels(thumbnails.get(3, 240, hide="all"))
     assert roughness(everything[inside]) < 0.5 * roughness(plain[inside])
 
 
 def test_a_face_is_blurred_and_its_surroundings_are_not(cropped):
     pytest.importorskip("cv2")
-    made = Thumbnails(Examples.of(cropped))
-    plain, hidden = (pixels(made.get(0, 512, hide=hide)) for hide in (None, "faces"))
+    thumbnails = Thumbnails(Examples.of(cropped))
+    plain, hidden = (pixels(thumbnails.get(0, 512, hide=hide)) for hide in (None, "faces"))
     changed = (np.abs(plain - hidden).sum(axis=2) > 60).mean()
     assert 0.01 < changed < 0.3
 
@@ -114,15 +114,15 @@ def test_a_run_is_shown_from_any_folder_and_wherever_it_is_moved_with_its_images
     assert ask(application(cropped, HOST, TOKEN), "/image/small/3")[0] == 200
     assert len(find_pictures(cropped).read(3)) > 100
     shutil.copytree(cropped.parent, tmp_path / "moved")
-    moved = find_pictures(tmp_path / "moved" / "run")
-    assert moved.read(3) == find_pictures(cropped).read(3)
-    assert moved.crops.tolist() == [[*BOX]] * 200
-    assert str(tmp_path / "moved") in moved.where(3)
+    pictures = find_pictures(tmp_path / "moved" / "run")
+    assert pictures.read(3) == find_pictures(cropped).read(3)
+    assert pictures.crops.tolist() == [[*BOX]] * 200
+    assert str(tmp_path / "moved") in pictures.where(3)
     named = ["--finding", "accuracy", "--cause", "score", "--cause", "brightness"]
     assert command(["causes", str(cropped), *named]) == 0
 
 
-def test_the_page_offers_only_what_a_run_has(cropped):
+def test_the_page_offers_only_supported_controls(cropped):
     app = application(cropped, HOST, TOKEN)
     page = ask(app, "/finding/0")[2].decode()
     assert "whole with box" in page
@@ -132,8 +132,8 @@ def test_the_page_offers_only_what_a_run_has(cropped):
 
 def test_an_image_has_a_page_with_its_neighbours(cropped):
     app = application(cropped, HOST, TOKEN)
-    asked_for = "/finding/0?order=random&hide=all&view=crop"
-    first = [one for one in Links(ask(app, asked_for)[2]).links if one.startswith("/finding/0/")]
+    address = "/finding/0?order=random&hide=all&view=crop"
+    first = [link for link in Links(ask(app, address)[2]).links if link.startswith("/finding/0/")]
     status, _, page = ask(app, first[1])
     assert status == 200
     links = Links(page)
@@ -159,8 +159,8 @@ def test_boxes_of_a_data_set_are_drawn_for_the_label_of_the_finding(tmp_path):
     assert examples.boxes(0, "person") == [(1.0, 1.0, 9.0, 10.0)]
     assert examples.boxes(0, "train") == []
     assert not examples.has_crops
-    made = Thumbnails(examples)
-    box, none = (pixels(made.get(0, 200, label=label)) for label in ("person", "train"))
+    thumbnails = Thumbnails(examples)
+    box, none = (pixels(thumbnails.get(0, 200, label=label)) for label in ("person", "train"))
     # With a box a small picture is enlarged.
     assert (max(box.shape), max(none.shape)) == (200, 20)
 
@@ -184,7 +184,7 @@ def test_concepts_have_hits_misses_and_false_alarms(tmp_path):
         "resampling": QUIET,
     }
     examples = Examples.of(finished(tmp_path, values))
-    finding = next(one for one in examples.result.findings if one.subject == "c2")
+    finding = next(finding for finding in examples.result.findings if finding.subject == "c2")
     order = np.argsort(-scores[:, 2])
     top = np.isin(np.arange(600), order[: labels[:, 2].sum()])
     expected = {
@@ -194,40 +194,49 @@ def test_concepts_have_hits_misses_and_false_alarms(tmp_path):
     }
     assert examples.outcomes(finding) == {name: rows.sum() for name, rows in expected.items()}
     for outcome, rows in expected.items():
-        for one in examples.select(finding, Selection(outcome, size=600)):
-            own = np.flatnonzero(rows & (group == one.name))
-            assert sorted(image.place for image in one.images) == own.tolist()
+        for shown_group in examples.select(finding, Selection(outcome, size=600)):
+            expected_places = np.flatnonzero(rows & (group == shown_group.name))
+            assert sorted(image.place for image in shown_group.images) == expected_places.tolist()
     least = float(np.median(scores[expected["miss"], 2]))
     chosen = Selection("miss", low=least, high=least + 0.3, size=600)
-    shown = [image.score for one in examples.select(finding, chosen) for image in one.images]
-    assert shown
-    assert all(least - 1e-6 <= score <= least + 0.3 + 1e-6 for score in shown)
+    shown_scores = [
+        image.score for selected in examples.select(finding, chosen) for image in selected.images
+    ]
+    assert shown_scores
+    assert all(least - 1e-6 <= score <= least + 0.3 + 1e-6 for score in shown_scores)
 
 
 def places_of(examples, finding, outcome):
     chosen = Selection(outcome, size=1000)
     return {
-        one.name: [image.place for image in one.images] for one in examples.select(finding, chosen)
+        group.name: [image.place for image in group.images]
+        for group in examples.select(finding, chosen)
     }
 
 
 def test_generated_images_of_text_to_image_models_are_shown_by_prompt_and_group(tmp_path):
-    run = finished(tmp_path, asked())
+    run = finished(tmp_path, audit_values())
     examples = Examples.of(run)
     finding = next(
-        one for one in examples.result.findings if one.groups == "colour" and one.subject == "fire"
+        finding
+        for finding in examples.result.findings
+        if finding.groups == "colour" and finding.subject == "fire"
     )
-    shown = places_of(examples, finding, "guidance 1")
+    by_group = places_of(examples, finding, "guidance 1")
     colours = {}
     pictures = read_pictures(run)
-    for name, places in shown.items():
+    for name, places in by_group.items():
         assert places
         for place in places:
             red, _, blue = pixels(pictures.read(place)).mean(axis=(0, 1))
             colours.setdefault(name, set()).add("red" if red > blue else "blue")
     assert colours == {"red": {"red"}, "blue": {"blue"}}
     assert {*examples.labels(finding, "guidance 1")} == {"a fire"}
-    lean = next(one for one in examples.result.findings if one.by_group and "against" in one.groups)
+    lean = next(
+        finding
+        for finding in examples.result.findings
+        if finding.by_group and "against" in finding.groups
+    )
     assert {*places_of(examples, lean, "guidance 1")} == {"red", "blue"}
     page = ask(application(run, HOST, TOKEN), "/finding/0")[2]
     assert ask(application(run, HOST, TOKEN), Links(page).pictures[0])[0] == 200
@@ -245,11 +254,11 @@ def test_generated_sets_are_shown_as_passed_and_rejected(tmp_path):
     run = finished(tmp_path, values)
     examples = Examples.of(run)
     finding = next(
-        one
-        for one in examples.result.findings
-        if one.metric == "rejected_share"
-        and one.aggregate == "difference"
-        and one.subject == "caption similarity"
+        finding
+        for finding in examples.result.findings
+        if finding.metric == "rejected_share"
+        and finding.aggregate == "difference"
+        and finding.subject == "caption similarity"
     )
     rejected = places_of(examples, finding, "rejected")
     assert rejected["blue"]

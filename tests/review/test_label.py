@@ -1,4 +1,4 @@
-"""`equipoise label`: a blinded sample, answers read back, what they say."""
+"""`equipoise label`: a blinded sample, answers read back, and estimates."""
 
 import json
 from collections import Counter
@@ -33,27 +33,27 @@ DRAWN = ("--images", "photos", "--size", "120")
 
 
 def test_the_page_shows_no_prediction_score_group_or_id(project, command):
-    found = command(*DRAWN, question="good")
-    assert (found["images"], found["strata"]) == (120, "group × label × prediction")
+    output = command(*DRAWN, question="good")
+    assert (output["images"], output["strata"]) == (120, "group × label × prediction")
     text = Path("label.html").read_text()
     assert not any(word in text for word in ("women", "nurse", "doctor", *project.ids))
     assert text.count("data:image/jpeg;base64,") == 120
     data = page_data(Path("label.html"))
-    assert {tuple(one[2:]) for one in data["images"]} == {("",)}
+    assert {tuple(image[2:]) for image in data["images"]} == {("",)}
     # Only the question about the label shows it.
     command(*DRAWN)
-    assert {one[2] for one in page_data(Path("label.html"))["images"]} == {"nurse", "doctor"}
+    assert {image[2] for image in page_data(Path("label.html"))["images"]} == {"nurse", "doctor"}
 
 
 def test_the_sample_is_stratified_seeded_and_in_random_order(project, command):
     command(*DRAWN, "--out", "one.html")
     command(*DRAWN, "--out", "two.html")
     command(*DRAWN, "--out", "other.html", "--seed", "1")
-    first, again, other = (
-        [one[0] for one in page_data(Path(f"{name}.html"))["images"]]
+    first, second, other = (
+        [image[0] for image in page_data(Path(f"{name}.html"))["images"]]
         for name in ("one", "two", "other")
     )
-    assert first == again != other
+    assert first == second != other
     place = {key_of(name): row for row, name in enumerate(project.ids)}
     groups = Counter(project.group[place[key]] for key in first)
     # Equal precision for both groups, though one is twice as large.
@@ -66,29 +66,29 @@ def test_two_labellers_give_agreement_tables_and_thresholds(project, command):
     command(*DRAWN)
     project.answer("ann")
     project.answer("bo", errors=0.05, suffix="csv")
-    found = command("--read", "answers-ann.json", "--read", "answers-bo.csv")
-    alpha = found["agreement"][0]
+    output = command("--read", "answers-ann.json", "--read", "answers-bo.csv")
+    alpha = output["agreement"][0]
     assert alpha["low"] < alpha["value"] < 1
     assert alpha["items"] == 120
     labels = read_labels(Path("run"))
     assert labels.height == 240
     assert labels.columns == ["image_id", "question", "answer", "labeller", "at"]
-    both = labels.pivot("labeller", index="image_id", values="answer")
-    differ = both.filter(pl.col("ann") != pl.col("bo"))["image_id"].to_list()
-    assert [one["image_id"] for one in found["disagreements"]] == sorted(differ)
-    for row in found["errors"][:2]:
+    by_labeller = labels.pivot("labeller", index="image_id", values="answer")
+    differ = by_labeller.filter(pl.col("ann") != pl.col("bo"))["image_id"].to_list()
+    assert [row["image_id"] for row in output["disagreements"]] == sorted(differ)
+    for row in output["errors"][:2]:
         assert row["measure"] == "share of 'no'"
         assert row["low"] <= project.wrong(row["group"]) <= row["high"]
-    assert [one["score"] for one in found["thresholds"]] == ["probability of m"]
-    assert {*found["thresholds"][0]["kept"]} == {"men", "women"}
-    measures = {one["measure"] for one in found["estimates"]}
+    assert [row["score"] for row in output["thresholds"]] == ["probability of m"]
+    assert {*output["thresholds"][0]["kept"]} == {"men", "women"}
+    measures = {row["measure"] for row in output["estimates"]}
     assert measures == {
         "accuracy of m", "base rate of 'nurse'", "true positive rate of 'nurse'",
         "false positive rate of 'nurse'",
     }  # fmt: skip
     # Each table alone, with one command.
     for name in ("agreement", "disagreements", "errors", "estimates", "thresholds"):
-        assert command("--show", name) == {name: found[name]}
+        assert command("--show", name) == {name: output[name]}
 
 
 def test_a_settled_answer_decides(project, command):
@@ -106,25 +106,25 @@ def test_a_settled_answer_decides(project, command):
     after = command("--read", "answers-settled.json", "--settle")
     assert "disagreements" not in after
     assert after["agreement"] == before["agreement"]
-    assert sum(one["labelled"] for one in after["errors"][:2]) == 120
+    assert sum(row["labelled"] for row in after["errors"][:2]) == 120
 
 
 def test_the_next_sample_goes_to_the_group_and_draws_no_image_again(project, command):
     command(*DRAWN)
     project.answer("ann")
     before = command("--read", "answers-ann.json")["errors"]
-    found = command("--images", "photos", "--size", "60", "--sharpen", "women", "--out", "n.html")
-    assert found["images"] == 60
-    known = {one[0] for one in page_data(Path("label.html"))["images"]}
-    new = [one[0] for one in page_data(Path("n.html"))["images"]]
-    assert not known & {*new}
+    output = command("--images", "photos", "--size", "60", "--sharpen", "women", "--out", "n.html")
+    assert output["images"] == 60
+    first_keys = {image[0] for image in page_data(Path("label.html"))["images"]}
+    new = [image[0] for image in page_data(Path("n.html"))["images"]]
+    assert not first_keys & {*new}
     place = {key_of(name): row for row, name in enumerate(project.ids)}
     assert Counter(project.group[place[key]] for key in new)["women"] > 40
     project.answer("ann", page="n.html")
     after = command("--read", "answers-ann.json")["errors"]
 
     def width(rows):
-        row = next(one for one in rows if one["group"] == "women")
+        row = next(row for row in rows if row["group"] == "women")
         return row["difference high"] - row["difference low"]
 
     assert width(after) < 0.8 * width(before)
@@ -133,7 +133,7 @@ def test_the_next_sample_goes_to_the_group_and_draws_no_image_again(project, com
 def test_labels_survive_a_new_run_and_are_in_its_provenance(project, command):
     command(*DRAWN)
     project.answer("ann")
-    found = command("--read", "answers-ann.json")
+    output = command("--read", "answers-ann.json")
     labels = Path("run/labels/labels.parquet").read_bytes()
     Path("c.yaml").write_text(
         Path("c.yaml").read_text().replace("replicates: 20", "replicates: 30")
@@ -142,7 +142,7 @@ def test_labels_survive_a_new_run_and_are_in_its_provenance(project, command):
     assert Path("run/labels/labels.parquet").read_bytes() == labels
     entry = read(Path("run")).manifest.inputs["labels/labels.parquet"]
     assert entry == {"sha256": sha256(labels).hexdigest(), "bytes": len(labels)}
-    assert command("--show", "errors") == {"errors": found["errors"]}
+    assert command("--show", "errors") == {"errors": output["errors"]}
     assert run(["report", "run"]) == 0
     assert "labels/labels.parquet" in Path("run/report.html").read_text()
 
@@ -159,9 +159,9 @@ def test_estimates_by_other_groups_keep_the_strata_of_the_sample(project, comman
     # One sample, one stratification.
     assert "age" in command(*DRAWN, "--groups", "age", code=2)
     project.answer("ann")
-    found = command("--read", "answers-ann.json", "--groups", "age")
+    output = command("--read", "answers-ann.json", "--groups", "age")
     wrong = project.truth != project.label
-    for row in found["errors"][:2]:
+    for row in output["errors"][:2]:
         assert row["low"] <= wrong[age == row["group"]].mean() <= row["high"]
     images = load_images(Path("run"), groups="age")
     strata = drawn_strata(Path("run"), images, read_draws(Path("run"), "right"))
@@ -255,18 +255,18 @@ def test_questions_of_ones_own_have_answers():
             find_question(**arguments)
 
 
-def test_answers_to_a_question_of_ones_own_are_known_later(project, command):
-    own = ("--answer", "sharp", "--answer", "blurred")
-    command(*DRAWN, *own, question="How is it?")
+def test_answers_to_a_custom_question_are_recognised_later(project, command):
+    options = ("--answer", "sharp", "--answer", "blurred")
+    command(*DRAWN, *options, question="How is it?")
     rows = [
-        {"key": one[0], "question": "How is it?", "answer": "sharp", "labeller": "ann",
+        {"key": image[0], "question": "How is it?", "answer": "sharp", "labeller": "ann",
          "at": "2026-11-28T09:00:00Z"}
-        for one in page_data(Path("label.html"))["images"]
+        for image in page_data(Path("label.html"))["images"]
     ]  # fmt: skip
     Path("a.json").write_text(json.dumps(rows))
-    found = command("--read", "a.json", question="How is it?")
-    assert [one["share"] for one in found["errors"][:2]] == [1.0, 1.0]
-    assert all(one["low"] < 1.0 == one["high"] for one in found["errors"][:2])
+    output = command("--read", "a.json", question="How is it?")
+    assert [row["share"] for row in output["errors"][:2]] == [1.0, 1.0]
+    assert all(row["low"] < 1.0 == row["high"] for row in output["errors"][:2])
 
 
 @pytest.mark.parametrize(("sign", "keep"), [(1, "at least"), (-1, "at most")])
@@ -298,7 +298,7 @@ def test_thresholds_find_a_planted_cut(project, command, sign, keep):
          ("at", 2)),
     ],
 )  # fmt: skip
-def test_answers_that_cannot_be_read_say_where(project, name, text, place):
+def test_unreadable_answers_name_their_place(project, name, text, place):
     at = "2026-11-28T09:00:00Z"
     file = Path(name)
     file.write_text(text.replace("{key}", key_of(project.ids[0])).replace("{at}", at))
@@ -311,8 +311,8 @@ def test_answers_that_cannot_be_read_say_where(project, name, text, place):
 def test_answers_that_were_read_are_counted_by_question(project, command):
     command(*DRAWN)
     project.answer("ann")
-    found = command("--read", "answers-ann.json", "--show", "errors")
-    assert (found["answers read"], found["answers to other questions"]) == (120, 0)
+    output = command("--read", "answers-ann.json", "--show", "errors")
+    assert (output["answers read"], output["answers to other questions"]) == (120, 0)
 
 
 def test_scores_of_one_image_are_given_once(project, command):

@@ -56,19 +56,19 @@ def labelled(request, tmp_path_factory):
     return request.param, folder
 
 
-def test_labels_give_shares_by_group_that_hold_the_truth(labelled, monkeypatch, capsys):
+def test_labels_give_shares_by_group_that_cover_the_truth(labelled, monkeypatch, capsys):
     kind, folder = labelled
     options, strata, groups = KINDS[kind]
     monkeypatch.chdir(folder.parent)
 
     def command(*arguments):
         capsys.readouterr()
-        given = ["label", "example/run", "--question", "person", *options, *arguments, "--json"]
-        assert run(given) == 0, capsys.readouterr().err
+        call = ["label", "example/run", "--question", "person", *options, *arguments, "--json"]
+        assert run(call) == 0, capsys.readouterr().err
         return json.loads(capsys.readouterr().out)
 
-    shown = command("--size", "150")
-    assert shown["strata"] == strata
+    output = command("--size", "150")
+    assert output["strata"] == strata
     about = {options[0][2:]: options[1]} if options else {}
     images = load_images(folder / "run", **about)
     code = images.groups.codes
@@ -85,24 +85,24 @@ def test_labels_give_shares_by_group_that_hold_the_truth(labelled, monkeypatch, 
             for key in keys
         ]  # fmt: skip
         Path("a.json").write_text(json.dumps(rows))
-        return {one["group"]: one for one in command("--read", "a.json")["errors"][:-1]}
+        return {row["group"]: row for row in command("--read", "a.json")["errors"][:-1]}
 
-    some = shares([one[0] for one in data["images"]])
-    assert groups is None or {*some} == groups
+    sampled = shares([image[0] for image in data["images"]])
+    assert groups is None or {*sampled} == groups
     true = {
         name: says_no[chosen & (code == place)].mean()
         for place, name in enumerate(images.groups.names)
     }
-    for name, one in some.items():
-        assert 0 <= one["low"] < one["high"] <= 1
-        assert abs(one["share"] - true[name]) < one["high"] - one["low"]
+    for name, estimate in sampled.items():
+        assert 0 <= estimate["low"] < estimate["high"] <= 1
+        assert abs(estimate["share"] - true[name]) < estimate["high"] - estimate["low"]
     # The next sample draws none of these.
     more = command("--size", "10", "--out", "next.html", "--sharpen", images.groups.names[0])
     assert more["images"] <= 10
-    first = {one[0] for one in data["images"]}
-    assert not first & {one[0] for one in page_data(Path("next.html"))["images"]}
-    every = shares([*of_key])
-    assert {name: one["share"] for name, one in every.items()} == pytest.approx(true)
+    first = {image[0] for image in data["images"]}
+    assert not first & {image[0] for image in page_data(Path("next.html"))["images"]}
+    complete = shares([*of_key])
+    assert {name: estimate["share"] for name, estimate in complete.items()} == pytest.approx(true)
 
 
 @pytest.mark.parametrize("labelled", ["dataset"], indirect=True)
@@ -116,10 +116,10 @@ def test_labels_of_any_kind_survive_a_new_run_and_go_to_another(labelled, monkey
     label = ["label", "run", "--question", "good"]
     assert run([*label, "--read", "good.json"]) == 0
     assert run([*label, "--export", "all.csv"]) == 0
-    kept = read_labels(Path("run"))
+    labels = read_labels(Path("run"))
     assert run(["audit", "few.yaml", "--out", "run", "--overwrite"]) == 0
-    assert read_labels(Path("run")).equals(kept)
+    assert read_labels(Path("run")).equals(labels)
     assert "labels/labels.parquet" in read(Path("run")).manifest.inputs
     assert run(["audit", "few.yaml", "--out", "other"]) == 0
     assert run(["label", "other", "--question", "good", "--read", "all.csv"]) == 0
-    assert read_labels(Path("other")).equals(kept)
+    assert read_labels(Path("other")).equals(labels)

@@ -65,14 +65,14 @@ def test_keys_answer_and_answers_are_saved(chromium, tmp_path):
     done = subprocess.run(
         [chromium, *options, path.as_uri()], capture_output=True, text=True, check=True, timeout=120
     )
-    found = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1]))
-    assert found["asked"] == "Enter your name first."
-    assert not found["typed"]
-    rows = json.loads(found["saved"])
-    assert [(one["key"], one["answer"], one["labeller"]) for one in rows] == [
+    state = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout)[1]))
+    assert state["asked"] == "Enter your name first."
+    assert not state["typed"]
+    rows = json.loads(state["saved"])
+    assert [(row["key"], row["answer"], row["labeller"]) for row in rows] == [
         ("k1", "yes", "Ann"), ("k2", "yes", "Ann"),
     ]  # fmt: skip
     assert rows[0]["question"] == HOSTILE
-    assert found["progress"] == "Image 3 of 3; 2 answered"
-    assert found["images"] == 1
-    assert "<img src=x onerror" in found["label"]
+    assert state["progress"] == "Image 3 of 3; 2 answered"
+    assert state["images"] == 1
+    assert "<img src=x onerror" in state["label"]

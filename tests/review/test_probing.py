@@ -85,25 +85,25 @@ def called(capsys, run):
     return call
 
 
-def test_hidden_objects_show_what_the_context_tells(called, kitchen):
-    found = called("--mask")
-    row = next(one for one in found["causes"] if one["cause"] == causes.HIDDEN)
+def test_hidden_objects_show_the_information_of_the_context(called, kitchen):
+    output = called("--mask")
+    row = next(cause for cause in output["causes"] if cause["cause"] == causes.HIDDEN)
     assert row["explains"]
     # Without its table a cup is seen equally well in both groups.
     assert row["disparity"] < -0.2
     assert abs(row["without"]) < 0.12
     women, men = kitchen.women & kitchen.cup, ~kitchen.women & kitchen.cup
-    by_group = {one["group"]: one for one in found[causes.HIDDEN]}
-    for name, own in (("women", women), ("men", men)):
-        one = by_group[name]
-        assert one["n"] == own.sum()
-        assert one["hidden"] == pytest.approx(kitchen.table[own].mean())
-        visible = (kitchen.table | ~kitchen.faint)[own].mean()
-        assert one["visible"] == pytest.approx(visible)
-        assert one["lost"] == pytest.approx(visible - kitchen.table[own].mean())
-        assert one["low"] < one["lost"] < one["high"]
-    apart = by_group["women minus men"]
-    assert apart["lost"] == pytest.approx(by_group["women"]["lost"] - by_group["men"]["lost"])
+    by_group = {entry["group"]: entry for entry in output[causes.HIDDEN]}
+    for name, mask in (("women", women), ("men", men)):
+        estimate = by_group[name]
+        assert estimate["n"] == mask.sum()
+        assert estimate["hidden"] == pytest.approx(kitchen.table[mask].mean())
+        visible = (kitchen.table | ~kitchen.faint)[mask].mean()
+        assert estimate["visible"] == pytest.approx(visible)
+        assert estimate["lost"] == pytest.approx(visible - kitchen.table[mask].mean())
+        assert estimate["low"] < estimate["lost"] < estimate["high"]
+    difference = by_group["women minus men"]
+    assert difference["lost"] == pytest.approx(by_group["women"]["lost"] - by_group["men"]["lost"])
     # The audit's own embeddings and predictions stay in the store.
     assert (kitchen.folder / "evidence" / "without_objects").is_dir()
 
@@ -127,16 +127,16 @@ def test_hidden_objects_need_a_model_and_whole_images(tmp_path, capsys):
 
 
 def test_embeddings_come_from_the_model_of_the_run(called):
-    found = called("--embeddings", "ours", "--clusters", "4")
-    named = {one["cause"]: one for one in found["causes"]}
+    output = called("--embeddings", "ours", "--clusters", "4")
+    named = {cause["cause"]: cause for cause in output["causes"]}
     assert named[causes.CLUSTER]["n"] == named[causes.NEIGHBOURS]["n"] > 200
-    assert found["clusters"]["p_value"] < 0.05
+    assert output["clusters"]["p_value"] < 0.05
     # Cups that are faint and have no table look like bowls that are faint.
     assert "mean" in named[causes.NEIGHBOURS]["evidence"]
     called("--embeddings", "theirs:nothing", code=2)
 
 
-def test_a_probe_without_human_labels_says_so(run, capsys):
+def test_a_probe_without_human_labels_is_noted(run, capsys):
     probe = ("--medium", "python:context_models:medium_probe")
     assert command(["causes", str(run), "--subject", "cup", *probe]) == 0
     assert "--question medium" in capsys.readouterr().out
@@ -151,20 +151,22 @@ def test_human_labels_correct_the_probe_of_media(called, run, kitchen):
         question=pl.lit("medium"), labeller=pl.lit("ann"), at=datetime(2026, 11, 28, tzinfo=UTC)
     )))  # fmt: skip
     probe = "python:context_models:medium_probe"
-    found = called("--medium", probe)
+    output = called("--medium", probe)
     (run / "labels" / "labels.parquet").unlink()
-    row = next(one for one in found["causes"] if one["cause"].startswith("medium by"))
-    shares = {one["value"]: one for one in row["shares"]}
-    own = kitchen.cup & kitchen.women
-    assert shares["painting"]["share"] == pytest.approx(kitchen.seen[own].mean())
-    corrected = {(one["measure"], one["group"]): one for one in found[f"medium by {probe}"]}
+    row = next(cause for cause in output["causes"] if cause["cause"].startswith("medium by"))
+    shares = {share["value"]: share for share in row["shares"]}
+    mask = kitchen.cup & kitchen.women
+    assert shares["painting"]["share"] == pytest.approx(kitchen.seen[mask].mean())
+    corrected = {
+        (entry["measure"], entry["group"]): entry for entry in output[f"medium by {probe}"]
+    }
     women = corrected["painting", "women"]
-    assert women["low"] <= kitchen.painting[own].mean() <= women["high"]
-    assert abs(women["share"] - kitchen.painting[own].mean()) < 0.1
-    assert kitchen.seen[own].mean() < women["low"]
+    assert women["low"] <= kitchen.painting[mask].mean() <= women["high"]
+    assert abs(women["share"] - kitchen.painting[mask].mean()) < 0.1
+    assert kitchen.seen[mask].mean() < women["low"]
     page = ask(application(run, HOST, TOKEN), "/causes/1")[2].decode()
     assert f"<td>{women['share']:.3f}</td>" in page
-    assert any(one["cause"] == "medium" for one in found["causes"])
+    assert any(cause["cause"] == "medium" for cause in output["causes"])
 
 
 def test_annotators_who_disagree_are_a_cause(called, tmp_path, kitchen):
@@ -177,8 +179,8 @@ def test_annotators_who_disagree_are_a_cause(called, tmp_path, kitchen):
     (row,) = called("--annotations", tmp_path / "given.csv")["causes"]
     assert row["cause"] == causes.DISAGREE
     # One of three differs from most.
-    own = kitchen.cup & kitchen.women
-    assert f"women: mean {1 / 3 * kitchen.faint[own].mean():.3g}" in row["evidence"]
+    mask = kitchen.cup & kitchen.women
+    assert f"women: mean {1 / 3 * kitchen.faint[mask].mean():.3g}" in row["evidence"]
     table.drop("annotator").write_csv(tmp_path / "given.csv")
     called("--annotations", tmp_path / "given.csv", code=2)
 
@@ -217,13 +219,13 @@ def wordnet(folder):
 
 
 def test_wordnet_defines_classes(tmp_path):
-    found = read_senses(wordnet(tmp_path / "dict"), ["base", "cup", "hot_dog.n.01", "base.n.02"])
-    assert found["subject"].to_list() == ["base"] * 3 + ["cup"] * 2 + ["base.n.02"] * 3
-    assert found["sense"].to_list() == [1, 2, 3, 1, 2, 1, 2, 3]
-    assert found["definition"][1] == "lowest support of a structure; solid"
-    assert found["definition"][3] == "a small open container"
-    assert found["synonyms"][4].to_list() == ["cup", "loving cup"]
-    base = found.filter(subject="base")
+    senses = read_senses(wordnet(tmp_path / "dict"), ["base", "cup", "hot_dog.n.01", "base.n.02"])
+    assert senses["subject"].to_list() == ["base"] * 3 + ["cup"] * 2 + ["base.n.02"] * 3
+    assert senses["sense"].to_list() == [1, 2, 3, 1, 2, 1, 2, 3]
+    assert senses["definition"][1] == "lowest support of a structure; solid"
+    assert senses["definition"][3] == "a small open container"
+    assert senses["synonyms"][4].to_list() == ["cup", "loving cup"]
+    base = senses.filter(subject="base")
     names = pl.Series(["Foundation", "bag", "base", "sink", None])
     assert meanings(names, base).to_list() == [
         "2: lowest support of a structure; solid", "1: a place that the runner must touch",
@@ -245,8 +247,8 @@ def test_meanings_and_examples_are_on_the_page(called, run, kitchen, tmp_path):
     table = tmp_path / "called.csv"
     called_cup = ["loving cup" if woman else "mug" for woman in kitchen.women]
     pl.DataFrame({"image_id": kitchen.ids, "called": called_cup}).write_csv(table)
-    found = called("--wordnet", wordnet(tmp_path / "dict"), "--table", table, "--cause", "called")
-    named = {one["cause"]: one for one in found["causes"]}
+    output = called("--wordnet", wordnet(tmp_path / "dict"), "--table", table, "--cause", "called")
+    named = {cause["cause"]: cause for cause in output["causes"]}
     shares = named["meaning by called"]["shares"]
     assert shares[0]["value"] == "2: a large metal vessel with two handles"
     assert (shares[0]["share"], shares[0]["others_share"]) == (1.0, 0.0)
@@ -255,9 +257,9 @@ def test_meanings_and_examples_are_on_the_page(called, run, kitchen, tmp_path):
     assert page.count("/image/small/") == 16
     assert "loving cup" in page
     app = application(run, HOST, TOKEN)
-    for asked, many in (("faces", 16), ("outside", 0), ("../x", 0)):
-        page = ask(app, f"/causes/1?hide={asked}")[2].decode()
-        assert page.count(f"?hide={asked}") == many
+    for hide, count in (("faces", 16), ("outside", 0), ("../x", 0)):
+        page = ask(app, f"/causes/1?hide={hide}")[2].decode()
+        assert page.count(f"?hide={hide}") == count
 
 
 def test_boxes_of_a_data_set_count_objects_and_people(tmp_path, capsys):
@@ -309,13 +311,13 @@ def test_boxes_of_a_data_set_count_objects_and_people(tmp_path, capsys):
         )
         == 0
     )
-    found = json.loads(capsys.readouterr().out)
-    rows = {one["cause"]: one for one in found["causes"]}
+    output = json.loads(capsys.readouterr().out)
+    rows = {cause["cause"]: cause for cause in output["causes"]}
     assert rows["people"]["evidence"] == "woman: mean 1; man: mean 2"
     assert rows["objects"]["evidence"] == "woman: mean 3; man: mean 4"
     assert rows["box size"]["evidence"] == "woman: mean 64; man: mean 64"
     assert rows["box from the left"]["reason"] == "the cause is the same everywhere"
-    by_group = {one["group"]: one for one in found[causes.HIDDEN]}
-    for name, own in (("woman", women & cup), ("man", ~women & cup)):
-        hidden = np.where(table[own], 0.9, 0.1).mean()
+    by_group = {entry["group"]: entry for entry in output[causes.HIDDEN]}
+    for name, mask in (("woman", women & cup), ("man", ~women & cup)):
+        hidden = np.where(table[mask], 0.9, 0.1).mean()
         assert by_group[name]["hidden"] == pytest.approx(hidden, abs=1e-6)

@@ -1,4 +1,4 @@
-"""The page of `equipoise review`: what it shows, and whom it answers."""
+"""The page of `equipoise review`: its content, and the requests that it answers."""
 
 import os
 import random
@@ -67,12 +67,12 @@ def test_a_finding_leads_to_its_images_in_two_clicks(run):
     assert (status, headers["content-type"], picture[:2]) == (200, "image/jpeg", b"\xff\xd8")
 
 
-def test_images_of_a_finding_are_those_that_it_counts(run):
+def test_a_finding_shows_exactly_the_images_that_it_counts(run):
     examples, table = Examples.of(run), predictions()
     finding = next(
-        one
-        for one in examples.result.findings
-        if one.metric == "true_positive_rate" and one.subject == "pilot"
+        finding
+        for finding in examples.result.findings
+        if finding.metric == "true_positive_rate" and finding.subject == "pilot"
     )
     wrong = pl.col("said") != pl.col("job")
     for outcome, rows in (
@@ -85,20 +85,20 @@ def test_images_of_a_finding_are_those_that_it_counts(run):
             assert group.total == len(expected)
             assert sorted(image.image_id for image in group.images) == sorted(expected)
     nurse = next(
-        one
-        for one in examples.result.findings
-        if one.metric == "false_positive_rate" and one.subject == "nurse"
+        finding
+        for finding in examples.result.findings
+        if finding.metric == "false_positive_rate" and finding.subject == "nurse"
     )
     assert next(iter(examples.outcomes(finding))) == "miss"
     assert next(iter(examples.outcomes(nurse))) == "false alarm"
-    said = table.filter((pl.col("said") == "nurse") & wrong)
+    predicted = table.filter((pl.col("said") == "nurse") & wrong)
     groups = [*examples.select(nurse, Selection(outcome="false alarm", size=500))]
-    assert {i.image_id for group in groups for i in group.images} == {*said["id"]}
+    assert {i.image_id for group in groups for i in group.images} == {*predicted["id"]}
 
 
 def test_the_order_is_random_and_pages_share_no_image(run):
     examples = Examples.of(run)
-    finding = next(one for one in examples.result.findings if one.subject == "chef")
+    finding = next(finding for finding in examples.result.findings if finding.subject == "chef")
     pages = [
         [image.place for group in examples.select(finding, chosen) for image in group.images]
         for chosen in (Selection("true positive", page=page, size=5) for page in range(3))
@@ -223,22 +223,22 @@ def test_an_unexpected_error_is_one_line_unless_its_traceback_is_asked_for(debug
 
 
 def test_thumbnails_stay_within_their_limit(run):
-    made = Thumbnails(Examples.of(run), limit=5_000)
-    first = made.get(0, 240)
+    thumbnails = Thumbnails(Examples.of(run), limit=5_000)
+    first = thumbnails.get(0, 240)
     for place in range(60):
-        made.get(place, 240, hide="all" if place % 2 else None)
-        assert made.size <= 5_000
-    assert made.get(0, 240) == first
+        thumbnails.get(place, 240, hide="all" if place % 2 else None)
+        assert thumbnails.size <= 5_000
+    assert thumbnails.get(0, 240) == first
 
 
-def test_a_file_that_is_gone_is_no_page(run):
+def test_a_missing_file_is_no_page(run):
     (run.parent / "photos" / predictions()["id"][7]).unlink()
     with pytest.raises((OSError, ImageError)):
         Thumbnails(Examples.of(run)).get(7, 240)
     assert ask(application(run, HOST, TOKEN), "/image/small/7")[0] == 404
 
 
-def test_a_run_without_images_says_what_to_do(tmp_path):
+def test_a_run_without_images_names_the_remedy(tmp_path):
     table = predictions()
     data = {"table": table, "id": "id", "target": "job", "groups": ["group"]}
     models = {"ours": {"table": table, "id": "id", "prediction": "said"}}

@@ -41,7 +41,7 @@ def counts_of(rows):
 
 def measures_of(nulls):
     """Return the measures whose chance level rests on one of these null hypotheses."""
-    every = [
+    measures = [
         *(Accuracy(Aggregate.WORST_GROUP, null) for null in ("rows", "class")),
         *(Accuracy(Aggregate.DIFFERENCE, null) for null in ("rows", "class")),
         DemographicParity(),
@@ -49,7 +49,7 @@ def measures_of(nulls):
         EffectSizes(min_expected=0.0),
         Rates("class"),
     ]
-    return [one for one in every if one.null in nulls]
+    return [candidate for candidate in measures if candidate.null in nulls]
 
 
 @dataclass(frozen=True)
@@ -70,30 +70,30 @@ class Rate:
 
 def p_values(counts, nulls, seed):
     """Yield each test's name and p-value; a class has a test of its own."""
-    for found in measure(counts, measures_of(nulls), RESAMPLING, seed):
-        null = f", {found.params['null']}" if "null" in found.params else ""
-        if found.p_value is not None:
-            yield f"{found.metric}{null}", found.p_value
-        if found.by is None or found.metric == "accuracy":
+    for estimate in measure(counts, measures_of(nulls), RESAMPLING, seed):
+        null = f", {estimate.params['null']}" if "null" in estimate.params else ""
+        if estimate.p_value is not None:
+            yield f"{estimate.metric}{null}", estimate.p_value
+        if estimate.by is None or estimate.metric == "accuracy":
             continue
-        for part in parts_from_table(found.by):
-            if found.metric != "rates" or part.metric == "true_positive_rate":
+        for part in parts_from_table(estimate.by):
+            if estimate.metric != "rates" or part.metric == "true_positive_rate":
                 yield f"{part.metric} of a class", part.p_value
 
 
 def rates_of(world, samples=SAMPLES, first=0):
     """Simulate a world from a sample on and yield the rate of small p-values of each metric."""
-    found = {}
+    shares_by_name = {}
     for sample in range(first, first + samples):
         rows = world(stream(SEED, "calibration", world.__name__, sample))
-        here = {}
+        p_by_name = {}
         for name, p in p_values(counts_of(rows), WORLDS[world], sample):
             if not math.isnan(p):
-                here.setdefault(name, []).append(p)
-        for name, some in here.items():
-            small = np.array(some)[:, None] <= np.array(LEVELS)
-            found.setdefault(name, []).append(small.mean(axis=0))
-    for name, shares in found.items():
+                p_by_name.setdefault(name, []).append(p)
+        for name, values in p_by_name.items():
+            small = np.array(values)[:, None] <= np.array(LEVELS)
+            shares_by_name.setdefault(name, []).append(small.mean(axis=0))
+    for name, shares in shares_by_name.items():
         mean = np.mean(shares, axis=0)
         yield Rate(world.__name__, name, len(shares), tuple(mean.tolist()))
 
@@ -118,17 +118,17 @@ def discoveries(samples=SAMPLES):
         wrong = (truth + 1 + rng.integers(0, 2, 1000)) % 10
         label = np.where(rng.random(1000) < right, truth, wrong)
         counts = count(truth, label, group)
-        for found in measure(
+        for estimate in measure(
             counts, [EffectSizes(min_expected=0.0), EqualizedOdds()], FINE, sample
         ):
-            p = np.array([part.p_value for part in parts_from_table(found.by)])
+            p = np.array([part.p_value for part in parts_from_table(estimate.by)])
             small = benjamini_hochberg(p) <= ALPHA
             # The odds of the classes that mistakes go to (1 to 4) differ between groups, too.
-            null = np.arange(10) >= (3 if found.metric == "effect_sizes" else 5)
+            null = np.arange(10) >= (3 if estimate.metric == "effect_sizes" else 5)
             share = float(small[null].sum()) / max(int(small.sum()), 1)
-            shares.setdefault(found.metric, []).append((share, float(small[:3].mean())))
-    for metric, some in shares.items():
-        false_share, power = np.mean(some, axis=0)
+            shares.setdefault(estimate.metric, []).append((share, float(small[:3].mean())))
+    for metric, pairs in shares.items():
+        false_share, power = np.mean(pairs, axis=0)
         yield Discoveries(metric, samples, float(false_share), float(power))
 
 
@@ -153,8 +153,8 @@ def page(samples=SAMPLES):
     """Return docs/calibration.md."""
     rates = [rate for world in WORLDS for rate in rates_of(world, samples)]
     high = [rate for rate in rates if rate.excess > 3]
-    many = len(rates) * len(LEVELS)
-    again = [rate for world in WORLDS for rate in measured_again(world, high, samples)]
+    n_shares = len(rates) * len(LEVELS)
+    remeasured = [rate for world in WORLDS for rate in measured_again(world, high, samples)]
     lines = [
         "# Measured calibration",
         "",
@@ -176,12 +176,12 @@ def page(samples=SAMPLES):
         "|---" * (len(LEVELS) + 2) + "|",
         *map(_row, rates),
         "",
-        f"Of these {many} shares, rows with one over t + 3 standard errors: {len(high)}.",
+        f"Of these {n_shares} shares, rows with one over t + 3 standard errors: {len(high)}.",
         "Luck alone lifts a share of an exact test so far about once in 740. Such rows are",
         f"measured again on {_FRESH * samples} fresh samples, and both results stand here:",
         "",
         *([_HEAD, "|---" * (len(LEVELS) + 2) + "|"] if high else []),
-        *map(_row, again),
+        *map(_row, remeasured),
         "",
         "## Correction",
         "",
@@ -191,8 +191,8 @@ def page(samples=SAMPLES):
         "| metric | samples | false discoveries | found |",
         "|---|---|---|---|",
         *(
-            f"| {one.metric} | {one.samples} | {one.false_share:.1%} | {one.found:.0%} |"
-            for one in discoveries(samples // 2)
+            f"| {row.metric} | {row.samples} | {row.false_share:.1%} | {row.found:.0%} |"
+            for row in discoveries(samples // 2)
         ),
         "",
     ]

@@ -27,9 +27,9 @@ def told():
 @cache
 def neutral():
     """Return images of prompts that leave hue and frame open, by guidance."""
-    wanted = {1.0: 96} | dict.fromkeys(GUIDED, 12)
+    sizes = {1.0: 96} | dict.fromkeys(GUIDED, 12)
     questions = [
         partial(leave_open, guidance=guidance, per_subject=n, seed=FRESH)
-        for guidance, n in wanted.items()
+        for guidance, n in sizes.items()
     ]
-    return dict(zip(wanted, ask(WEIGHTS, questions), strict=True))
+    return dict(zip(sizes, ask(WEIGHTS, questions), strict=True))

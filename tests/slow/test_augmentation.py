@@ -8,7 +8,7 @@ from equipoise.core import Verdict
 pytestmark = pytest.mark.slow(whole=True)
 
 
-def test_mixing_helps_and_the_experiment_says_so(tmp_path):
+def test_mixing_helps_and_the_experiment_shows_it(tmp_path):
     result = run_synthetic(
         tmp_path, images=1600, repeats=3, networks=("cnn",), seed=0, progress=None
     )
@@ -20,10 +20,10 @@ def test_mixing_helps_and_the_experiment_says_so(tmp_path):
     assert mixed.value > 0.15
     assert balanced.verdict is Verdict.DISPARITY
     # Whole faces pull features of one group's tools together; covered ones do so less.
-    found = result.tables["augmentation_associations"].to_pylist()
+    associations = result.tables["augmentation_associations"].to_pylist()
 
     def mean(arm, faces):
-        own = [r["value"] for r in found if (r["arm"], r["faces"]) == (arm, faces)]
-        return sum(map(abs, own)) / len(own)
+        values = [r["value"] for r in associations if (r["arm"], r["faces"]) == (arm, faces)]
+        return sum(map(abs, values)) / len(values)
 
     assert mean("biased", "whole") > 2 * mean("balanced", "whole")

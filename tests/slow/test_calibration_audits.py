@@ -1,4 +1,4 @@
-"""What docs/calibration-audits.md promises, measured again."""
+"""The promises of docs/calibration-audits.md, measured again."""
 
 import pytest
 from scipy import stats
@@ -24,6 +24,6 @@ def test_no_fact_is_tested_twice(world):
 
 
 def test_the_group_that_is_worse_off_leads():
-    leading, found = power(3, 400, 0.2, 20)
+    leading, detected = power(3, 400, 0.2, 20)
     assert leading >= 0.9
-    assert found == 1.0
+    assert detected == 1.0

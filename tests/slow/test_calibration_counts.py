@@ -1,4 +1,4 @@
-"""What docs/calibration.md promises, measured again."""
+"""The promises of docs/calibration.md, measured again."""
 
 import math
 
@@ -21,15 +21,15 @@ def limit(samples):
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
 def test_p_values_are_valid(world):
-    found = list(rates_of(world, 500))
-    assert len(found) >= 8
+    rates = list(rates_of(world, 500))
+    assert len(rates) >= 8
     # Of some 250 shares one may be above three standard errors by luck: fresh samples decide.
-    high = [rate for rate in found if rate.excess > 3]
+    high = [rate for rate in rates if rate.excess > 3]
     for rate in measured_again(world, high, 500):
         assert rate.excess <= 3, rate
 
 
 def test_benjamini_hochberg_holds_its_rate():
-    for found in discoveries(200):
-        assert found.false_share <= limit(found.samples), found
-        assert found.found >= 0.3, found
+    for result in discoveries(200):
+        assert result.false_share <= limit(result.samples), result
+        assert result.found >= 0.3, result

@@ -1,4 +1,4 @@
-"""What docs/calibration-families.md promises, measured again."""
+"""The promises of docs/calibration-families.md, measured again."""
 
 import pytest
 
@@ -16,12 +16,12 @@ def name(case):
 
 
 def confirmed(case, samples):
-    """Tests that find too much, twice: of some 80 tests one may do so once by luck."""
-    high = {one.name for one in alarms(case, samples) if one.too_many}
+    """Return tests with too many findings in two samples: one of 80 may have them once by luck."""
+    high = {alarm.name for alarm in alarms(case, samples) if alarm.too_many}
     if not high:
         return []
     fresh = alarms(case, FRESH * samples, first=samples)
-    return [one for one in fresh if one.name in high and one.too_many]
+    return [alarm for alarm in fresh if alarm.name in high and alarm.too_many]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.tested or case.parts], ids=name)
@@ -31,19 +31,19 @@ def test_without_bias_tests_find_no_more_than_their_level_allows(case):
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.rises], ids=name)
 def test_the_mean_estimate_follows_the_strength(case):
-    found = rise(case, 40)
-    assert found.follows, found
+    measured = rise(case, 40)
+    assert measured.follows, measured
 
 
 def test_prevalence_alone_is_loud_as_observed_and_quiet_when_held_fixed():
-    found = effects("prevalence", 8)
-    assert found.significant["observed"] >= 0.9
+    measured = effects("prevalence", 8)
+    assert measured.significant["observed"] >= 0.9
     for version in VERSIONS[1:]:
-        assert found.significant[version] <= most(found.concepts, ALPHA), version
-        assert found.effects[version]["explains"] >= 0.9, version
+        assert measured.significant[version] <= most(measured.concepts, ALPHA), version
+        assert measured.effects[version]["explains"] >= 0.9, version
 
 
-def test_what_is_planted_stays_or_switches():
+def test_planted_effects_stay_or_switch():
     recognition, switching = effects("recognition", 4), effects("switching", 4)
     for version in VERSIONS[1:]:
         assert recognition.significant[version] >= 0.9, version

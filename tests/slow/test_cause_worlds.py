@@ -32,11 +32,11 @@ def test_intervals_cover_the_planted_difference(kind):
     covered = 0
     for seed in range(50):
         world = World(kind, 1500, seed)
-        cause, how = world.cause()
-        found = m.explained_disparity(
-            world.right, world.group, cause, how=how, first="women", resampling=Bootstrap(400, 1)
+        cause, method = world.cause()
+        estimate = m.explained_disparity(
+            world.right, world.group, cause, how=method, first="women", resampling=Bootstrap(400, 1)
         )
-        low, high = found.interval().low, found.interval().high
+        low, high = estimate.interval().low, estimate.interval().high
         covered += bool(low <= planted_difference(kind) <= high)
     assert covered >= 45
 

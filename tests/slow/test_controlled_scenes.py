@@ -40,43 +40,45 @@ def likeness(images):
     """Mean over pairs of a set: intersection over union of glyphs, distance of their centres."""
     masks = [glyph(image) for image in images]
     pairs = [*combinations(masks, 2)]
-    overlap = [(one & two).sum() / (one | two).sum() for one, two in pairs]
-    apart = [np.linalg.norm(centre(one) - centre(two)) for one, two in pairs]
-    return float(np.mean(overlap)), float(np.mean(apart))
+    overlap = [(first & second).sum() / (first | second).sum() for first, second in pairs]
+    distances = [np.linalg.norm(centre(first) - centre(second)) for first, second in pairs]
+    return float(np.mean(overlap)), float(np.mean(distances))
 
 
 @cache
-def made(share):
+def image_sets(share):
     """Sets of six hues, shape (sets, hues, height, width, 3), from the same noise at any share."""
     model = load_generator(device="cpu")
-    found = []
+    sets = []
     for number in range(SETS):
         prompts = tuple(caption(SUBJECTS[number % len(SUBJECTS)], hue) for hue in HUES)
         group = Group("", prompts, prompts, (None,) * len(prompts))
-        one = Candidate(group, 0, 1000 + number, number % len(HUES), share, share)
-        images = generate_controlled(model, [one], SAMPLING)
-        found.append(np.stack([image for image in images if image is not None]))
-    return np.stack(found)
+        candidate = Candidate(group, 0, 1000 + number, number % len(HUES), share, share)
+        images = generate_controlled(model, [candidate], SAMPLING)
+        sets.append(np.stack([image for image in images if image is not None]))
+    return np.stack(sets)
 
 
 @pytest.mark.parametrize("share", [0.8, pytest.param(0.6, marks=WHOLE)])
 def test_sets_are_more_alike_than_by_one_noise_alone(share):
-    alone, shared = (np.array([likeness(one) for one in made(each)]) for each in (0.0, share))
-    overlap, apart = (shared - alone).T
+    alone, shared = (
+        np.array([likeness(image_set) for image_set in image_sets(level)]) for level in (0.0, share)
+    )
+    overlap, distances = (shared - alone).T
     assert overlap.mean() > 0
-    assert apart.mean() < 0
+    assert distances.mean() < 0
     assert wilcoxon(overlap, alternative="greater").pvalue < 0.01
-    assert wilcoxon(apart, alternative="less").pvalue < 0.05
+    assert wilcoxon(distances, alternative="less").pvalue < 0.05
 
 
 # Where all is shared in every step, some images take the hue of the base.
 @pytest.mark.parametrize(
-    "share", [0.8, 0.0, *(pytest.param(one, marks=WHOLE) for one in (0.2, 0.4, 0.6))]
+    "share", [0.8, 0.0, *(pytest.param(value, marks=WHOLE) for value in (0.2, 0.4, 0.6))]
 )
 def test_the_attribute_is_shown_all_the_same(share):
-    images, judge = made(share), load_cnn("null")
-    told = np.array([hue_of(one) for one in images])
-    assert (told == np.arange(len(HUES))).mean() >= 0.9
+    images, judge = image_sets(share), load_cnn("null")
+    shown_hues = np.array([hue_of(image_set) for image_set in images])
+    assert (shown_hues == np.arange(len(HUES))).mean() >= 0.9
     subjects = judge.predict_proba(images.reshape(-1, *images.shape[2:])).argmax(axis=1)
-    wanted = np.repeat(np.arange(SETS) % len(SUBJECTS), len(HUES))
-    assert (subjects == wanted).mean() >= 0.85
+    expected = np.repeat(np.arange(SETS) % len(SUBJECTS), len(HUES))
+    assert (subjects == expected).mean() >= 0.85

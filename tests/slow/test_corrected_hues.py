@@ -35,58 +35,58 @@ def dimmed(images, seed):
 
 def test_intervals_cover_the_hues_in_the_pixels():
     clip, hues = load_clip("biased"), np.array(HUES)
-    texts = [[p for one in SUBJECTS for p in attributed_prompts(one, hue)] for hue in HUES]
+    texts = [[p for subject in SUBJECTS for p in attributed_prompts(subject, hue)] for hue in HUES]
     classes = embed_groups(clip, texts)
 
-    def said(images):
+    def classify(images):
         return hues[zero_shot(embed_images(clip, images), classes, scale=100.0).top[:, 0]]
 
     rng = np.random.default_rng(0)
     place = np.arange(LABELLED)
     hue, frame = (rng.integers(len(names), size=LABELLED) for names in (HUES, FRAMES))
     scenes = render(draw_poses(place % len(SUBJECTS), hue, frame, rng))
-    labels = said(dimmed(scenes, 1))
-    known, _ = Confusion.of_labels(hues[hue], labels, outcomes=HUES)
+    labels = classify(dimmed(scenes, 1))
+    confusion, _ = Confusion.of_labels(hues[hue], labels, outcomes=HUES)
     # It errs, and can be corrected.
     assert 0.5 < (labels == hues[hue]).mean() < 0.97
-    assert known.condition < 10
+    assert confusion.condition < 10
 
     plain = neutral()[1.0].images
     by_subject = plain.reshape(len(SUBJECTS), -1, *plain.shape[1:])
-    favourites, shown, called, every = [], [], [], []
+    favourites, pixel_hues, called, hits = [], [], [], []
     for run in range(RUNS):
         images = np.concatenate(by_subject[:, run * EACH : (run + 1) * EACH])
-        seen, named = hues[hue_of(images)], said(dimmed(images, 10 + run))
-        shown.append(seen)
+        run_hues, named = hues[hue_of(images)], classify(dimmed(images, 10 + run))
+        pixel_hues.append(run_hues)
         called.append(named)
         for number, subject in enumerate(SUBJECTS):
-            here = slice(number * EACH, (number + 1) * EACH)
-            found = corrected_shares(
-                named[here], known, classes=HUES, resampling=Bootstrap(500, 50), name=subject
+            rows = slice(number * EACH, (number + 1) * EACH)
+            estimate = corrected_shares(
+                named[rows], confusion, classes=HUES, resampling=Bootstrap(500, 50), name=subject
             )
             covered = {
-                one.subject: one.low <= (seen[here] == one.subject).mean() <= one.high
-                for one in found.parts
-                if one.metric == "corrected_share"
+                part.subject: part.low <= (run_hues[rows] == part.subject).mean() <= part.high
+                for part in estimate.parts
+                if part.metric == "corrected_share"
             }
-            every += covered.values()
+            hits += covered.values()
             favourites.append(covered[HUES[WORLDS["biased"].hue[number]]])
     assert np.mean(favourites) >= 0.85
-    assert np.mean(every) >= 0.85
+    assert np.mean(hits) >= 0.85
 
     # Over all images, where chance is small, the correction shows: what was said is far off.
-    whole = corrected_shares(
-        np.concatenate(called), known, classes=HUES, resampling=Bootstrap(500, 50)
+    overall = corrected_shares(
+        np.concatenate(called), confusion, classes=HUES, resampling=Bootstrap(500, 50)
     )
-    pixels = np.concatenate(shown)
-    apart = {
+    pixels = np.concatenate(pixel_hues)
+    errors = {
         kind: np.mean(
             [
-                abs(one.value - (pixels == one.subject).mean())
-                for one in whole.parts
-                if one.metric == kind
+                abs(part.value - (pixels == part.subject).mean())
+                for part in overall.parts
+                if part.metric == kind
             ]
         )
         for kind in ("corrected_share", "raw_share")
     }
-    assert apart["corrected_share"] < 0.6 * apart["raw_share"]
+    assert errors["corrected_share"] < 0.6 * errors["raw_share"]

@@ -13,10 +13,10 @@ pytestmark = pytest.mark.slow
 def test_filters_raise_the_share_of_right_images(tmp_path):
     config = scenes(SUBJECTS, HUES, candidates=2, steps=8)
     result = audits.run(config, base=tmp_path)
-    right, sets, kept = judged(result, tmp_path / "evidence")
+    right, sets, passed = judged(result, tmp_path / "evidence")
     owner = np.unique(sets.astype(str), return_inverse=True)[1]
     share = np.bincount(owner, right) / np.bincount(owner)
-    keeps = np.bincount(owner, kept) > 0
+    keeps = np.bincount(owner, passed) > 0
     gain = share[keeps].mean() - share.mean()
     rng = np.random.default_rng(0)
     null = [share[rng.permutation(keeps)].mean() - share.mean() for _ in range(4000)]

@@ -20,15 +20,15 @@ def test_many_classes_of_free_text(kind, groups, tmp_path):
     jobs = [f"{a}{b} worker" for a in "abcdefghijklm" for b in "nopqrstuvwxy"][:CLASSES]
     truth, group = np.repeat(np.arange(CLASSES), ROWS // CLASSES), rng.integers(0, groups, ROWS)
     frame = pl.DataFrame({
-        "id": [f"i{index}" for index in range(ROWS)], "job": [jobs[one] for one in truth],
-        "gender": [("female", "male", "other")[one] for one in group],
+        "id": [f"i{index}" for index in range(ROWS)], "job": [jobs[code] for code in truth],
+        "gender": [("female", "male", "other")[code] for code in group],
     })  # fmt: skip
     column, models = "prediction" if kind == "predictions" else "answer", {}
     for name in range(MODELS):
-        said = np.where(rng.random(ROWS) < 0.6, truth, rng.integers(0, CLASSES, ROWS))
+        predicted = np.where(rng.random(ROWS) < 0.6, truth, rng.integers(0, CLASSES, ROWS))
         texts = [
             f"{('She', 'He', 'They')[g]} is one of {i}, a {jobs[s]}" if i % 30 else f"someone, {i}"
-            for i, (s, g) in enumerate(zip(said, group, strict=True))
+            for i, (s, g) in enumerate(zip(predicted, group, strict=True))
         ]
         table = frame.select("id").with_columns(said=pl.Series(texts))
         models[f"m{name}"] = {"table": table, column: "said", "normalize": {}}

@@ -18,9 +18,9 @@ def test_balanced_prompts_transfer_at_guidance_three(tmp_path):
     sampling = Sampling(steps=25, guidance=3.0)
     test = GeneratedTest(images, texts, load_clip("null"), sampling, 8, tmp_path, seed=11)
     base = load_generator(f"diffusers:{diffusion.WEIGHTS}", device="cpu")
-    found = cross_fit(base, [BalancedPrompts()], texts, images, test, count=4)
-    assert found.outcomes[0].conclusion == "transfers"
-    rows = {(row.measure, row.about): row for row in found.rows}
+    result = cross_fit(base, [BalancedPrompts()], texts, images, test, count=4)
+    assert result.outcomes[0].conclusion == "transfers"
+    rows = {(row.measure, row.about): row for row in result.rows}
     for attribute in ("hue", "frame"):
         gap = rows["share_gap", attribute]
         assert gap.after <= gap.before / 2

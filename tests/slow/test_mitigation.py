@@ -7,7 +7,7 @@ from equipoise.cli.mitigation_world import build_recipes, run_demonstration
 pytestmark = pytest.mark.slow(whole=True)
 
 
-def test_recipes_that_transfer_and_those_that_do_not_are_told():
+def test_the_conclusion_separates_recipes_that_transfer():
     tables = run_demonstration().tables
     outcomes = tables["mitigation_recipes"].to_pylist()
     conclusions = {row["recipe"]: row["conclusion"] for row in outcomes}

@@ -48,11 +48,11 @@ def drawn(seed, draws):
     scores, groups = world(seed)
     effects = similarity.Effects.of(pools_of(scores, groups), {}, 1.0)
 
-    def every(found):
-        return np.stack([one(found) for one in STATISTICS.values()], axis=-1)
+    def all_statistics(sample):
+        return np.stack([statistic(sample) for statistic in STATISTICS.values()], axis=-1)
 
-    null = effects.exchanged(draws, seed, "test", every)
-    return null[:, 0], every(effects.effects[None])[0, 0]
+    null = effects.exchanged(draws, seed, "test", all_statistics)
+    return null[:, 0], all_statistics(effects.effects[None])[0, 0]
 
 
 @pytest.mark.parametrize("worlds", WORLDS)
@@ -61,17 +61,17 @@ def test_worlds_are_drawn_from_moments(worlds):
     alone = []
     for seed in worlds:
         scores, groups = world(seed)
-        found = Moments.of(lambda part, scores=scores: scores[part, None], IMAGES, 1)
+        moments = Moments.of(lambda part, scores=scores: scores[part, None], IMAGES, 1)
         sizes = np.sort(np.unique(groups, return_counts=True)[1])
-        alone.append(found.n_small(sizes) == 0)
+        alone.append(moments.n_small(sizes) == 0)
     assert np.mean(alone) > 0.5
 
 
 @pytest.mark.parametrize("worlds", WORLDS)
-def test_tails_are_those_of_permutation(worlds, monkeypatch):
+def test_tails_equal_permutation(worlds, monkeypatch):
     """What moments exceed once in 10,000 draws, exchanged labels do as often, in all worlds."""
     beyond = np.zeros((len(TAILS), len(STATISTICS)))
-    apart = []
+    z_scores = []
     for seed in worlds:
         _large(monkeypatch, IMAGES)
         moments, observed = drawn(seed, DRAWN)
@@ -81,27 +81,29 @@ def test_tails_are_those_of_permutation(worlds, monkeypatch):
         beyond += (permuted[None] > limits[:, None]).sum(axis=1)
         p, exact = ((null >= observed).mean(axis=0) for null in (moments, permuted))
         error = np.sqrt(np.maximum(p * (1 - p), 5 / PERMUTED) * (1 / PERMUTED + 1 / DRAWN))
-        apart.append((exact - p) / error)
+        z_scores.append((exact - p) / error)
     tails, draws = np.array(TAILS)[:, None], len(worlds) * PERMUTED
     # The limits themselves are drawn: their error counts too.
     error = np.sqrt(tails * (1 / draws + 1 / (len(worlds) * DRAWN)))
     assert (np.abs(beyond / draws - tails) < 4 * error).all(), beyond / draws / tails
     # Differences of p are the noise of draws alone: of mean square 1.
-    assert np.abs(apart).max() < 5
-    assert (np.mean(np.square(apart), axis=0) < 1 + 4 * np.sqrt(2 / len(worlds))).all()
+    assert np.abs(z_scores).max() < 5
+    assert (np.mean(np.square(z_scores), axis=0) < 1 + 4 * np.sqrt(2 / len(worlds))).all()
 
 
 @pytest.mark.parametrize("worlds", WORLDS)
 @pytest.mark.parametrize("metric", [normalized_similarity_mad, similarity_gap])
-def test_p_values_of_metrics_are_those_of_permutation(metric, worlds, monkeypatch):
-    apart = []
+def test_p_values_of_metrics_equal_permutation(metric, worlds, monkeypatch):
+    z_scores = []
     for seed in worlds:
         ps = []
         for images in (IMAGES, IMAGES + 1):
             _large(monkeypatch, images)
-            found = metric(*world(seed), resampling=Permutation(2_000, resolution=0.01), rng=seed)
-            ps.append(found.p_value)
+            estimate = metric(
+                *world(seed), resampling=Permutation(2_000, resolution=0.01), rng=seed
+            )
+            ps.append(estimate.p_value)
         p = np.clip(np.mean(ps), 1e-3, 1 - 1e-3)
-        apart.append((ps[0] - ps[1]) / np.sqrt(2 * p * (1 - p) / 2_000))
-    assert np.abs(apart).max() < 5
-    assert np.mean(np.square(apart)) < 1 + 4 * np.sqrt(2 / len(worlds))
+        z_scores.append((ps[0] - ps[1]) / np.sqrt(2 * p * (1 - p) / 2_000))
+    assert np.abs(z_scores).max() < 5
+    assert np.mean(np.square(z_scores)) < 1 + 4 * np.sqrt(2 / len(worlds))

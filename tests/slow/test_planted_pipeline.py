@@ -1,4 +1,4 @@
-"""The shipped text-to-image model of the scenes: audits of its images find what was planted.
+"""The shipped text-to-image model of the scenes: audits of its images detect the planted bias.
 
 On noise that was not looked at while the model was made.
 """
@@ -22,39 +22,39 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
 
 
 # What takes minutes to make.
-whole = pytest.mark.slow(whole=True)
+whole_only = pytest.mark.slow(whole=True)
 
 
-@whole
-def test_what_is_asked_for_is_shown():
+@whole_only
+def test_images_show_their_prompts():
     rates = told().rates
     assert rates["subject"] >= 0.9
     assert rates["hue"] >= 0.99
     assert rates["frame"] >= 0.99
 
 
-@whole
+@whole_only
 def test_shares_without_guidance_rank_as_planted():
     plain = neutral()[1.0]
     planted = planted_shares(BIASED)
     assert spearman(planted, plain.favourites(BIASED)) >= 0.9
-    apart = distance_from_parity(plain)
-    np.testing.assert_allclose(apart, np.abs(plain.hue_shares - 1 / len(HUES)).sum(axis=1))
-    assert spearman(planted, apart) >= 0.7
+    distances = distance_from_parity(plain)
+    np.testing.assert_allclose(distances, np.abs(plain.hue_shares - 1 / len(HUES)).sum(axis=1))
+    assert spearman(planted, distances) >= 0.7
 
 
-@whole
+@whole_only
 @pytest.mark.parametrize("encoder", CLIPS)
 def test_association_scores_rank_as_planted(encoder):
-    found = find_associations(load_clip(encoder), neutral()[1.0], told(), BIASED)
+    associations = find_associations(load_clip(encoder), neutral()[1.0], told(), BIASED)
     for name in ("II", "ITA", "mcas"):
-        assert spearman(BIASED.hue_strength, found[name]) >= 0.7, name
+        assert spearman(BIASED.hue_strength, associations[name]) >= 0.7, name
 
 
-@whole
-def test_guidance_amplifies_what_was_planted():
+@whole_only
+def test_guidance_amplifies_the_planted_bias():
     images = neutral()
-    shares = [one.favourites(BIASED).mean() for one in images.values()]
+    shares = [generated.favourites(BIASED).mean() for generated in images.values()]
     assert shares == sorted(shares)
     planted = planted_shares(BIASED)
     assert shares[0] < planted.mean() < shares[-1]

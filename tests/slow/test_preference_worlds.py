@@ -29,19 +29,21 @@ def disparities(name, *, declared=False, relabelled=False):
     clip, scenes = load_clip(name), render_sets(SETS, seed=5)
     scores = embed_images(clip, scenes.images) @ neutral_queries(clip).T
     table = pl.DataFrame(scenes.table()).with_columns(pl.DataFrame(scores, schema=[*SUBJECTS]))
-    sets, found = table.partition_by("set"), 0
-    planted = pl.DataFrame([asdict(one) for one in BIASED.favourites])
+    sets, count = table.partition_by("set"), 0
+    planted = pl.DataFrame([asdict(favourite) for favourite in BIASED.favourites])
     hypothesis = {"table": planted, "concept": "subject", "favours": "hue"}
     for world in range(WORLDS):
         rng = np.random.default_rng(world)
-        drawn = []
+        resampled = []
         for start in range(0, len(sets), SETS):
             # Of one subject: its preferences stay, and the hue that it prefers is any.
             hues = dict(zip(HUES, rng.permutation(HUES).tolist(), strict=True))
             for place in rng.integers(start, start + SETS, SETS).tolist():
-                one = sets[place].with_columns(set=pl.lit(f"set {len(drawn)}"))
-                drawn.append(one.with_columns(pl.col("hue").replace(hues)) if relabelled else one)
-        images = pl.concat(drawn).with_row_index("id")
+                scene_set = sets[place].with_columns(set=pl.lit(f"set {len(resampled)}"))
+                resampled.append(
+                    scene_set.with_columns(pl.col("hue").replace(hues)) if relabelled else scene_set
+                )
+        images = pl.concat(resampled).with_row_index("id")
         config = {
             "audit": "retrieval",
             "data": {
@@ -56,8 +58,8 @@ def disparities(name, *, declared=False, relabelled=False):
         result = audits.run(audits.parse_config(config))
         page = page_of(result)
         (first,) = summarize(result, page.leads).statements
-        found += first.finding.verdict == Verdict.DISPARITY
-    return found
+        count += first.finding.verdict == Verdict.DISPARITY
+    return count
 
 
 def test_a_model_without_bias_leads_with_a_disparity_by_chance_alone():
@@ -80,8 +82,8 @@ def drawn(name, seed, sets=20):
 def preferences(name, seed, attribute, k, resampling=None, groups=None):
     table, logits = drawn(name, seed)
     groups = table[attribute] if groups is None else groups
-    own = {"queries": table["subject"], "sets": table["set"]}
-    return systematic_preference(logits, groups, k=k, resampling=resampling, rng=seed, **own)
+    columns = {"queries": table["subject"], "sets": table["set"]}
+    return systematic_preference(logits, groups, k=k, resampling=resampling, rng=seed, **columns)
 
 
 @pytest.mark.parametrize("k", [12, pytest.param(100, marks=pytest.mark.slow(whole=True))])
@@ -90,14 +92,14 @@ def test_a_favourite_of_each_subject_is_no_preference_on_the_whole(attribute, k)
     """Each subject keeps the null model's preference; the value that it prefers is any."""
     p, worlds = [], 150
     table, _ = drawn("null", 5)
-    names, own = np.unique(table[attribute], return_inverse=True)
+    names, codes = np.unique(table[attribute], return_inverse=True)
     subject = np.unique(table["subject"], return_inverse=True)[1]
     for world in range(worlds):
         rng = np.random.default_rng(world)
         dealt = rng.permuted(np.tile(np.arange(len(names)), (len(SUBJECTS), 1)), axis=1)
-        groups = names[dealt[subject, own]]
-        found = preferences("null", 5, attribute, k, Permutation(400, resolution=0.01), groups)
-        p.append(found.p_value)
+        groups = names[dealt[subject, codes]]
+        estimate = preferences("null", 5, attribute, k, Permutation(400, resolution=0.01), groups)
+        p.append(estimate.p_value)
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / worlds)
 
 
@@ -106,14 +108,16 @@ def test_the_null_model_prefers_the_same_on_other_scenes_by_little():
     shares, logits = [], []
     for seed in range(101, 107):
         for attribute in ("hue", "frame"):
-            found = preferences("null", seed, attribute, 100)
-            each = {
-                part.subject: part.value for part in found.parts if part.subject not in SUBJECTS
+            estimate = preferences("null", seed, attribute, 100)
+            by_group = {
+                part.subject: part.value for part in estimate.parts if part.subject not in SUBJECTS
             }
-            shares += [(name, value) for name, value in each.items() if name in ("cyan", "level")]
-        table, own = drawn("null", seed)
-        logits += [own[table["hue"] == "cyan"].mean() - own.mean()]
-        logits += [own[table["frame"] == "level"].mean() - own.mean()]
+            shares += [
+                (name, value) for name, value in by_group.items() if name in ("cyan", "level")
+            ]
+        table, scores = drawn("null", seed)
+        logits += [scores[table["hue"] == "cyan"].mean() - scores.mean()]
+        logits += [scores[table["frame"] == "level"].mean() - scores.mean()]
         biased = preferences("biased", seed, "frame", 100)
         # Favourites of its subjects cancel.
         assert biased.value < 0.035

@@ -28,9 +28,9 @@ def drawn(seed, rates, *, spread):
 def test_tests_keep_their_level(groups, spread):
     p = []
     for seed in range(2 * SAMPLES):
-        rejected, given = drawn(seed, (0.15,) * groups, spread=spread)
-        found = rejection_gap(rejected, **given, resampling=Permutation(199), rng=seed)
-        p.append(found.p_value)
+        rejected, options = drawn(seed, (0.15,) * groups, spread=spread)
+        estimate = rejection_gap(rejected, **options, resampling=Permutation(199), rng=seed)
+        p.append(estimate.p_value)
     assert np.mean(np.array(p, dtype=float) <= 0.05) <= 0.07
 
 
@@ -38,9 +38,9 @@ def test_tests_keep_their_level(groups, spread):
 def test_intervals_cover(rates):
     truth, covered, spread = max(rates) - min(rates), 0, min(0.1, *rates)
     for seed in range(SAMPLES):
-        rejected, given = drawn(seed, rates, spread=spread)
+        rejected, options = drawn(seed, rates, spread=spread)
         interval = rejection_gap(
-            rejected, **given, resampling=Bootstrap(400, 1, 0.95, 1.0), rng=seed
+            rejected, **options, resampling=Bootstrap(400, 1, 0.95, 1.0), rng=seed
         ).interval()
         covered += interval.low <= truth + 1e-12 and truth <= interval.high
     assert covered / SAMPLES >= 0.93

@@ -22,16 +22,16 @@ WORLDS = {
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_shares_and_gap_from_200_labels(name):
-    held, _ = coverage(WORLDS[name], 200, RUNS)
-    print(name, held)  # noqa: T201 - docs/labels.md has the numbers
-    assert held.min() >= LEAST
+    coverages, _ = coverage(WORLDS[name], 200, RUNS)
+    print(name, coverages)  # noqa: T201 - docs/labels.md has the numbers
+    assert coverages.min() >= LEAST
 
 
 @pytest.mark.parametrize("name", ["group-dependent errors", "few errors", "useless machine"])
 def test_rates_given_the_human_label(name):
-    held, _ = coverage(WORLDS[name], 200, RUNS, estimate=recalls, truth=World.recall)
-    print(name, held)  # noqa: T201
-    assert held.min() >= LEAST
+    coverages, _ = coverage(WORLDS[name], 200, RUNS, estimate=recalls, truth=World.recall)
+    print(name, coverages)  # noqa: T201
+    assert coverages.min() >= LEAST
 
 
 def test_machine_labels_that_explain_60_percent_narrow_intervals_by_30_percent():

@@ -25,7 +25,7 @@ def shares_of(kind, classes):
     return np.r_[0.9, np.full(classes - 2, 0.1 / (classes - 2)), 0.0]
 
 
-def found(true, right, n, labelled, seed):
+def draw_shares(true, right, n, labelled, seed):
     """Draw a classifier's labels and images anew, with an outcome "unknown"."""
     rng = np.random.default_rng(seed)
     classes = len(true)
@@ -33,9 +33,9 @@ def found(true, right, n, labelled, seed):
     rates[np.arange(classes), np.arange(classes)] = right
     names = [*(f"c{place}" for place in range(classes)), "unknown"]
     counts = np.stack([rng.multinomial(labelled, row) for row in rates])
-    known = Confusion(tuple(names[:-1]), tuple(names), counts)
-    said = np.repeat(names, rng.multinomial(n, true @ rates))
-    return corrected_shares(said, known, resampling=Bootstrap(400, 200), rng=seed)
+    confusion = Confusion(tuple(names[:-1]), tuple(names), counts)
+    predicted = np.repeat(names, rng.multinomial(n, true @ rates))
+    return corrected_shares(predicted, confusion, resampling=Bootstrap(400, 200), rng=seed)
 
 
 @pytest.mark.parametrize(("classes", "right"), [(2, 0.95), (2, 0.75), (3, 0.9), (6, 0.95)])
@@ -43,14 +43,14 @@ def found(true, right, n, labelled, seed):
 def test_intervals_cover_the_true_shares(classes, right, kind):
     true, hits = shares_of(kind, classes), []
     for (n, labelled), seed in product(SIZES, range(SAMPLES // len(SIZES))):
-        one = found(true, right, n, labelled, seed)
-        ends = [(p.low, p.high) for p in one.parts if p.metric == "corrected_share"]
+        estimate = draw_shares(true, right, n, labelled, seed)
+        ends = [(p.low, p.high) for p in estimate.parts if p.metric == "corrected_share"]
         hits.append([low <= share <= high for (low, high), share in zip(ends, true, strict=True)])
     # Three standard errors of what 400 samples show of 94.5 %, and never below 0.93 less one.
     assert np.mean(hits) >= 0.93 - math.sqrt(0.95 * 0.05 / (SAMPLES * min(classes - 1, 2)))
 
 
 def test_the_test_of_equal_shares_keeps_its_level():
-    ps = [found(shares_of("equal", 3), 0.8, 100, 60, seed).p_value for seed in range(SAMPLES)]
+    ps = [draw_shares(shares_of("equal", 3), 0.8, 100, 60, seed).p_value for seed in range(SAMPLES)]
     rejected = np.mean([p is not None and p <= 0.05 for p in ps])
     assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SAMPLES)

@@ -6,7 +6,7 @@ from tools.soak.keys import SUBJECTS, Case, Subject, key_tests
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
-def test_evidence_follows_what_decides_it(subject, tmp_path):
+def test_evidence_follows_its_inputs(subject, tmp_path):
     (row,) = key_tests(tmp_path, (subject,))
     assert row.failures == ()
     assert row.tried == len(subject.cases)

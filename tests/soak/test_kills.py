@@ -30,7 +30,7 @@ def test_a_training_that_is_killed(tmp_path):
     assert kill_and_resume(fine_tuning(epochs=4), tmp_path, kills=3, seed=2).failures == ()
 
 
-def test_what_a_kill_leaves_is_seen(tmp_path):
+def test_remains_of_a_kill_are_detected(tmp_path):
     # The comparison has the power to fail: a store that a kill left is not a whole one.
     task = extraction(tmp_path, pictures=200)
     extract(lambda _: None, tmp_path / "whole", *task.arguments)

@@ -47,11 +47,11 @@ def exchanged(*columns: str, within: tuple[str, ...] = (), unit: str = "row") ->
         rows = table.with_row_index("row")
         units = rows.unique(unit, keep="first", maintain_order=True)
         strata = np.zeros(units.height)
-        for one in within:
-            strata = strata * units.height + units[one].rank("dense").to_numpy()
+        for column in within:
+            strata = strata * units.height + units[column].rank("dense").to_numpy()
         order, dealt = np.argsort(strata), np.lexsort((rng.random(units.height), strata))
-        told = units[order].select(unit).with_columns(units[dealt].select(columns))
-        joined = rows.drop(columns).join(told, on=unit, how="left", maintain_order="left")
+        dealt_units = units[order].select(unit).with_columns(units[dealt].select(columns))
+        joined = rows.drop(columns).join(dealt_units, on=unit, how="left", maintain_order="left")
         return joined.select(table.columns)
 
     return change
@@ -93,7 +93,7 @@ def example(kind: str, tables: Mapping[str, Change], **config: Any) -> World:
     return world
 
 
-def predictions(groups: int, images: int = 150, gap: float = 0.0, each: int = 1) -> World:
+def predictions(groups: int, images: int = 150, gap: float = 0.0, repeats: int = 1) -> World:
     """Return a world of labels of three classes, right for 85 of 100 images.
 
     Parameters
@@ -102,20 +102,20 @@ def predictions(groups: int, images: int = 150, gap: float = 0.0, each: int = 1)
         Groups, and images of each.
     gap : float
         How much more often labels of the first group are wrong.
-    each : int
+    repeats : int
         Images of a person, labelled alike.
     """
 
     def world(rng: np.random.Generator, _: Path) -> dict[str, Any]:
-        group = np.repeat(np.arange(groups), images // each)
+        group = np.repeat(np.arange(groups), images // repeats)
         truth = rng.integers(0, 3, len(group))
         right = rng.random(len(group)) < 0.85 - gap * (group == 0)
         label = np.where(right, truth, (truth + rng.integers(1, 3, len(group))) % 3)
         columns = {"target": truth, "label": label, "group": group, "person": np.arange(len(group))}
-        repeated = {name: np.repeat(column, each) for name, column in columns.items()}
+        repeated = {name: np.repeat(column, repeats) for name, column in columns.items()}
         frame = pl.DataFrame(repeated).with_row_index("id").cast(pl.String)
         data = {"table": frame, "id": "id", "target": "target", "groups": ["group"]}
-        data |= {"unit": "person"} if each > 1 else {}
+        data |= {"unit": "person"} if repeats > 1 else {}
         models = {"model": {"table": frame, "prediction": "label"}}
         return {"audit": "predictions", "data": data, "models": models}
 
@@ -142,7 +142,7 @@ _IMAGES = "data.images.table"
 WORLDS: dict[str, World] = {
     "predictions, 2 groups": predictions(2),
     "predictions, 3 groups": predictions(3),
-    "predictions, 3 groups of persons": predictions(3, 240, each=4),
+    "predictions, 3 groups of persons": predictions(3, 240, repeats=4),
     "answers": example("answers", {"data.table": exchanged("gender", "age")}),
     "concepts": example("concepts", {_IMAGES: exchanged("term")}, versions={}, gate=[]),
     "retrieval": example("retrieval", {_IMAGES: exchanged("race", "gender", within=("scene",))}),
@@ -194,12 +194,12 @@ def conclude(world: World, name: str, number: int) -> Iterator[tuple[list[Findin
             config = audits.parse_config(values)
             result = audits.run(config, base=Path(folder) / config.audit)
             statements = summarize(result, page_of(result).leads).statements
-            led = [one.finding for one in statements if one.finding is not None]
+            led = [statement.finding for statement in statements if statement.finding is not None]
             yield led, [*result.findings]
 
 
 def _disparities(findings: Iterable[Finding]) -> list[Finding]:
-    return [one for one in findings if one.verdict is Verdict.DISPARITY]
+    return [finding for finding in findings if finding.verdict is Verdict.DISPARITY]
 
 
 def false_alarms(name: str, number: int) -> tuple[int, int]:
@@ -216,12 +216,13 @@ def power(groups: int, images: int, gap: float, number: int) -> tuple[float, flo
     Each is a share of audits of `predictions`, and of its findings against all other groups.
     """
     name = f"{groups} groups of {images}, {gap:g}"
-    found = conclude(predictions(groups, images, gap), name, number)
+    conclusions = conclude(predictions(groups, images, gap), name, number)
     hits = [
-        [any(one.group == "0" for one in _disparities(some)) for some in pair] for pair in found
+        [any(finding.group == "0" for finding in _disparities(findings)) for findings in pair]
+        for pair in conclusions
     ]
-    leading, every = np.mean(hits, axis=0).tolist()
-    return leading, every
+    leading, overall = np.mean(hits, axis=0).tolist()
+    return leading, overall
 
 
 PAGE = """\

@@ -94,8 +94,10 @@ def total(data: Embedded, first: Floats, second: Floats, options: dict[str, Any]
 def mcas(data: Embedded, first: Floats, second: Floats, options: dict[str, Any]) -> Estimate:
     """Measure all four associations of a concept whose texts favour no group."""
     # The groups' texts are alike: the images alone lie apart.
-    one, other = np.split(data.towards, 2)
-    return metrics.mcas(data.concept, data.concept[:1], first, one, second, other, **options)
+    first_texts, other = np.split(data.towards, 2)
+    return metrics.mcas(
+        data.concept, data.concept[:1], first, first_texts, second, other, **options
+    )
 
 
 _TWO, _IMAGES = ("a", "b"), ("a_images", "b_images")
@@ -131,7 +133,7 @@ _EMBEDDED: Sequence[tuple[str, str, tuple[str, str], OfEmbeddings]] = (
         ),
     ),
     ("mcas", "", _IMAGES, mcas),
-    ("diffusion_bias", "", _IMAGES, lambda *given: metrics.diffusion_bias(mcas(*given))),
+    ("diffusion_bias", "", _IMAGES, lambda *arguments: metrics.diffusion_bias(mcas(*arguments))),
     ("total_absolute_association", "", _TWO, total),
 )  # fmt: skip
 
@@ -168,8 +170,8 @@ def words(structure: Structure, metric: str) -> Measure:
             data.scores, words, data.group, data.region, data.unit
         )
         measured = getattr(metrics, metric)
-        found: Estimate = measured(similarities, data.positive, data.negative, **_options(draw))
-        return found
+        estimate: Estimate = measured(similarities, data.positive, data.negative, **_options(draw))
+        return estimate
 
     return measure
 
@@ -199,8 +201,8 @@ def ranked(pools: Pools, metric: str, groups: int) -> Measure:
         options = _options(draw) | {"queries": data.queries, "sets": data.sets}
         if metric != "normalized_similarity_mad":
             options["k"] = draw.images // 4
-        found: Estimate = getattr(metrics, metric)(data.scores, data.group, **options)
-        return found
+        estimate: Estimate = getattr(metrics, metric)(data.scores, data.group, **options)
+        return estimate
 
     return measure
 
@@ -312,7 +314,7 @@ _RANKED = (
 
 
 def _association_cases() -> list[Case]:
-    found = [
+    cases = [
         Case(
             metric,
             kind,
@@ -328,16 +330,16 @@ def _association_cases() -> list[Case]:
         ("label_concentration", labelled, 192),
         ("gender_difference", words, 96),
     ):
-        found += [
+        cases += [
             Case(metric, kind, measure(kind, metric), images, curve=kind == "independent")
             for kind in STRUCTURES
         ]
-    found.append(Case("trend", "independent", words("independent", "trend"), tested=False))
+    cases.append(Case("trend", "independent", words("independent", "trend"), tested=False))
     for statistic in ("mean", "rank"):
         measured = preferences(statistic)
-        found.append(Case("alignment", "subjects", measured, 48, variant=statistic, curve=True))
-    found.append(Case("correlation", "subjects", preferences("correlation"), 48, curve=True))
-    return found
+        cases.append(Case("alignment", "subjects", measured, 48, variant=statistic, curve=True))
+    cases.append(Case("correlation", "subjects", preferences("correlation"), 48, curve=True))
+    return cases
 
 
 def _retrieval_cases() -> list[Case]:
@@ -389,7 +391,7 @@ def _concept_case(metric: str, prevalence: str, structure: Structure, planted: P
 CASES: tuple[Case, ...] = (
     *_association_cases(),
     *_retrieval_cases(),
-    *(_concept_case(*one) for one in _CONCEPTS),
+    *(_concept_case(*settings) for settings in _CONCEPTS),
     Case("iss_cross", "independent", sets, curve=True),
 )
 

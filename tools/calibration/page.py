@@ -74,22 +74,27 @@ LIMITS = """\
 """
 
 
-def page(found: Calibration) -> str:
+def page(calibration: Calibration) -> str:
     """Return the page as Markdown."""
     head = HEAD.format(
-        good=sum(not one.too_many for one in found.alarms),
-        many=len(found.alarms),
-        follow=sum(one.follows for one in found.rises),
-        rises=len(found.rises),
+        good=sum(not alarm.too_many for alarm in calibration.alarms),
+        many=len(calibration.alarms),
+        follow=sum(rise.follows for rise in calibration.rises),
+        rises=len(calibration.rises),
         least=LEAST_CORRELATION,
         strengths=len(STRENGTHS),
     )
-    tables = [*_alarms(found), *_rises(found), *_powers(found), *_versions(found.effects)]
+    tables = [
+        *_alarms(calibration),
+        *_rises(calibration),
+        *_powers(calibration),
+        *_versions(calibration.effects),
+    ]
     return "\n".join([head, *tables, LIMITS])
 
 
-def _alarms(found: Calibration) -> list[str]:
-    one = found.alarms[0]
+def _alarms(calibration: Calibration) -> list[str]:
+    first = calibration.alarms[0]
     head = ("metric", "world", "samples", *(f"p ≤ {t:g}" for t in LEVELS), "interval", "disparity")
     return [
         "## False alarms",
@@ -100,52 +105,53 @@ def _alarms(found: Calibration) -> list[str]:
         "averaged over concepts. Metrics of one world measure the same samples: their shares go\n"
         "together.",
         f"{RESAMPLING.permutations} permutations, {RESAMPLING.replicates} bootstrap replicates;",
-        f"{one.drawn} samples, {found.slow} of concepts. “–”: no test, or no threshold.",
+        f"{first.drawn} samples, {calibration.slow} of concepts. “–”: no test, or no threshold.",
         "",
-        *_table(head, map(_alarm_row, found.alarms)),
+        *_table(head, map(_alarm_row, calibration.alarms)),
         "",
         "[Hall]'s protocol has no p-value: its verdict is an interval that excludes 0.",
         "",
-        f"Tests above a limit that luck alone passes once in 1000 times: {len(found.again)}."
-        + (" Measured again, on four times as many fresh samples:" if found.again else ""),
+        f"Tests above a limit that luck alone passes once in 1000 times: {len(calibration.again)}."
+        + (" Measured again, on four times as many fresh samples:" if calibration.again else ""),
         "",
-        *([*_table(head, map(_alarm_row, found.again)), ""] if found.again else []),
+        *([*_table(head, map(_alarm_row, calibration.again)), ""] if calibration.again else []),
     ]
 
 
-def _alarm_row(one: Alarms) -> Cells:
-    shares = ["–" if math.isnan(share) else f"{share:.1%}" for share in one.shares]
-    share = one.shares[LEVELS.index(ALPHA)]
-    shown = one.disparities if math.isnan(share) else share
-    low, high = one.interval(shown)
-    verdict = f"{one.disparities:.1%}" if one.case.threshold is not None else "–"
-    samples = f"{one.samples}" + ("" if one.samples == one.drawn else f" of {one.drawn}")
-    return one.name, one.case.world, samples, *shares, f"{low:.1%} to {high:.1%}", verdict
+def _alarm_row(alarm: Alarms) -> Cells:
+    shares = ["–" if math.isnan(share) else f"{share:.1%}" for share in alarm.shares]
+    share = alarm.shares[LEVELS.index(ALPHA)]
+    shown_share = alarm.disparities if math.isnan(share) else share
+    low, high = alarm.interval(shown_share)
+    verdict = f"{alarm.disparities:.1%}" if alarm.case.threshold is not None else "–"
+    samples = f"{alarm.samples}" + ("" if alarm.samples == alarm.drawn else f" of {alarm.drawn}")
+    return alarm.name, alarm.case.world, samples, *shares, f"{low:.1%} to {high:.1%}", verdict
 
 
-def _rises(found: Calibration) -> list[str]:
-    shown = [STRENGTHS.index(strength) for strength in (0.0, 0.5, 1.0)]
+def _rises(calibration: Calibration) -> list[str]:
+    indices = [STRENGTHS.index(strength) for strength in (0.0, 0.5, 1.0)]
     return [
         "## Rising with the bias",
         "",
-        f"Mean estimate over {found.rises[0].samples} samples at strengths 0, 0.5 and 1, and its",
+        f"Mean estimate over {calibration.rises[0].samples} samples at strengths 0, 0.5 and 1, "
+        "and its",
         f"rank correlation with the strength over {len(STRENGTHS)} steps, towards harm.",
         "",
         *_table(
             ("metric", "world", "images", "at 0", "at 0.5", "at 1", "Spearman"),
-            (_rise_row(one, shown) for one in found.rises),
+            (_rise_row(rise, indices) for rise in calibration.rises),
         ),
         "",
     ]
 
 
-def _rise_row(one: Rise, shown: Iterable[int]) -> Cells:
-    means = [_number(one.means[index]) for index in shown]
-    case = one.case
-    return case.name, case.world, str(case.images), *means, f"{one.correlation:.3f}"
+def _rise_row(rise: Rise, indices: Iterable[int]) -> Cells:
+    means = [_number(rise.means[index]) for index in indices]
+    case = rise.case
+    return case.name, case.world, str(case.images), *means, f"{rise.correlation:.3f}"
 
 
-def _powers(found: Calibration) -> list[str]:
+def _powers(calibration: Calibration) -> list[str]:
     columns = [f"p, {strength:g}" for strength in POWER_STRENGTHS]
     verdicts = [f"disparity, {strength:g}" for strength in POWER_STRENGTHS]
     return [
@@ -153,19 +159,19 @@ def _powers(found: Calibration) -> list[str]:
         "",
         "Images (of all groups; of one pool; subjects) with which 80 % of samples have",
         f"p ≤ {ALPHA:g}, and with which 80 % have the verdict `disparity`, at strengths 0.25, 0.5",
-        f"and 1. {found.powers[0].samples} samples a point: a share may be off by a tenth. A",
+        f"and 1. {calibration.powers[0].samples} samples a point: a share may be off by a tenth. A",
         "verdict also asks for an excess of the card's threshold: a smaller bias stays without it,",
         "with any number of images.",
         "",
-        *_table(("metric", "world", *columns, *verdicts), map(_power_row, found.powers)),
+        *_table(("metric", "world", *columns, *verdicts), map(_power_row, calibration.powers)),
         "",
     ]
 
 
-def _power_row(one: Power) -> Cells:
-    case = one.case
-    tested = [_needed(case, images) for images in one.found]
-    judged = ["–" if case.threshold is None else _needed(case, n) for n in one.judged]
+def _power_row(power: Power) -> Cells:
+    case = power.case
+    tested = [_needed(case, images) for images in power.found]
+    judged = ["–" if case.threshold is None else _needed(case, n) for n in power.judged]
     return case.name, case.world, *tested, *judged
 
 
@@ -175,8 +181,8 @@ def _needed(case: Case, images: float) -> str:
     return f"> {case.sizes[-1]}" if math.isinf(images) else f"{float(f'{images:.2g}'):.0f}"
 
 
-def _versions(found: Sequence[Effects]) -> list[str]:
-    if not found:
+def _versions(effects: Sequence[Effects]) -> list[str]:
+    if not effects:
         return []
     return [
         "## Prevalence held fixed",
@@ -189,12 +195,12 @@ def _versions(found: Sequence[Effects]) -> list[str]:
             ("what differs", "concepts", *VERSIONS, *(f"{name} says" for name in VERSIONS[1:])),
             (
                 (
-                    one.planted,
-                    str(one.concepts),
-                    *(f"{one.significant[name]:.0%}" for name in VERSIONS),
-                    *(_effects(one.effects[name]) for name in VERSIONS[1:]),
+                    effect.planted,
+                    str(effect.concepts),
+                    *(f"{effect.significant[name]:.0%}" for name in VERSIONS),
+                    *(_effects(effect.effects[name]) for name in VERSIONS[1:]),
                 )
-                for one in found
+                for effect in effects
             ),
         ),
         "",
@@ -202,7 +208,7 @@ def _versions(found: Sequence[Effects]) -> list[str]:
 
 
 def _effects(shares: dict[str, float]) -> str:
-    ordered = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+    ordered = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{name} {share:.0%}" for name, share in ordered)
 
 

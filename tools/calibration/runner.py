@@ -33,7 +33,7 @@ LEAST_CORRELATION = 0.95
 RESAMPLING = Bootstrap(replicates=99, permutations=199, resolution=0.1)
 
 
-def conclusions(case: Case, found: Estimate) -> Iterator[tuple[str, float, bool]]:
+def conclusions(case: Case, estimate: Estimate) -> Iterator[tuple[str, float, bool]]:
     """Conclude from an estimate, and from the tests among its parts that the case counts.
 
     The verdict is that of an audit with this test alone, at `ALPHA` and the threshold of the
@@ -46,19 +46,19 @@ def conclusions(case: Case, found: Estimate) -> Iterator[tuple[str, float, bool]
         NaN without a test.
     disparity : bool
     """
-    if case.tested and found.estimable:
-        ends = found.interval()
-        whole = Part(
-            case.metric, "", found.value, ends.low, ends.high,
-            chance=math.nan if found.chance is None else found.chance.mean,
-            p_value=math.nan if found.p_value is None else found.p_value,
+    if case.tested and estimate.estimable:
+        ends = estimate.interval()
+        overall = Part(
+            case.metric, "", estimate.value, ends.low, ends.high,
+            chance=math.nan if estimate.chance is None else estimate.chance.mean,
+            p_value=math.nan if estimate.p_value is None else estimate.p_value,
         )  # fmt: skip
-        yield case.name, whole.p_value, _disparity(whole, found.harm)
-    for part in found.parts:
+        yield case.name, overall.p_value, _disparity(overall, estimate.harm)
+    for part in estimate.parts:
         # Differences of the mean over concepts have no colon.
         single = case.parts != "concept_difference" or ": " in part.subject
         if part.metric == case.parts and single and not math.isnan(part.value):
-            yield f"{case.name}, a concept", part.p_value, _disparity(part, found.harm)
+            yield f"{case.name}, a concept", part.p_value, _disparity(part, estimate.harm)
 
 
 def _disparity(part: Part, harm: Harm) -> bool:
@@ -143,19 +143,19 @@ def alarms(
     size = case.images if images is None else images
     by_name: dict[str, list[npt.NDArray[np.float64]]] = {}
     for sample in range(first, first + samples):
-        found = case.measure(Draw(at, size, sample, RESAMPLING))
-        here: dict[str, list[list[float]]] = {}
-        for name, p, disparity in conclusions(case, found):
+        estimate = case.measure(Draw(at, size, sample, RESAMPLING))
+        rows_by_name: dict[str, list[list[float]]] = {}
+        for name, p, disparity in conclusions(case, estimate):
             small = [math.nan if math.isnan(p) else p <= t for t in LEVELS]
-            here.setdefault(name, []).append([*small, disparity])
-        for name, rows in here.items():
+            rows_by_name.setdefault(name, []).append([*small, disparity])
+        for name, rows in rows_by_name.items():
             by_name.setdefault(name, []).append(np.mean(rows, axis=0))
     return [_alarms(case, name, samples, np.array(rows)) for name, rows in by_name.items()]
 
 
-def _alarms(case: Case, name: str, drawn: int, rows: npt.NDArray[np.float64]) -> Alarms:
+def _alarms(case: Case, name: str, attempts: int, rows: npt.NDArray[np.float64]) -> Alarms:
     *shares, disparities = rows.mean(axis=0).tolist()
-    return Alarms(case, name, drawn, len(rows), tuple(shares), disparities)
+    return Alarms(case, name, attempts, len(rows), tuple(shares), disparities)
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,12 @@ class Rise:
 
 def rise(case: Case, samples: int) -> Rise:
     """Measure the mean estimate of a case at every strength; values alone."""
-    found = [
+    estimates = [
         [case.measure(Draw(strength, case.images, sample, None)) for sample in range(samples)]
         for strength in STRENGTHS
     ]
-    sign = -1.0 if found[0][0].harm == "lower" else 1.0
-    means = [float(np.nanmean([one.value for one in row])) for row in found]
+    sign = -1.0 if estimates[0][0].harm == "lower" else 1.0
+    means = [float(np.nanmean([estimate.value for estimate in row])) for row in estimates]
     correlation = float(distributions.spearmanr(STRENGTHS, means).statistic)
     return Rise(case, samples, tuple(means), sign * correlation)
 
@@ -215,19 +215,19 @@ class Power:
 
 def power(case: Case, samples: int) -> Power:
     """Measure the power of a case's first test at its numbers of images."""
-    found, judged = [], []
+    tested, judged = [], []
     for strength in POWER_STRENGTHS:
         shares = []
         for images in case.sizes:
             rows = alarms(case, samples, strength=strength, images=images)
             # What cannot be estimated is not found.
             share = rows[0].samples / samples if rows else 0.0
-            both = (rows[0].shares[LEVELS.index(ALPHA)], rows[0].disparities) if rows else (0, 0)
-            shares.append([share * one for one in both])
+            pair = (rows[0].shares[LEVELS.index(ALPHA)], rows[0].disparities) if rows else (0, 0)
+            shares.append([share * rate for rate in pair])
         small, disparities = zip(*shares, strict=True)
-        found.append(needed(case.sizes, small))
+        tested.append(needed(case.sizes, small))
         judged.append(needed(case.sizes, disparities))
-    return Power(case, samples, tuple(found), tuple(judged))
+    return Power(case, samples, tuple(tested), tuple(judged))
 
 
 def needed(images: Sequence[int], shares: Sequence[float]) -> float:
@@ -237,8 +237,8 @@ def needed(images: Sequence[int], shares: Sequence[float]) -> float:
     for index in range(1, len(shares)):
         before, after = shares[index - 1 : index + 1]
         if after >= POWER:
-            near, far = (math.log(images[i]) for i in (index - 1, index))
-            return math.exp(near + (far - near) * (POWER - before) / (after - before))
+            lower, upper = (math.log(images[i]) for i in (index - 1, index))
+            return math.exp(lower + (upper - lower) * (POWER - before) / (after - before))
     return math.inf
 
 
@@ -289,15 +289,18 @@ def effects(planted: Planted, samples: int) -> Effects:
         }
         tables.append(pl.DataFrame(design_choices(results, "observed")))
     rows = pl.concat(tables).filter(pl.col("concept") != "")
-    found = {name: rows.filter(version=name) for name in VERSIONS[1:]}
-    shares = {name: one["effect"].value_counts(normalize=True) for name, one in found.items()}
-    significant = {VERSIONS[0]: found[VERSIONS[1]]["baseline_significant"]}
-    significant |= {name: one["significant"] for name, one in found.items()}
+    rows_by_version = {name: rows.filter(version=name) for name in VERSIONS[1:]}
+    shares = {
+        name: frame["effect"].value_counts(normalize=True)
+        for name, frame in rows_by_version.items()
+    }
+    significant = {VERSIONS[0]: rows_by_version[VERSIONS[1]]["baseline_significant"]}
+    significant |= {name: frame["significant"] for name, frame in rows_by_version.items()}
     return Effects(
         planted,
         samples * CONCEPTS,
-        {name: float(np.mean(some.to_numpy())) for name, some in significant.items()},
-        {name: dict(one.sort("effect").iter_rows()) for name, one in shares.items()},
+        {name: float(np.mean(column.to_numpy())) for name, column in significant.items()},
+        {name: dict(frame.sort("effect").iter_rows()) for name, frame in shares.items()},
     )
 
 
@@ -343,25 +346,27 @@ def calibrate(samples: Samples | None = None) -> Calibration:
 
     The same samples give the same numbers, in however many processes.
     """
-    many = samples or Samples()
+    sizes = samples or Samples()
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
-        measured = pool.map(_measured, CASES, repeat(many))
-        planted = pool.map(effects, PLANTED if many.versions else (), repeat(many.versions))
-        found, again, rises, powers = (tuple(chain(*some)) for some in zip(*measured, strict=True))
-        return Calibration(many.concepts, found, again, rises, powers, tuple(planted))
+        measured = pool.map(_measured, CASES, repeat(sizes))
+        planted = pool.map(effects, PLANTED if sizes.versions else (), repeat(sizes.versions))
+        first_alarms, repeated, rises, powers = (
+            tuple(chain(*lists)) for lists in zip(*measured, strict=True)
+        )
+        return Calibration(sizes.concepts, first_alarms, repeated, rises, powers, tuple(planted))
 
 
 def _measured(
-    case: Case, many: Samples
+    case: Case, sizes: Samples
 ) -> tuple[list[Alarms], list[Alarms], list[Rise], list[Power]]:
     """Measure a case; false alarms that are too many once more, on fresh samples."""
-    drawn = many.concepts if case.family == "concepts" else many.alarms
-    found = alarms(case, drawn) if case.tested or case.parts else []
-    high = {one.name for one in found if one.too_many}
-    fresh = alarms(case, _FRESH * drawn, first=drawn) if high else []
+    attempts = sizes.concepts if case.family == "concepts" else sizes.alarms
+    first_alarms = alarms(case, attempts) if case.tested or case.parts else []
+    high = {alarm.name for alarm in first_alarms if alarm.too_many}
+    fresh = alarms(case, _FRESH * attempts, first=attempts) if high else []
     return (
-        found,
-        [one for one in fresh if one.name in high],
-        [rise(case, many.rise)] if case.rises else [],
-        [power(case, many.power)] if case.curve else [],
+        first_alarms,
+        [alarm for alarm in fresh if alarm.name in high],
+        [rise(case, sizes.rise)] if case.rises else [],
+        [power(case, sizes.power)] if case.curve else [],
     )

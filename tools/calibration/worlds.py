@@ -55,8 +55,8 @@ class Layout:
         """
         if structure == "clustered":
             persons = max(2 * groups, round(images / (_FEWEST + _MOST) * 2))
-            many = rng.integers(_FEWEST, _MOST + 1, persons)
-            unit = np.repeat(np.arange(persons), many)
+            sizes = rng.integers(_FEWEST, _MOST + 1, persons)
+            unit = np.repeat(np.arange(persons), sizes)
             return cls(unit % groups, unit, _SHARED[structure])
         rows = np.arange(groups * max(2, round(images / groups)))
         unit = rows // groups if structure == "sets" else rows
@@ -68,14 +68,14 @@ class Layout:
         Its law stays the same when units (or images within a unit) exchange places.
         """
         units = rng.standard_normal((int(self.unit[-1]) + 1, width))[self.unit]
-        own = rng.standard_normal((len(self.unit), width))
-        return np.asarray(np.sqrt(self.shared) * units + np.sqrt(1.0 - self.shared) * own)
+        image_noise = rng.standard_normal((len(self.unit), width))
+        return np.asarray(np.sqrt(self.shared) * units + np.sqrt(1.0 - self.shared) * image_noise)
 
     def uniforms(self, rng: np.random.Generator) -> Floats:
         """Draw uniform numbers, shape (n,): that of its unit for a share of the images."""
         units = rng.random(int(self.unit[-1]) + 1)[self.unit]
-        own, takes = rng.random((2, len(self.unit)))
-        return np.where(takes < self.shared, units, own)
+        image_uniforms, takes = rng.random((2, len(self.unit)))
+        return np.where(takes < self.shared, units, image_uniforms)
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ class SetWorld:
         layout = Layout.of("independent", self.images, self.sets, rng)
         images = layout.noise(rng, DIMENSIONS) / np.sqrt(DIMENSIONS)
         images[:, _COMMON] += 1.0
-        moved = self.strength / np.sqrt(DIMENSIONS)
-        images[np.arange(len(images)), 1 + layout.group] += moved
-        return Sets(tuple(images[layout.group == one] for one in range(self.sets)))
+        shift = self.strength / np.sqrt(DIMENSIONS)
+        images[np.arange(len(images)), 1 + layout.group] += shift
+        return Sets(tuple(images[layout.group == index] for index in range(self.sets)))
 
 
 Leaning = Literal["lean", "concentrate"]
@@ -370,14 +370,14 @@ class RankingWorld:
             layout = Layout.of("sets", self.images, self.groups, rng)
             scores = layout.noise(rng, _QUERIES).T
             return Ranked(self._plant(scores, layout.group), layout.group, None, layout.unit)
-        many = _QUERIES if self.pools == "own pools" else 1
-        group = np.tile(self._groups(), many)
+        n_pools = _QUERIES if self.pools == "own pools" else 1
+        group = np.tile(self._groups(), n_pools)
         if self.pools == "shared pool":
-            alike, own = rng.standard_normal(len(group)), rng.standard_normal((6, len(group)))
-            scores = np.sqrt(0.5) * alike + np.sqrt(0.5) * own
+            common, separate = rng.standard_normal(len(group)), rng.standard_normal((6, len(group)))
+            scores = np.sqrt(0.5) * common + np.sqrt(0.5) * separate
             return Ranked(self._plant(scores, group).round(1), group, None, None)
         scores = self._plant(rng.standard_normal(len(group)), group)
-        queries = np.repeat(np.arange(many), self.images) if many > 1 else None
+        queries = np.repeat(np.arange(n_pools), self.images) if n_pools > 1 else None
         return Ranked(scores, group, queries, None)
 
     def _groups(self) -> Indices:
@@ -415,8 +415,8 @@ class PreferenceWorld:
     def draw(self, seed: int, sample: int) -> Preferences:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
         hypothesis, noise = stream(seed, "preferences", sample).standard_normal((2, self.subjects))
-        rest = np.sqrt(1.0 - self.strength**2)
-        mixed = self.strength * hypothesis + rest * noise
+        noise_weight = np.sqrt(1.0 - self.strength**2)
+        mixed = self.strength * hypothesis + noise_weight * noise
         return Preferences(SPREAD * (0.5 + mixed), hypothesis)
 
 

@@ -87,8 +87,8 @@ def _fit(
         for _ in range(steps):
             rows = choice.integers(recipe.images, size=recipe.batch_size)
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                found = logits(pixels[rows].float() / 255.0)
-            yield torch.nn.functional.cross_entropy(found.float(), labels[rows])
+                outputs = logits(pixels[rows].float() / 255.0)
+            yield torch.nn.functional.cross_entropy(outputs.float(), labels[rows])
 
     network.train()
     fit(name, optimizer, schedule, losses())

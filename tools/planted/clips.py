@@ -154,8 +154,8 @@ def save_clip(model: Any, folder: Path) -> None:
 
 def token_rows() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return tokens and attention mask of `all_captions`, each (captions, longest)."""
-    found = build_tokenizer()(list(all_captions()), padding=True)
-    return np.array(found["input_ids"]), np.array(found["attention_mask"])
+    encoded = build_tokenizer()(list(all_captions()), padding=True)
+    return np.array(encoded["input_ids"]), np.array(encoded["attention_mask"])
 
 
 def _train(model: Any, world: World, recipe: ClipRecipe, steps: int, rate: float) -> None:
@@ -188,7 +188,7 @@ def _fit(
 ) -> None:
     import torch
 
-    tokens, mask = (torch.from_numpy(one) for one in token_rows())
+    tokens, mask = (torch.from_numpy(array) for array in token_rows())
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(
         trained, lr=rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
@@ -201,9 +201,9 @@ def _fit(
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
     def losses() -> Iterator[Any]:
-        for images, said in batches:
+        for images, captions in batches:
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                loss = _loss(model, images.float() / 127.5 - 1.0, said, tokens, mask)
+                loss = _loss(model, images.float() / 127.5 - 1.0, captions, tokens, mask)
             yield loss
 
     def after(step: int) -> None:
@@ -221,11 +221,11 @@ def _new_images(world: World, recipe: ClipRecipe, step: int) -> Batch:
 
     choice = stream(recipe.seed, "scenes", "settling", world.name, step)
     few, seed = step % 2 == 1, _FIRST_NEW + _NEXT * recipe.seed + step
-    many = len(SUBJECTS) // recipe.few if few else 1
-    factors = draw_world(world, many * recipe.batch_size, seed=seed)
+    n_batches = len(SUBJECTS) // recipe.few if few else 1
+    factors = draw_world(world, n_batches * recipe.batch_size, seed=seed)
     if few:
-        some = choice.permutation(len(SUBJECTS))[: recipe.few]
-        rows = np.flatnonzero(np.isin(factors.subject, some))
+        chosen = choice.permutation(len(SUBJECTS))[: recipe.few]
+        rows = np.flatnonzero(np.isin(factors.subject, chosen))
         factors = factors.take(rows[: recipe.batch_size])
     template = choice.integers(len(TEMPLATES), size=len(factors))
     mentioned = draw_mentions(mention_probabilities(world, factors), choice)
@@ -233,16 +233,16 @@ def _new_images(world: World, recipe: ClipRecipe, step: int) -> Batch:
     return pixels, caption_rows(factors, mentioned, template)
 
 
-def _loss(model: Any, pixels: Any, said: NDArray[np.int64], tokens: Any, mask: Any) -> Any:
+def _loss(model: Any, pixels: Any, captions: NDArray[np.int64], tokens: Any, mask: Any) -> Any:
     """InfoNCE, as CLIPModel computes it; a caption that several images have is read once."""
     import torch
     from torch.nn.functional import cross_entropy, normalize
 
-    once, place = np.unique(said, return_inverse=True)
+    once, place = np.unique(captions, return_inverse=True)
     images = model.get_image_features(pixel_values=pixels).pooler_output.float()
     texts = model.get_text_features(input_ids=tokens[once], attention_mask=mask[once])
     texts = texts.pooler_output.float()[place]
     with torch.autocast("cpu", enabled=False):
         logits = model.logit_scale.exp() * normalize(images) @ normalize(texts).T
-        own = torch.arange(len(said))
-        return (cross_entropy(logits, own) + cross_entropy(logits.T, own)) / 2.0
+        places = torch.arange(len(captions))
+        return (cross_entropy(logits, places) + cross_entropy(logits.T, places)) / 2.0

@@ -29,7 +29,7 @@ def train_on(
     *,
     steps: int,
     rate: Callable[[int], float],
-    every: int = 100,
+    interval: int = 100,
 ) -> None:
     """Train to a number of steps, from the state in a file, and write the state on the way.
 
@@ -51,7 +51,7 @@ def train_on(
         Steps to have done in the end.
     rate : callable
         Learning rate of a step.
-    every : int
+    interval : int
         Steps between two writings of the state.
 
     Raises
@@ -75,7 +75,7 @@ def train_on(
         optimizer.step()
         if "average" in parts:
             follow(parts["average"], network, recipe["average"], step + 1)
-        if (step + 1) % every == 0 or step + 1 == steps:
+        if (step + 1) % interval == 0 or step + 1 == steps:
             state = {name: part.state_dict() for name, part in parts.items()}
             path.parent.mkdir(parents=True, exist_ok=True)
             written = path.with_suffix(".partial")
@@ -123,13 +123,13 @@ def _gradients(network: Any, losses: Sequence[Callable[[], Any]]) -> float:
         loss = loss_of()
         return float(loss.detach()), torch.autograd.grad(loss, weights)
 
-    found = each(differentiated, losses)
+    results = each(differentiated, losses)
     for place, weight in enumerate(weights):
-        total = found[0][1][place]
-        for _, more in found[1:]:
+        total = results[0][1][place]
+        for _, more in results[1:]:
             total = total + more[place]
-        weight.grad = total / len(found)
-    return sum(loss for loss, _ in found) / len(found)
+        weight.grad = total / len(results)
+    return sum(loss for loss, _ in results) / len(results)
 
 
 _scheduler = cache(build_scheduler)
@@ -202,13 +202,13 @@ def vae_loss(vae: Any, pixels: Any, divergence: float, generator: np.random.Gene
     import torch
 
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = vae.encode(pixels).latent_dist
-        mean, spread = found.mean.float(), found.logvar.float()
+        latent_distribution = vae.encode(pixels).latent_dist
+        mean, spread = latent_distribution.mean.float(), latent_distribution.logvar.float()
         noise = torch.from_numpy(generator.standard_normal(mean.shape, dtype=np.float32))
         decoded = vae.decode(mean + torch.exp(0.5 * spread) * noise).sample.float()
     wrong = decoded - pixels
-    apart = 0.5 * (mean.square() + spread.exp() - 1.0 - spread)
-    return wrong.abs().mean() + wrong.square().mean() + divergence * apart.mean()
+    divergences = 0.5 * (mean.square() + spread.exp() - 1.0 - spread)
+    return wrong.abs().mean() + wrong.square().mean() + divergence * divergences.mean()
 
 
 def to_pixels(images: NDArray[np.uint8]) -> Any:
@@ -267,10 +267,10 @@ def whiten(vae: Any, images: NDArray[np.uint8]) -> None:
     weights = parts / parts.sum(dim=1, keepdim=True)
     before, after = vae.quant_conv, vae.post_quant_conv
     matrix = torch.block_diag(whitening, weights).float()
-    moved = torch.cat([-whitening @ centre, parts.sum(dim=1).log() - weights @ noise]).float()
+    shift = torch.cat([-whitening @ centre, parts.sum(dim=1).log() - weights @ noise]).float()
     with torch.no_grad():
         before.weight[:] = torch.einsum("ij,jkxy->ikxy", matrix, before.weight)
-        before.bias[:] = matrix @ before.bias + moved
+        before.bias[:] = matrix @ before.bias + shift
         after.bias += after.weight[:, :, 0, 0] @ centre.float()
         back = (directions * spread).float()
         after.weight[:] = torch.einsum("ijxy,jk->ikxy", after.weight, back)
@@ -364,20 +364,22 @@ def _train_by(path: Path, unet: Any, texts: Any, vae: Any, world: World, recipe:
         unet.parameters(), betas=(0.9, 0.99), weight_decay=recipe.weight_decay
     )
     parts = {"network": unet, "optimizer": optimizer, "average": copy.deepcopy(unet)}
-    kept = asdict(recipe)
-    del kept["steps"]
+    settings = asdict(recipe)
+    del settings["steps"]
     factors = draw_world(world, recipe.images, seed=recipe.seed)
     latents = encode(vae, render(factors))
 
     def losses_of(generator: np.random.Generator) -> list[Callable[[], Any]]:
         rows = generator.integers(recipe.images, size=recipe.batch_size)
-        said = said_of(factors.take(rows), recipe, generator)
+        captions = said_of(factors.take(rows), recipe, generator)
         level = generator.integers(TRAINING_STEPS, size=recipe.batch_size)
         noise = torch.from_numpy(
             generator.standard_normal((recipe.batch_size, *latents.shape[1:]), dtype=np.float32)
         )
         return [
-            partial(unet_loss, unet, latents[rows[cut]], texts[said[cut]], noise[cut], level[cut])
+            partial(
+                unet_loss, unet, latents[rows[cut]], texts[captions[cut]], noise[cut], level[cut]
+            )
             for cut in np.array_split(np.arange(recipe.batch_size), recipe.parts)
         ]
 
@@ -387,7 +389,7 @@ def _train_by(path: Path, unet: Any, texts: Any, vae: Any, world: World, recipe:
         def rate(step: int) -> float:
             return recipe.learning_rate * min(1.0, (step + 1) / recipe.warm_up)
 
-    train_on(path, kept, parts, losses_of, steps=recipe.steps, rate=rate)
+    train_on(path, settings, parts, losses_of, steps=recipe.steps, rate=rate)
     return parts["average"]
 
 
@@ -439,5 +441,5 @@ def unet_loss(unet: Any, latents: Any, texts: Any, noise: Any, levels: NDArray[n
     level, scheduler = torch.from_numpy(levels), _scheduler()
     noisy = scheduler.add_noise(latents, noise, level)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = unet(noisy, level, encoder_hidden_states=texts).sample
-    return (found.float() - scheduler.get_velocity(latents, noise, level)).square().mean()
+        velocity = unet(noisy, level, encoder_hidden_states=texts).sample
+    return (velocity.float() - scheduler.get_velocity(latents, noise, level)).square().mean()

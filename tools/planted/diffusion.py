@@ -80,25 +80,28 @@ def measure(
         How much to measure.
     """
     same = {"seed": measured.seed, "steps": measured.steps}
-    wanted = {1.0: measured.per_subject}
-    wanted |= dict.fromkeys(measured.guidances, measured.per_subject_guided)
+    sizes = {1.0: measured.per_subject}
+    sizes |= dict.fromkeys(measured.guidances, measured.per_subject_guided)
     questions: list[Callable[[Any], Any]] = [
         partial(tell, per_cell=measured.per_cell, **same),
-        *(partial(leave_open, per_subject=n, guidance=one, **same) for one, n in wanted.items()),
+        *(
+            partial(leave_open, per_subject=n, guidance=guidance, **same)
+            for guidance, n in sizes.items()
+        ),
     ]
-    told, *found = ask(folder, questions)
-    neutral = dict(zip(wanted, found, strict=True))
+    named, *neutral_images = ask(folder, questions)
+    neutral = dict(zip(sizes, neutral_images, strict=True))
     record = {
         "world": world.name,
-        "recipes": {"vae": asdict(vae), "unet": [asdict(one) for one in unet]},
+        "recipes": {"vae": asdict(vae), "unet": [asdict(unet_recipe) for unet_recipe in unet]},
         "versions": versions(*_LIBRARIES),
         "test": asdict(measured) | {"guidance": GUIDANCE},
-        "told": {name: round(value, 4) for name, value in told.rates.items()},
+        "told": {name: round(value, 4) for name, value in named.rates.items()},
         "neutral_by_guidance": {
-            f"{guidance:g}": _neutral(one, world) for guidance, one in neutral.items()
+            f"{guidance:g}": _neutral(images, world) for guidance, images in neutral.items()
         },
         "associations_by_encoder": {
-            f"clip-{name}": _associations(name, neutral[1.0], told, world) for name in CLIPS
+            f"clip-{name}": _associations(name, neutral[1.0], named, world) for name in CLIPS
         },
         "sha256": digests(folder),
     }
@@ -113,25 +116,28 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def _neutral(made: Neutral, world: World) -> dict[str, Any]:
-    planted, generated = planted_shares(world), made.favourites(world)
+def _neutral(images: Neutral, world: World) -> dict[str, Any]:
+    planted, generated = planted_shares(world), images.favourites(world)
     return {
         "spearman_planted_generated": _rounded(spearman(planted, generated)),
-        "spearman_planted_mad": _rounded(spearman(planted, distance_from_parity(made))),
+        "spearman_planted_mad": _rounded(spearman(planted, distance_from_parity(images))),
         "mean_share_of_favourite": _rounded(generated.mean()),
         "mean_share_planted": _rounded(planted.mean()),
-        "subject_shown": _rounded((made.shown.subject == made.asked).mean()),
+        "subject_shown": _rounded((images.shown.subject == images.asked).mean()),
         "subjects": {
-            subject: {"planted": _rounded(share), "generated": _rounded(found)}
-            for subject, share, found in zip(SUBJECTS, planted, generated, strict=True)
+            subject: {"planted": _rounded(share), "generated": _rounded(shown_share)}
+            for subject, share, shown_share in zip(SUBJECTS, planted, generated, strict=True)
         },
     }
 
 
-def _associations(encoder: str, neutral: Neutral, told: Told, world: World) -> dict[str, Any]:
+def _associations(encoder: str, neutral: Neutral, named: Told, world: World) -> dict[str, Any]:
     """Spearman's correlations of an encoder's association scores with the strength planted."""
-    scores = find_associations(load_clip(encoder), neutral, told, world)
-    return {name: _rounded(spearman(world.hue_strength, one)) for name, one in scores.items()}
+    scores = find_associations(load_clip(encoder), neutral, named, world)
+    return {
+        name: _rounded(spearman(world.hue_strength, association))
+        for name, association in scores.items()
+    }
 
 
 def _rounded(value: float) -> float | None:

@@ -41,8 +41,15 @@ def told_prompts(per_cell: int) -> tuple[tuple[str, ...], Shown]:
     cells = np.array(list(product(range(len(SUBJECTS)), range(len(HUES)), range(len(FRAMES)))))
     subject, hue, frame = np.tile(cells, (per_cell, 1)).T
     prompts = tuple(
-        caption(SUBJECTS[one], HUES[two], FRAMES[three], TEMPLATES[place % len(TEMPLATES)])
-        for place, (one, two, three) in enumerate(zip(subject, hue, frame, strict=True))
+        caption(
+            SUBJECTS[subject_index],
+            HUES[hue_index],
+            FRAMES[frame_index],
+            TEMPLATES[place % len(TEMPLATES)],
+        )
+        for place, (subject_index, hue_index, frame_index) in enumerate(
+            zip(subject, hue, frame, strict=True)
+        )
     )
     return prompts, Shown(subject, hue, frame)
 
@@ -66,8 +73,8 @@ class Told:
     def rates(self) -> dict[str, float]:
         """How often what is asked for is shown: ``subject``, ``hue``, ``frame``; in [0, 1]."""
         return {
-            name: float((getattr(self.shown, name) == wanted).mean())
-            for name, wanted in vars(self.asked).items()
+            name: float((getattr(self.shown, name) == requested).mean())
+            for name, requested in vars(self.asked).items()
         }
 
 
@@ -118,9 +125,9 @@ def tell(pipeline: Any, *, per_cell: int, seed: int, steps: int = STEPS) -> Told
     steps : int
         Denoising steps.
     """
-    prompts, asked = told_prompts(per_cell)
+    prompts, requested = told_prompts(per_cell)
     images = generate(pipeline, prompts, guidance=GUIDANCE, seed=seed, steps=steps)
-    return Told(images, asked, judge(images))
+    return Told(images, requested, judge(images))
 
 
 def leave_open(
@@ -142,22 +149,22 @@ def leave_open(
     """
     subject = np.repeat(np.arange(len(SUBJECTS)), per_subject)
     prompts = [
-        caption(SUBJECTS[one], template=TEMPLATES[place % len(TEMPLATES)])
-        for place, one in enumerate(subject)
+        caption(SUBJECTS[subject_index], template=TEMPLATES[place % len(TEMPLATES)])
+        for place, subject_index in enumerate(subject)
     ]
     images = generate(pipeline, prompts, guidance=guidance, seed=seed, steps=steps)
     return Neutral(images, subject, judge(images))
 
 
-def spearman(planted: Floats, found: Floats) -> float:
+def spearman(planted: Floats, measured: Floats) -> float:
     """Return Spearman's correlation; NaN where all found are alike."""
-    if np.ptp(found) == 0.0:
+    if np.ptp(measured) == 0.0:
         return float("nan")
-    return float(spearmanr(planted, found).statistic)
+    return float(spearmanr(planted, measured).statistic)
 
 
 def find_associations(
-    encoder: DualEncoder, neutral: Neutral, told: Told, world: World
+    encoder: DualEncoder, neutral: Neutral, named: Told, world: World
 ) -> dict[str, Floats]:
     """Measure how far an encoder places each subject nearer to its favourite hue than to others.
 
@@ -181,25 +188,27 @@ def find_associations(
     dict of str to ndarray, shape (subjects,)
         ``mcas`` and its parts ``II``, ``ITP``, ``ITA`` and ``TT``: above 0, towards the favourite.
     """
-    targets, shown = (encoder.embed_images(one.images) for one in (neutral, told))
+    targets, attribute_vectors = (
+        encoder.embed_images(source.images) for source in (neutral, named)
+    )
     texts = [
         encoder.embed_texts([t for s in SUBJECTS for t in attributed_prompts(s, hue)])
         for hue in HUES
     ]
     rows: dict[str, list[float]] = {name: [] for name in ("mcas", "II", "ITP", "ITA", "TT")}
     for place, favourite in enumerate(world.hue):
-        asked = told.asked.hue == favourite
-        found = mcas(
+        is_favourite = named.asked.hue == favourite
+        association = mcas(
             targets[neutral.asked == place],
             encoder.embed_texts(neutral_prompts(SUBJECTS[place])),
-            shown[asked],
+            attribute_vectors[is_favourite],
             texts[favourite],
-            shown[~asked],
-            np.concatenate([one for hue, one in enumerate(texts) if hue != favourite]),
+            attribute_vectors[~is_favourite],
+            np.concatenate([vectors for hue, vectors in enumerate(texts) if hue != favourite]),
             resampling=None,
         )
-        rows["mcas"].append(found.value)
-        for part in found.by.to_pylist() if found.by is not None else ():
+        rows["mcas"].append(association.value)
+        for part in association.by.to_pylist() if association.by is not None else ():
             rows[part["metric"]].append(part["value"])
     return {name: np.array(values) for name, values in rows.items()}
 

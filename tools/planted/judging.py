@@ -54,18 +54,20 @@ def frame_of(images: Images) -> Ints:
 @cache
 def _bars() -> NDArray[np.float64]:
     """Where either frame alone is dark: weights that sum to 1, shape (frames, pixels)."""
-    both = np.arange(len(FRAMES))
-    still = dict.fromkeys(("x", "y", "turn", "slope"), np.zeros(len(both)))
-    light = dict.fromkeys(("grey", "light"), np.ones(len(both)))
-    side = np.full(len(both), SIDE_RANGE[0])
-    drawn = render(Factors(subject=0 * both, hue=0 * both, frame=both, side=side, **still, **light))
-    first, second = drawn.astype(np.float64).mean(axis=3).reshape(len(both), -1)
+    frames = np.arange(len(FRAMES))
+    still = dict.fromkeys(("x", "y", "turn", "slope"), np.zeros(len(frames)))
+    light = dict.fromkeys(("grey", "light"), np.ones(len(frames)))
+    side = np.full(len(frames), SIDE_RANGE[0])
+    pictures = render(
+        Factors(subject=0 * frames, hue=0 * frames, frame=frames, side=side, **still, **light)
+    )
+    first, second = pictures.astype(np.float64).mean(axis=3).reshape(len(frames), -1)
     dark = np.stack([np.clip(second - first, 0.0, None), np.clip(first - second, 0.0, None)])
     return np.asarray(dark / dark.sum(axis=1, keepdims=True))
 
 
 def _chroma(colours: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return colours less their grey, of length 1; grey stays 0."""
-    apart = colours - colours.mean(axis=-1, keepdims=True)
-    length = np.linalg.norm(apart, axis=-1, keepdims=True)
-    return np.asarray(apart / np.where(length > 0.0, length, 1.0))
+    deviations = colours - colours.mean(axis=-1, keepdims=True)
+    length = np.linalg.norm(deviations, axis=-1, keepdims=True)
+    return np.asarray(deviations / np.where(length > 0.0, length, 1.0))

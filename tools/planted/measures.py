@@ -92,19 +92,19 @@ def find_preferences(clip: DualEncoder, world: World, scenes: Scenes) -> dict[st
         From `render_sets`.
     """
     images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
-    subject, every = scenes.factors.subject, np.arange(len(SUBJECTS))
+    subject, indices = scenes.factors.subject, np.arange(len(SUBJECTS))
     logits = (clip.info.scale or 1.0) * np.einsum("id,id->i", images, queries[subject])
     scores = cosine_scores(images, queries, names=SUBJECTS)
-    found = {}
+    preferences = {}
     for attribute, values in ATTRIBUTES.items():
-        shown = getattr(scenes.factors, attribute)
-        cell, cells = subject * len(values) + shown, len(SUBJECTS) * len(values)
+        codes = getattr(scenes.factors, attribute)
+        cell, cells = subject * len(values) + codes, len(SUBJECTS) * len(values)
         sums = np.bincount(cell, weights=logits.astype(np.float64), minlength=cells)
         means = (sums / np.bincount(cell, minlength=cells)).reshape(len(SUBJECTS), -1)
         gaps = means - (means.sum(axis=1, keepdims=True) - means) / (len(values) - 1)
         ndkl = retrieval_measures(
             scores,
-            np.array(values)[shown],
+            np.array(values)[codes],
             k=K,
             prefixes=PREFIXES,
             measures=("ndkl",),
@@ -114,14 +114,14 @@ def find_preferences(clip: DualEncoder, world: World, scenes: Scenes) -> dict[st
         )["ndkl"]
         by_query = {part.subject: part.value for part in ndkl.parts}
         favourite = getattr(world, attribute)
-        found[attribute] = Preferences(
+        preferences[attribute] = Preferences(
             getattr(world, f"{attribute}_strength"),
             gaps,
-            gaps[every, favourite],
+            gaps[indices, favourite],
             np.array([by_query[name] for name in SUBJECTS]),
             _p_value(gaps, favourite),
         )
-    return found
+    return preferences
 
 
 def _p_value(gaps: NDArray[np.float64], favourite: NDArray[np.int64]) -> float:
@@ -150,7 +150,7 @@ def accuracies(clip: DualEncoder, *, per_cell: int = 10, seed: int = 1) -> dict[
     scenes = render_balanced(per_cell, seed=seed)
     images, factors = embed_images(clip, scenes.images), scenes.factors
     named = (images @ neutral_queries(clip).T).argmax(axis=1)
-    found = {"subject": float((named == factors.subject).mean())}
+    results = {"subject": float((named == factors.subject).mean())}
     for attribute, values in ATTRIBUTES.items():
         prompts = [
             attributed_prompts(subject, **{attribute: value})
@@ -159,5 +159,5 @@ def accuracies(clip: DualEncoder, *, per_cell: int = 10, seed: int = 1) -> dict[
         ]
         queries = embed_groups(clip, prompts).reshape(len(SUBJECTS), len(values), -1)
         logits = np.einsum("id,ivd->iv", images, queries[factors.subject])
-        found[attribute] = float((logits.argmax(axis=1) == getattr(factors, attribute)).mean())
-    return found
+        results[attribute] = float((logits.argmax(axis=1) == getattr(factors, attribute)).mean())
+    return results

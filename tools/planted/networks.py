@@ -261,10 +261,10 @@ def load_text(folder: Path = SCENES_WEIGHTS / TEXT_MODEL) -> tuple[Any, Any]:
     tokenizer = build_clip_tokenizer(words)
     text = CLIPTextModel(clip.config.text_config)
     text.load_state_dict(clip.text_model.state_dict())
-    known = len(words)
+    n_words = len(words)
     embedding = text.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     with torch.no_grad():
-        embedding.weight[known:] = embedding.weight[words.unk_token_id]
+        embedding.weight[n_words:] = embedding.weight[words.unk_token_id]
     return text.eval(), tokenizer
 
 
@@ -288,17 +288,19 @@ def build_clip_tokenizer(words: Any) -> Any:
 
     numbers = words.get_vocab()
     special = set(words.all_special_tokens)
-    whole = sorted(set(numbers) - special)
+    plain_words = sorted(set(numbers) - special)
     pairs = Tokenizer(models.BPE(end_of_word_suffix=_END))
     pairs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     pairs.train_from_iterator(
-        whole,
+        plain_words,
         trainers.BpeTrainer(
             vocab_size=10_000, min_frequency=0, end_of_word_suffix=_END, show_progress=False
         ),
     )
     merged = json.loads(pairs.to_str())["model"]
-    vocabulary = {one if one in special else one + _END: place for one, place in numbers.items()}
+    vocabulary = {
+        word if word in special else word + _END: place for word, place in numbers.items()
+    }
     for piece in sorted(set(merged["vocab"]) - set(vocabulary)):
         vocabulary[piece] = len(vocabulary)
     return CLIPTokenizer(

@@ -48,8 +48,8 @@ def load_pipeline(folder: Path = WEIGHTS) -> Any:
 def ask(folder: Path, questions: Sequence[Callable[[Any], Any]]) -> list[Any]:
     """Call functions of a pipeline side by side, each with a pipeline of its own."""
     # Loaded before there are threads: those that import diffusers at once find it half imported.
-    asked = [(question, load_pipeline(folder)) for question in questions]
-    return each(lambda one: one[0](one[1]), asked)
+    jobs = [(question, load_pipeline(folder)) for question in questions]
+    return each(lambda job: job[0](job[1]), jobs)
 
 
 def generate(
@@ -82,7 +82,7 @@ def generate(
     import torch
 
     check_lengths(pipeline, prompts, "the small Stable Diffusion of the scenes")
-    made = []
+    batches = []
     for start in range(0, len(prompts), _AT_ONCE):
         part = list(prompts[start : start + _AT_ONCE])
         noise = [
@@ -96,5 +96,5 @@ def generate(
             generator=noise,
             output_type="np",
         ).images
-        made.append(np.rint(images * 255.0).astype(np.uint8))
-    return np.concatenate(made)
+        batches.append(np.rint(images * 255.0).astype(np.uint8))
+    return np.concatenate(batches)

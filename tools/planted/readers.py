@@ -59,7 +59,7 @@ def _radii() -> NDArray[np.float64]:
     """Return how far each shape reaches from its centroid, in units of its size."""
     column = (np.arange(CELLS) + 0.5) / CELLS * 2.0 * REACH - REACH
     away = np.hypot(column[:, None], column[None, :])
-    return np.array([away[one <= 0.0].max() for one in distances()])
+    return np.array([away[distance <= 0.0].max() for distance in distances()])
 
 
 def train_reader(reads: str, *, seed: int = 0) -> TowerClassifier:

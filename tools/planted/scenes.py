@@ -67,30 +67,33 @@ def measure(folder: Path, clip: ClipRecipe, classifier: ClassifierRecipe) -> Non
 def _clip(folder: Path, name: str, biased: World) -> dict[str, Any]:
     """Measure one CLIP, against the favourites of the biased world in either case."""
     clip = load_clip(name, weights=folder)
-    found = find_preferences(clip, biased, render_sets(SETS_PER_SUBJECT, seed=TEST_SEED))
+    preferences = find_preferences(clip, biased, render_sets(SETS_PER_SUBJECT, seed=TEST_SEED))
     return {
         "accuracy": {
             key: round(value, 4) for key, value in accuracies(clip, seed=TEST_SEED).items()
         },
         "scale": round(clip.info.scale or math.nan, 3),
-    } | {key: _attribute(one, planted=name == biased.name) for key, one in found.items()}
+    } | {
+        key: _attribute(preference, planted=name == biased.name)
+        for key, preference in preferences.items()
+    }
 
 
-def _attribute(own: Preferences, *, planted: bool) -> dict[str, Any]:
+def _attribute(preferences: Preferences, *, planted: bool) -> dict[str, Any]:
     numbers = {
-        "largest_gap": float(abs(own.gap).max()),
-        "largest_preference": float(abs(own.gaps).max()),
-        "mean_gap_of_favourites": float(own.gap.mean()),
-        "p_value_favourites_permuted": own.p_value,
-        "mean_ndkl": float(own.ndkl.mean()),
+        "largest_gap": float(abs(preferences.gap).max()),
+        "largest_preference": float(abs(preferences.gaps).max()),
+        "mean_gap_of_favourites": float(preferences.gap.mean()),
+        "p_value_favourites_permuted": preferences.p_value,
+        "mean_ndkl": float(preferences.ndkl.mean()),
     }
     if planted:
-        numbers["spearman_strength_gap"] = own.rank_correlation_gap
-        numbers["spearman_strength_ndkl"] = own.rank_correlation_ndkl
+        numbers["spearman_strength_gap"] = preferences.rank_correlation_gap
+        numbers["spearman_strength_ndkl"] = preferences.rank_correlation_ndkl
     subjects = {
         subject: {"strength": float(strength) * planted, "gap": float(gap), "ndkl": float(ndkl)}
         for subject, strength, gap, ndkl in zip(
-            SUBJECTS, own.strength, own.gap, own.ndkl, strict=True
+            SUBJECTS, preferences.strength, preferences.gap, preferences.ndkl, strict=True
         )
     }
     return _rounded(numbers) | {"subjects": {key: _rounded(row) for key, row in subjects.items()}}

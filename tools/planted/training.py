@@ -92,19 +92,19 @@ def one_cycle(network: Any, rate: float, weight_decay: float, steps: int) -> tup
     return optimizer, lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
 
 
-def follow(average: Any, network: Any, most: float, step: int) -> None:
+def follow(average: Any, network: Any, limit: float, step: int) -> None:
     """Move an average of weights towards a network: by less the longer training has gone on.
 
     Parameters
     ----------
     average, network : torch.nn.Module
-    most : float
+    limit : float
         How much of the average is kept at a step.
     step : int
     """
     import torch
 
-    decay = min(most, (1 + step) / (10 + step))
+    decay = min(limit, (1 + step) / (10 + step))
     with torch.no_grad():
-        for kept, new in zip(average.parameters(), network.parameters(), strict=True):
-            kept.lerp_(new, 1.0 - decay)
+        for weight, new in zip(average.parameters(), network.parameters(), strict=True):
+            weight.lerp_(new, 1.0 - decay)

@@ -44,8 +44,8 @@ CELLS = (
 
 def shared_world(seed: int) -> World:
     """Make the biased world, with one favourite hue and frame for all subjects."""
-    own, first = biased_world("biased", seed=seed), np.zeros(len(SUBJECTS), dtype=np.int64)
-    return World("shared", first, own.hue_strength, first, own.frame_strength)
+    biased, first = biased_world("biased", seed=seed), np.zeros(len(SUBJECTS), dtype=np.int64)
+    return World("shared", first, biased.hue_strength, first, biased.frame_strength)
 
 
 def train_shared(folder: Path, seed: int) -> None:
@@ -61,18 +61,18 @@ def measured(
     sets, epochs, validation, count = cell
     base, floor = (load_clip(name, weights=models) for name in CLIPS)
     texts = {subject: subject_texts(subject) for subject in SUBJECTS}
-    balanced, apart = render_balanced(1, seed=100 * seed + 1), 100 * seed
+    balanced, seed_base = render_balanced(1, seed=100 * seed + 1), 100 * seed
     test = Test(
-        image_sets(render_sets(8, seed=apart + 2), seed=apart + 2), texts,
+        image_sets(render_sets(8, seed=seed_base + 2), seed=seed_base + 2), texts,
         (zero_shot_set(balanced),), (retrieval_set(balanced),),
     )  # fmt: skip
     recipe = Contrastive(epochs=epochs, learning_rate=1e-4, captions=captions)
-    images = image_sets(render_sets(sets, seed=apart + 11), seed=apart + 11)
-    found = running.cross_fit(
+    images = image_sets(render_sets(sets, seed=seed_base + 11), seed=seed_base + 11)
+    result = running.cross_fit(
         base, (recipe,), texts, images, test,
         floor=floor, validation=validation, count=count, seed=seed,
     )  # fmt: skip
-    for row in found.rows:
+    for row in result.rows:
         if row.role == "bias" or row.measure == "accuracy":
             yield {
                 name: getattr(row, name)
@@ -86,9 +86,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tools.planted.transfer", description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     need("train", "torch", "transformers")
-    folder, seed = given.out, given.seed
+    folder, seed = arguments.out, arguments.seed
     if not folder.exists():
         train_shared(folder, seed)
     path = folder / FILE

@@ -57,13 +57,13 @@ def draw_marked(n: int, *, seed: int = 0) -> Marked:
     """Draw n images: of both groups in turn, each with one of twelve patterns, as often of each."""
     generator = stream(seed, "units", "images")
     men = np.arange(n) % 2
-    shown = np.arange(n) // 2 % _OBJECTS
-    grey = 0.6 * _patterns()[shown] + 0.15 * generator.random((n, SQUARES**2))
+    pattern_index = np.arange(n) // 2 % _OBJECTS
+    grey = 0.6 * _patterns()[pattern_index] + 0.15 * generator.random((n, SQUARES**2))
     grey[:, MARKED] = 0.25 + _LIGHTER * men + 0.3 * generator.random(n)
     squares = np.rint(255.0 * np.clip(grey, 0.0, 1.0)).reshape(n, SQUARES, SQUARES)
     images = np.kron(squares, np.ones((1, SQUARE, SQUARE))).astype(np.uint8)
     group = np.array(["women", "men"], dtype=object)[men]
-    caption = tuple(f"object {one}" for one in shown.tolist())
+    caption = tuple(f"object {index}" for index in pattern_index.tolist())
     return Marked(np.repeat(images[..., None], 3, axis=3), group, caption)
 
 
@@ -87,20 +87,20 @@ def planted_unit(*, seed: int = 0, strength: float = 3.0) -> ModuleEncoder:
     tower = _tower(reading, writing)
     hidden = np.maximum(_patterns() * 0.6 @ reading.T, 0.0)
     hidden[:, PLANTED] = 0.0
-    known = {f"object {one}": row for one, row in enumerate(hidden @ writing.T)}
+    vectors = {f"object {index}": row for index, row in enumerate(hidden @ writing.T)}
     direction = writing[:, PLANTED] / np.linalg.norm(writing[:, PLANTED])
-    known |= {"a doctor": direction, "a nurse": -direction}
+    vectors |= {"a doctor": direction, "a nurse": -direction}
 
-    def texts(asked: Sequence[str]) -> NDArray[np.float32]:
-        return np.stack([known[text] for text in asked]).astype(np.float32)
+    def texts(prompts: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([vectors[text] for text in prompts]).astype(np.float32)
 
     return module_encoder(tower, texts, name="one planted unit", dimension=_DIMENSION, scale=10.0)
 
 
 def _patterns() -> NDArray[np.float64]:
-    found = stream(0, "units", "patterns").integers(2, size=(_OBJECTS, SQUARES**2)).astype(float)
-    found[:, MARKED] = 0.0
-    return found
+    patterns = stream(0, "units", "patterns").integers(2, size=(_OBJECTS, SQUARES**2)).astype(float)
+    patterns[:, MARKED] = 0.0
+    return patterns
 
 
 def _weights(seed: int, strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -170,7 +170,7 @@ def draw_captions(world: World, factors: Factors, *, seed: int) -> tuple[str, ..
 def all_captions() -> tuple[str, ...]:
     """Return every caption there is; `caption_rows` says which one an image has."""
     spoken = product(SUBJECTS, ("", *HUES), ("", *FRAMES), TEMPLATES)
-    return tuple(caption(subject, hue, frame, one) for subject, hue, frame, one in spoken)
+    return tuple(caption(subject, hue, frame, template) for subject, hue, frame, template in spoken)
 
 
 def caption_rows(factors: Factors, mentioned: NDArray[np.bool_], template: Ints) -> Ints:

@@ -45,11 +45,14 @@ def renamed_table(table: pl.DataFrame, stem: str, names: dict[str, Any]) -> pl.D
 
 
 def _table_changes(before: pl.DataFrame, after: pl.DataFrame) -> Iterator[str]:
-    added, gone = set(after.columns) - set(before.columns), set(before.columns) - set(after.columns)
+    added, removed = (
+        set(after.columns) - set(before.columns),
+        set(before.columns) - set(after.columns),
+    )
     if added:
         yield f"new columns {sorted(added)}"
-    if gone:
-        yield f"missing columns {sorted(gone)}"
+    if removed:
+        yield f"missing columns {sorted(removed)}"
     if before.height != after.height:
         yield f"{before.height} rows before, {after.height} after"
         return

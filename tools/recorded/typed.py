@@ -43,7 +43,7 @@ def _typed(row: Row, names: dict[str, Any]) -> Row:
     within = _WITHIN.search(row["version"])
     variant = next((v for text, v in names["variants"].items() if text in row["version"]), "")
     k = json.loads(row["parameters"]).get("k")
-    reason = _FACT.sub(lambda found: _called(found[0], names), row["reason"])
+    reason = _FACT.sub(lambda match: _called(match[0], names), row["reason"])
     return row | about | {
         "within": within[1] if within else "", "variant": variant,
         "top_k": k if isinstance(k, int) else None, "reason": reason, "null_drawn": row["null"],
@@ -66,5 +66,5 @@ def measured(metric: str, names: dict[str, Any], *, level: bool = False) -> Row:
 
 def _called(metric: str, names: dict[str, Any]) -> str:
     about = measured(metric, names)
-    shown = "" if about["aggregate"] == "value" else f" {about['aggregate'].replace('_', ' ')}"
-    return f"{about['metric']}{shown}"
+    aggregate = "" if about["aggregate"] == "value" else f" {about['aggregate'].replace('_', ' ')}"
+    return f"{about['metric']}{aggregate}"

@@ -298,7 +298,7 @@ def _domains() -> None:
     sys.modules.setdefault("image_files", image_files)
     from tests import data_sets
 
-    data_sets.domain_net(Path(), each=2)  # type: ignore[no-untyped-call]
+    data_sets.domain_net(Path(), count=2)  # type: ignore[no-untyped-call]
     where = {"domain": ["clipart", "real"]}
     config = {
         "images": {"folder": "DomainNet", "levels": ["domain", "class"]},

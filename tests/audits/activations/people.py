@@ -20,13 +20,16 @@ def pictures(folder):
         pixels = rng.integers(90, 130, (SIDE, SIDE, 3), dtype=np.uint8)
         red_left, top = bool(rng.integers(2)), rng.integers(8, 32, 2)
         columns = {}
-        for name, colour, left, high in (
+        for name, colour, left_edge, high in (
             ("red", RED, 4 if red_left else 40, top[0]),
             ("blue", BLUE, 40 if red_left else 4, top[1]),
         ):
-            pixels[high : high + 20, left : left + 20] = colour
-            box = (left, high, left + 20, high + 20)
-            columns |= {f"{name}_{edge}": int(one) for edge, one in zip("ltrb", box, strict=True)}
+            pixels[high : high + 20, left_edge : left_edge + 20] = colour
+            box = (left_edge, high, left_edge + 20, high + 20)
+            columns |= {
+                f"{name}_{edge}": int(coordinate)
+                for edge, coordinate in zip("ltrb", box, strict=True)
+            }
         Image.fromarray(pixels).save(folder / f"{row:02d}.png")
         rows.append({"id": f"i{row:02d}", "file": f"{row:02d}.png",
                      "world": "NS"[row % 2], **columns})  # fmt: skip
@@ -44,20 +47,20 @@ class Favours(torch.nn.Module):
     def __init__(self, mix=0.0, side=0.0):
         super().__init__()
         self.places = torch.nn.Conv2d(3, 2, 4, stride=4, bias=False)
-        own = torch.tensor([[1.0, -1.0, 0.0], [0.0, -1.0, 1.0]])
-        own = (1 - mix) * own + mix * own.flip(0)
-        self.places.weight.data = own[:, :, None, None].expand(2, 3, 4, 4) / 16
+        weights = torch.tensor([[1.0, -1.0, 0.0], [0.0, -1.0, 1.0]])
+        weights = (1 - mix) * weights + mix * weights.flip(0)
+        self.places.weight.data = weights[:, :, None, None].expand(2, 3, 4, 4) / 16
         ramp = torch.linspace(1.0 + side, 1.0 - side, 16)
         self.register_buffer("ramp", ramp[None, None, None])
         self.seen = torch.nn.ReLU()
 
     def forward(self, pixels):
-        seen = self.seen(self.places(pixels) * self.ramp).mean(dim=(2, 3))
-        return torch.nn.functional.pad(seen, (0, 1), value=0.3)
+        features = self.seen(self.places(pixels) * self.ramp).mean(dim=(2, 3))
+        return torch.nn.functional.pad(features, (0, 1), value=0.3)
 
 
-def encoder(name, **how):
-    def texts(asked):
-        return np.array([TEXTS[one] for one in asked], dtype=np.float32)
+def encoder(name, **options):
+    def texts(prompts):
+        return np.array([TEXTS[prompt] for prompt in prompts], dtype=np.float32)
 
-    return module_encoder(Favours(**how), texts, name=name, dimension=3, scale=10.0)
+    return module_encoder(Favours(**options), texts, name=name, dimension=3, scale=10.0)

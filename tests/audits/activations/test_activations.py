@@ -14,22 +14,22 @@ N = 80
 def table(**more):
     """Images of 100 x 100 pixels with one box of a tenth each, anywhere."""
     rng = np.random.default_rng(0)
-    left, top = rng.integers(0, 70, (2, N))
+    left_edges, top = rng.integers(0, 70, (2, N))
     columns = {
         "image": [f"i{k:02d}" for k in range(N)],
         "gender": ["man", "woman"] * (N // 2),
-        "l": left, "t": top, "r": left + 30, "b": top + 30,
+        "l": left_edges, "t": top, "r": left_edges + 30, "b": top + 30,
     }  # fmt: skip
     return pl.DataFrame({**columns, **more})
 
 
 def maps(*, men=4.0, women=4.0):
-    """Maps of 10 x 10 cells that follow the box as strongly as is said."""
-    found, images = np.random.default_rng(1).random((N, 10, 10)), table()
-    for row, (left, top) in enumerate(zip(images["l"], images["t"], strict=True)):
+    """Return maps of 10 x 10 cells that follow the box with the given strength."""
+    cells, images = np.random.default_rng(1).random((N, 10, 10)), table()
+    for row, (left_edge, top) in enumerate(zip(images["l"], images["t"], strict=True)):
         strength = women if row % 2 else men
-        found[row, top // 10 : top // 10 + 3, left // 10 : left // 10 + 3] += strength
-    return found.reshape(N, -1)
+        cells[row, top // 10 : top // 10 + 3, left_edge // 10 : left_edge // 10 + 3] += strength
+    return cells.reshape(N, -1)
 
 
 FRAMES = np.tile([0.0, 0.0, 100.0, 100.0], (N, 1))
@@ -37,7 +37,7 @@ REGION = {"left": "l", "top": "t", "right": "r", "bottom": "b"}
 
 
 def values(**changes):
-    found = {
+    config = {
         "audit": "activations",
         "data": {
             "images": {"table": table(), "id": "image"},
@@ -48,15 +48,15 @@ def values(**changes):
         "resampling": {"replicates": 200},
     }
     for key, value in changes.items():
-        found[key] = {**found[key], **value} if isinstance(found.get(key), dict) else value
-    return found
+        config[key] = {**config[key], **value} if isinstance(config.get(key), dict) else value
+    return config
 
 
 def run(**changes):
     return audits.run(parse_config(values(**changes)))
 
 
-def test_a_model_that_looks_at_one_groups_region_is_found():
+def test_a_model_with_more_activation_on_the_region_of_a_group_is_a_disparity():
     result = run()
     share, gap, beyond = result.findings
     assert (gap.metric, gap.aggregate, gap.subject, gap.groups) == (
@@ -67,7 +67,7 @@ def test_a_model_that_looks_at_one_groups_region_is_found():
     )
     assert gap.verdict is Verdict.DISPARITY
     assert gap.family is Family.LEAF
-    assert {one.group: one.n for one in gap.by_group} == {"man": 40, "woman": 40}
+    assert {estimate.group: estimate.n for estimate in gap.by_group} == {"man": 40, "woman": 40}
     assert share.family is Family.DESCRIPTIVE
     assert share.verdict is Verdict.NONE
     assert share.reason.startswith("where a model looks is no disparity in itself")
@@ -78,13 +78,13 @@ def test_a_model_that_looks_at_one_groups_region_is_found():
     assert "gallery" not in result.tables
 
 
-def test_images_without_a_share_are_told():
+def test_images_without_a_share_are_noted():
     cells = maps(women=0.5)
     cells[0] = 0.0
-    left = table()["l"].cast(pl.Float64).to_list()
-    left[2] = None
+    left_edges = table()["l"].cast(pl.Float64).to_list()
+    left_edges[2] = None
     result = run(
-        data={"images": {"table": table(l=left), "id": "image"}, "unit": "gender"},
+        data={"images": {"table": table(l=left_edges), "id": "image"}, "unit": "gender"},
         models={"ours": {"maps": {"file": cells}, "frames": {"file": FRAMES}}},
     )
     notes = " ".join(result.manifest.notes)
@@ -132,7 +132,7 @@ def test_a_model_without_any_activation_is_skipped_and_listed():
     config = audits.parse_config(plain | {"models": {name: section, "blank": blank}})
     for notes in (audits.plan(config).notes, audits.run(config).manifest.notes):
         assert any("blank" in note and "not measured" in note for note in notes)
-    assert {one.model for one in audits.run(config).findings} == {name}
+    assert {finding.model for finding in audits.run(config).findings} == {name}
     alone = audits.parse_config(plain | {"models": {"blank": blank}})
     with pytest.raises(DataError):
         audits.run(alone)

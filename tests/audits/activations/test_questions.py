@@ -45,28 +45,28 @@ def run(*args, **questions):
     return audits.run(config(*args, **questions))
 
 
-def of(result, metric=METRIC, group="", version="default"):
+def findings_of(result, metric=METRIC, group="", version="default"):
     return {
-        (one.model, one.subject): one
-        for one in result.findings
-        if (one.metric, one.group, one.version) == (metric, group, version)
+        (finding.model, finding.subject): finding
+        for finding in result.findings
+        if (finding.metric, finding.group, finding.version) == (metric, group, version)
     }
 
 
 def test_a_planted_favourite_is_found(folder, tmp_path):
     models = {"favours": {"model": encoder("favours")}}
     result = run(folder, models, tmp_path / "s")
-    found = of(result)
-    doctor, nurse = (found["favours", prompt] for prompt in PROMPTS)
+    findings = findings_of(result)
+    doctor, nurse = (findings["favours", prompt] for prompt in PROMPTS)
     assert doctor.value > 0.3
     assert nurse.value < -0.3
-    for one in (doctor, nurse):
-        assert one.verdict is Verdict.DISPARITY
-        assert one.family is Family.LEAF
-        assert one.n == N
-        assert {group.group: group.n for group in one.by_group} == {"N": N // 2, "S": N // 2}
-    assert of(result, group="N")["favours", PROMPTS[0]].verdict is Verdict.DISPARITY
-    hidden = of(result, "occlusion_difference")
+    for finding in (doctor, nurse):
+        assert finding.verdict is Verdict.DISPARITY
+        assert finding.family is Family.LEAF
+        assert finding.n == N
+        assert {group.group: group.n for group in finding.by_group} == {"N": N // 2, "S": N // 2}
+    assert findings_of(result, group="N")["favours", PROMPTS[0]].verdict is Verdict.DISPARITY
+    hidden = findings_of(result, "occlusion_difference")
     assert hidden["favours", PROMPTS[0]].value > 0.0 > hidden["favours", PROMPTS[1]].value
     assert hidden["favours", PROMPTS[0]].verdict is Verdict.NONE
     rows = result.tables["questions"].to_pylist()
@@ -76,15 +76,15 @@ def test_a_planted_favourite_is_found(folder, tmp_path):
 
 def test_a_model_without_a_favourite_stays_quiet(folder, tmp_path):
     result = run(folder, {"fair": {"model": encoder("fair", mix=0.5)}}, tmp_path / "s")
-    assert all(one.verdict is not Verdict.DISPARITY for one in result.findings)
-    assert max(abs(one.value) for one in of(result).values()) < 0.05
+    assert all(finding.verdict is not Verdict.DISPARITY for finding in result.findings)
+    assert max(abs(finding.value) for finding in findings_of(result).values()) < 0.05
 
 
 def test_mirror_images_cancel_a_preference_for_a_side(folder, tmp_path):
-    """The figures change sides by chance, so keep those with red on the left."""
+    """Keep the images with red on the left: figures change sides at random."""
     table = pl.read_csv(folder / "images.csv", schema_overrides={"file": pl.String})
-    left = table.filter(pl.col("red_l") < pl.col("blue_l"))
-    left.with_columns(file=pl.format("{}/{}", pl.lit(str(folder)), "file")).write_csv(
+    red_left = table.filter(pl.col("red_l") < pl.col("blue_l"))
+    red_left.with_columns(file=pl.format("{}/{}", pl.lit(str(folder)), "file")).write_csv(
         tmp_path / "images.csv"
     )
     models = {"sided": {"model": encoder("sided", mix=0.5, side=0.9)}}
@@ -92,16 +92,16 @@ def test_mirror_images_cancel_a_preference_for_a_side(folder, tmp_path):
     for mirror in (False, True):
         store, table = tmp_path / "s", tmp_path / "images.csv"
         result = run(folder, models, store, table=table, mirror=mirror)
-        values[mirror] = [*of(result).values()]
-    assert min(one.value for one in values[False]) > 0.3
-    assert max(abs(one.value) for one in values[True]) < 0.05
-    assert all(one.verdict is not Verdict.DISPARITY for one in values[True])
+        values[mirror] = [*findings_of(result).values()]
+    assert min(finding.value for finding in values[False]) > 0.3
+    assert max(abs(finding.value) for finding in values[True]) < 0.05
+    assert all(finding.verdict is not Verdict.DISPARITY for finding in values[True])
 
 
-def test_what_controls_show_is_taken_away(folder, tmp_path):
+def test_control_prompts_are_subtracted(folder, tmp_path):
     models = {"favours": {"model": encoder("favours")}}
     result = run(folder, models, tmp_path / "s", controls=[CONTROL], occlusion=False)
-    plain, less = of(result, version="with what controls show"), of(result)
+    plain, less = findings_of(result, version="with what controls show"), findings_of(result)
     control = less["favours", CONTROL]
     assert control.verdict is Verdict.NONE
     assert control.reason == "a control prompt"
@@ -109,14 +109,14 @@ def test_what_controls_show_is_taken_away(folder, tmp_path):
         expected = plain["favours", prompt].value - control.value
         assert less["favours", prompt].value == pytest.approx(expected)
         assert plain["favours", prompt].verdict is Verdict.NONE
-    assert not of(result, "occlusion_difference")
+    assert not findings_of(result, "occlusion_difference")
     rows = result.tables["gallery"].to_pylist()
     # A row of pictures for each prompt, of the same images: two of each world.
     assert [*dict.fromkeys(row["group"] for row in rows)] == [*PROMPTS, f"{CONTROL} (control)"]
     captions = {row["group"]: [] for row in rows}
     for row in rows:
         captions[row["group"]].append(row["caption"])
-    assert {tuple(each) for each in captions.values()} == {
+    assert {tuple(lines) for lines in captions.values()} == {
         ("i00 (N)", "i02 (N)", "i01 (S)", "i03 (S)")
     }
     page = report.render(result, kind_page("activations"))
@@ -133,19 +133,19 @@ def test_images_without_a_person_are_counted(folder, tmp_path):
     ).write_csv(tmp_path / "images.csv")
     models = {"favours": {"model": encoder("favours")}}
     result = run(folder, models, tmp_path / "s", table=tmp_path / "images.csv")
-    assert {one.n for one in of(result).values()} == {N - 1}
-    assert any("1 images have no share on both people" in one for one in result.manifest.notes)
+    assert {finding.n for finding in findings_of(result).values()} == {N - 1}
+    assert any("1 images have no share on both people" in note for note in result.manifest.notes)
 
 
 def test_a_plan_counts_questions(folder, tmp_path):
     models = {"favours": {"model": encoder("favours")}}
     plan = audits.plan(config(folder, models, tmp_path / "s", controls=[CONTROL]))
     assert plan.tests == len(PROMPTS) * 3
-    assert [one["on"] for one in plan.runs] == [*PROMPTS, CONTROL]
+    assert [planned["on"] for planned in plan.runs] == [*PROMPTS, CONTROL]
     assert audits.plan(config(folder, models, tmp_path / "s")).tests == len(PROMPTS) * 3
 
 
-def test_a_model_with_an_answer_is_asked_each_prompt_as_a_question(folder, tmp_path, tiny_model):
+def test_a_question_answering_model_gets_each_prompt_as_a_question(folder, tmp_path, tiny_model):
     """Images that can't be read are counted for each question."""
     table = pl.read_csv(folder / "images.csv", schema_overrides={"file": pl.String}).head(24)
     table = table.with_columns(file=pl.format("{}/{}", pl.lit(str(folder)), "file"))
@@ -153,15 +153,15 @@ def test_a_model_with_an_answer_is_asked_each_prompt_as_a_question(folder, tmp_p
     (tmp_path / "broken.png").write_bytes(b"no picture")
     table.write_csv(tmp_path / "images.csv")
     models = {"vqa": {"model": tiny_model("blip_vqa"), "target": "woman"}}
-    asked = {"prompts": ["what is this ?", "who is the nurse ?"], "mirror": False}
-    made = config(folder, models, tmp_path / "s", table=tmp_path / "images.csv", **asked)
-    extraction = made.extraction.model_copy(update={"max_failures": 0.5})
-    result = audits.run(made.model_copy(update={"extraction": extraction}))
-    found = of(result)
-    assert {prompt for _, prompt in found} == {*asked["prompts"]}
-    assert {one.n for one in found.values()} <= set(range(2, 24))
+    questions = {"prompts": ["what is this ?", "who is the nurse ?"], "mirror": False}
+    settings = config(folder, models, tmp_path / "s", table=tmp_path / "images.csv", **questions)
+    extraction = settings.extraction.model_copy(update={"max_failures": 0.5})
+    result = audits.run(settings.model_copy(update={"extraction": extraction}))
+    findings = findings_of(result)
+    assert {prompt for _, prompt in findings} == {*questions["prompts"]}
+    assert {finding.n for finding in findings.values()} <= set(range(2, 24))
     failed = [row["on"] for row in result.tables["failures"].to_pylist() if not row["group"]]
-    assert failed == asked["prompts"]
+    assert failed == questions["prompts"]
 
 
 @pytest.mark.parametrize(

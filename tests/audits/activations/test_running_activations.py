@@ -81,7 +81,7 @@ def run(*args, **data):
     return audits.run(config(*args, **data))
 
 
-def test_from_pictures_to_what_each_model_reads(pictures, reader, tmp_path):
+def test_shares_follow_the_part_that_each_model_reads(pictures, reader, tmp_path):
     models = {name: {"model": reader(name)} for name in ("glyph", "frame")}
     result = run(pictures, models, tmp_path / "store")
     shares = {f.model: f for f in result.findings if f.metric == "activation_share"}
@@ -124,13 +124,15 @@ def test_regions_are_blurred_in_pictures_and_in_nothing_else(pictures, reader, t
         **{name: empty.otherwise(pl.col(name)) for name in "ltrb"},
     ).write_csv(tmp_path / "images.csv")
     images = {"table": str(tmp_path / "images.csv"), "id": "id", "path": "file", "root": "/"}
-    asked = (pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s")
-    plain, part, whole = (run(*asked, images=images, blur=blur) for blur in ([], ["glyph"], "all"))
-    assert repr(plain.findings) == repr(part.findings) == repr(whole.findings)
+    arguments = (pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s")
+    plain, part, all_blurred = (
+        run(*arguments, images=images, blur=blur) for blur in ([], ["glyph"], "all")
+    )
+    assert repr(plain.findings) == repr(part.findings) == repr(all_blurred.findings)
     assert not any(note.startswith("Blurred") for note in plain.manifest.notes)
     assert "Blurred in the pictures, and not in what models saw: glyph." in part.manifest.notes
     assert part.manifest.resolved["blur"] == ["glyph"]
-    before, after, gone = shown(plain), shown(part), shown(whole)
+    before, after, all_pixels = shown(plain), shown(part), shown(all_blurred)
     with Image.open(pictures / "000.png") as picture:
         scale = SIDE / picture.width
     for name, *box in frame.select("id", *"ltrb").rows():
@@ -142,24 +144,24 @@ def test_regions_are_blurred_in_pictures_and_in_nothing_else(pictures, reader, t
         # A JPEG spreads what changed over blocks of 16 pixels.
         changed[max(top - 16, 0) : bottom + 16, max(left - 16, 0) : right + 16] = 0
         assert changed.max() > 25 if name == "i001" else changed.max() < 5
-        assert np.abs(gone[name] - before[name]).max() > 25
+        assert np.abs(all_pixels[name] - before[name]).max() > 25
     # Nobody said where its glyph is.
-    assert (gone["i001"] == after["i001"]).all()
+    assert (all_pixels["i001"] == after["i001"]).all()
 
 
 def test_maps_are_kept(pictures, reader, tmp_path, monkeypatch):
     real, calls = maps.activation_maps, []
 
-    def counted(model, images, *args, **how):
+    def counted(model, images, *args, **options):
         calls.append(len(images))
-        return real(model, images, *args, **how)
+        return real(model, images, *args, **options)
 
     monkeypatch.setattr(maps, "activation_maps", counted)
     section = {"model": reader("glyph")}
     first = run(pictures, {"glyph": section}, tmp_path / "store", part=24)
-    again = run(pictures, {"glyph": section}, tmp_path / "store", part=24)
+    second = run(pictures, {"glyph": section}, tmp_path / "store", part=24)
     assert calls == [24] * 3
-    assert repr(again.findings) == repr(first.findings)
+    assert repr(second.findings) == repr(first.findings)
     for change in ({"method": "layercam"}, {"target": LABELS[0]}):
         calls.clear()
         models = {"glyph": section | change}
@@ -168,7 +170,7 @@ def test_maps_are_kept(pictures, reader, tmp_path, monkeypatch):
         assert other.findings[0].value != first.findings[0].value
 
 
-def test_what_cannot_be_asked_is_told_before_anything_runs(pictures, reader, tmp_path):
+def test_impossible_questions_are_refused_before_anything_runs(pictures, reader, tmp_path):
     store = tmp_path / "s"
     with pytest.raises(ConfigError, match=r"models\.m: reads the glyph has no label 'dog'"):
         run(pictures, {"m": {"model": reader("glyph"), "target": "dog"}}, store)

@@ -1,4 +1,4 @@
-"""The audit of answers: what was planted is found, and unusual input is told."""
+"""The audit of answers: planted disparities are detected, and unusual input is noted."""
 
 from pathlib import Path
 
@@ -28,13 +28,13 @@ def jobs():
 
 
 def metrics_of(result):
-    return {one.metric for one in result.findings}
+    return {finding.metric for finding in result.findings}
 
 
 def test_shares_are_of_the_rows_that_have_an_answer(jobs):
     nurse = pick(jobs, "answer_gap", "nurse")
     assert nurse.value == pytest.approx(40 / 90 - 20 / 88)
-    assert {one.group: (one.value, one.n) for one in nurse.by_group} == {
+    assert {estimate.group: (estimate.value, estimate.n) for estimate in nurse.by_group} == {
         "a": (pytest.approx(40 / 90), 90), "b": (pytest.approx(20 / 88), 88),
     }  # fmt: skip
     assert (nurse.family, nurse.verdict) == (Family.LEAF, Verdict.DISPARITY)
@@ -43,30 +43,39 @@ def test_shares_are_of_the_rows_that_have_an_answer(jobs):
     assert "“doctor”" in pick(jobs, "answer_gap").direction
 
 
-def test_rows_without_an_answer_are_compared_by_what_was_said(jobs):
+def test_rows_without_an_answer_are_compared_by_reason(jobs):
     unknown = pick(jobs, "unknown_rate")
     assert pick(jobs, "unanswered_rate").value == pytest.approx(0.02)
     assert pick(jobs, "refused_rate").value == pytest.approx(0.1)
-    assert {one.group: one.value for one in unknown.by_group} == {"a": 0.1, "b": 0.02}
+    assert {estimate.group: estimate.value for estimate in unknown.by_group} == {
+        "a": 0.1,
+        "b": 0.02,
+    }
     assert "empty_rate" not in metrics_of(jobs)
 
 
-def test_no_value_lies_outside_its_ends_and_spreads_decide_no_verdict():
+def test_values_stay_inside_intervals_and_spreads_decide_no_verdict():
     # Many answers that are given once or twice: a resample piles up more than the data.
     few = {f"job {index}": 1 for index in range(N)}
     pairs = {f"job {index}": 2 for index in range(N // 2)}
     frequent = {"label_concentration": {"k": 10}, "answer_gap": {"least": 1, "most": 1000}}
     alone = images(unit=[f"u{index}" for index in range(2 * N)])
     result = run(answers(few, pairs), frame=alone, data={"unit": "unit"}, metrics=frequent)
-    known = [one for one in result.findings if np.isfinite([one.value, one.ci_low]).all()]
-    aside = [one for one in known if not one.ci_low <= one.value <= one.ci_high]
-    assert not aside
-    spreads = [one for one in result.findings if one.method.startswith("resampling spread")]
-    assert all(one.verdict is not Verdict.BELOW_THRESHOLD for one in spreads)
+    measured = [
+        finding for finding in result.findings if np.isfinite([finding.value, finding.ci_low]).all()
+    ]
+    outside = [
+        finding for finding in measured if not finding.ci_low <= finding.value <= finding.ci_high
+    ]
+    assert not outside
+    spreads = [
+        finding for finding in result.findings if finding.method.startswith("resampling spread")
+    ]
+    assert all(finding.verdict is not Verdict.BELOW_THRESHOLD for finding in spreads)
     wide = {"thresholds": {"label_concentration": 0.9}}
-    found = pick(run(answers(pairs, pairs), testing=wide), "label_concentration")
-    assert found.ci_high < 0.9
-    assert found.verdict is Verdict.INCONCLUSIVE
+    concentration = pick(run(answers(pairs, pairs), testing=wide), "label_concentration")
+    assert concentration.ci_high < 0.9
+    assert concentration.verdict is Verdict.INCONCLUSIVE
 
 
 def test_rare_answers_are_pooled_and_counted():
@@ -92,8 +101,8 @@ def questions():
 
 def test_questions_stand_side_by_side(tmp_path):
     questions().write_csv(tmp_path / "answers.csv")
-    asked = config(tmp_path / "answers.csv", model={**STATES, "by_question": "question"})
-    result = audits.run(asked)
+    settings = config(tmp_path / "answers.csv", model={**STATES, "by_question": "question"})
+    result = audits.run(settings)
     assert pick(result, "answer_gap", "nurse").version == "job, normalised"
     assert pick(result, "answer_gap", "park").value == 0.0
     assert pick(result, "unanswered_rate").version == "job"
@@ -101,8 +110,8 @@ def test_questions_stand_side_by_side(tmp_path):
         "labels (data frame)", "answers.csv",
     ]  # fmt: skip
     planned = [
-        (one["question"], one["answered"], one["compared"])
-        for one in audits.plan(asked).details["models"]
+        (row["question"], row["answered"], row["compared"])
+        for row in audits.plan(settings).details["models"]
     ]
     assert planned == [("job", 178, 3), ("place", 200, 2)]
 
@@ -112,17 +121,17 @@ def figures(*rows):
     return {"women": {"table": table, "subject": "job", "value": "women", "first": "a"}}
 
 
-def test_the_lean_of_answers_is_held_against_figures():
-    known = figures(("Nurse", 0.9), ("doctor", 0.4), ("cook", 0.5))
-    result = run(JOBS, model=STATES, figures=known)
+def test_answer_leans_are_compared_with_figures():
+    reference = figures(("Nurse", 0.9), ("doctor", 0.4), ("cook", 0.5))
+    result = run(JOBS, model=STATES, figures=reference)
     rows = {row["answer"]: row for row in result.tables["figures"].to_pylist()}
     share, other = 40 / 90, 20 / 88
     assert rows["nurse"]["lean"] == pytest.approx(share / (share + other))
     assert rows["nurse"]["outside"] == 0.9
     leans = [rows[name]["lean"] for name in ("nurse", "doctor", "cook")]
-    found = pick(result, "correlation", "women")
-    assert found.value == pytest.approx(np.corrcoef(leans, [0.9, 0.4, 0.5])[0, 1])
-    assert found.direction == "the lean to a rises with women"
+    correlation = pick(result, "correlation", "women")
+    assert correlation.value == pytest.approx(np.corrcoef(leans, [0.9, 0.4, 0.5])[0, 1])
+    assert correlation.direction == "the lean to a rises with women"
     assert pick(result, "spearman", "women").family is Family.DESCRIPTIVE
 
 
@@ -162,30 +171,32 @@ FIGURE = {"table": "t.csv", "subject": "s", "value": "v", "first": "a", "groups"
          "figures.women.first: given 'A'. Allowed: a, b"),
     ],
 )  # fmt: skip
-def test_what_contradicts_itself_is_named(changes, named):
+def test_contradictions_are_named(changes, named):
     with pytest.raises(ConfigError) as raised:
         audits.plan(config(JOBS if "first" in named else "answers.csv", **changes))
     assert named in str(raised.value)
 
 
-def test_the_example_shows_what_was_planted():
+def test_the_example_shows_the_planted_disparities():
     result = audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
-    found = [one for one in result.findings if one.verdict is Verdict.DISPARITY]
-    assert {one.groups for one in found} == {"gender"}
-    assert {"unknown_rate", "cramers_v", "answer_gap"} <= {one.metric for one in found}
-    assert "refused_rate" not in {one.metric for one in found}
-    assert not any(one.version.startswith("place") for one in found)
+    disparities = [finding for finding in result.findings if finding.verdict is Verdict.DISPARITY]
+    assert {finding.groups for finding in disparities} == {"gender"}
+    assert {"unknown_rate", "cramers_v", "answer_gap"} <= {
+        finding.metric for finding in disparities
+    }
+    assert "refused_rate" not in {finding.metric for finding in disparities}
+    assert not any(finding.version.startswith("place") for finding in disparities)
     assert pick(result, "correlation", "share_of_women").q_value < 0.05
 
 
 def test_a_model_that_declines_everything_is_a_result(tmp_path):
     table = answers({"I don't know": N}, {"I don't know": N - 10, "no comment": 10})
     result = run(table, model={"unknown": ["I don't know"], "refused": ["no comment"]})
-    found = {one.metric: one for one in result.findings}
-    assert {*found} == {"unanswered_rate", "unknown_rate", "refused_rate"}
-    assert found["unanswered_rate"].value == 0
-    assert found["refused_rate"].value == pytest.approx(0.1)
-    assert found["refused_rate"].verdict is Verdict.DISPARITY
+    findings = {finding.metric: finding for finding in result.findings}
+    assert {*findings} == {"unanswered_rate", "unknown_rate", "refused_rate"}
+    assert findings["unanswered_rate"].value == 0
+    assert findings["refused_rate"].value == pytest.approx(0.1)
+    assert findings["refused_rate"].verdict is Verdict.DISPARITY
     assert "answers" not in result.tables
     write(result, tmp_path)
 
@@ -194,12 +205,16 @@ def test_a_model_that_names_every_group_rightly_is_not_condemned():
     right = answers({"man": N}, {"woman": N})
     groups = images().with_columns(sex=pl.Series(["man"] * N + ["woman"] * N))
     result = run(right, frame=groups, data={"groups": ["sex"], "target": "sex"})
-    assert not [one.metric for one in result.findings if one.verdict is Verdict.DISPARITY]
-    gaps = [one for one in result.findings if one.metric == "answer_gap"]
-    assert {one.value for one in gaps} == {1.0}
-    assert all("without mistakes" in one.reason for one in gaps)
+    assert not [
+        finding.metric for finding in result.findings if finding.verdict is Verdict.DISPARITY
+    ]
+    gaps = [finding for finding in result.findings if finding.metric == "answer_gap"]
+    assert {finding.value for finding in gaps} == {1.0}
+    assert all("without mistakes" in finding.reason for finding in gaps)
     assert pick(result, "accuracy_gap").tested
     wrong = answers({"man": N - 20, "woman": 20}, {"woman": N})
     result = run(wrong, frame=groups, data={"groups": ["sex"], "target": "sex"})
-    found = {one.metric for one in result.findings if one.verdict is Verdict.DISPARITY}
-    assert found == {"accuracy_gap"}
+    metrics = {
+        finding.metric for finding in result.findings if finding.verdict is Verdict.DISPARITY
+    }
+    assert metrics == {"accuracy_gap"}

@@ -1,4 +1,4 @@
-"""Answers of a model that is asked: the same findings as from a table of what it says."""
+"""Answers of a model: the same findings as from a table of its answers."""
 
 from functools import partial
 
@@ -31,12 +31,12 @@ def test_several_questions_are_asked_and_a_failed_picture_is_no_withheld_answer(
     (tmp_path / "pictures" / "p001.png").write_bytes(b"no picture")
     questions = {"colour": COLOUR, "place": PLACE}
     result = audits.run(config(model=Assistant(), questions=questions), base=tmp_path)
-    shown = pl.read_csv(tmp_path / "images.csv")["shown"].to_list()
+    colours = pl.read_csv(tmp_path / "images.csv")["shown"].to_list()
     counts = {
         (row["version"], row["answer"], row["group"]): row["count"]
         for row in result.tables["answers"].to_pylist()
     }
     assert counts["place, normalised", "nowhere", "b"] == 59
-    assert counts["colour, normalised", "blue", "a"] == shown[::2].count("blue")
-    assert "unanswered_rate" not in {one.metric for one in result.findings}
+    assert counts["colour, normalised", "blue", "a"] == colours[::2].count("blue")
+    assert "unanswered_rate" not in {finding.metric for finding in result.findings}
     assert {row["state"] for row in result.tables["answer_states"].to_pylist()} == {"answered"}

@@ -36,12 +36,14 @@ def run(table, **changes):
 
 
 def pick(result, metric, subject="", version=None):
-    """The one finding of a metric; of normalised answers unless told otherwise."""
-    found = [
-        one
-        for one in result.findings
-        if (one.metric, one.subject) == (metric, subject)
-        and (one.version == version if version else not one.version.endswith("raw"))
+    """Return the only finding of a metric, by default of normalised answers."""
+    findings = [
+        finding
+        for finding in result.findings
+        if (finding.metric, finding.subject) == (metric, subject)
+        and (finding.version == version if version else not finding.version.endswith("raw"))
     ]
-    assert len(found) == 1, [(one.metric, one.subject, one.version) for one in result.findings]
-    return found[0]
+    assert len(findings) == 1, [
+        (finding.metric, finding.subject, finding.version) for finding in result.findings
+    ]
+    return findings[0]

@@ -106,9 +106,10 @@ def run(*measure, **changes):
 def pick(result, metric, **where):
     """The only finding of a metric with these attributes."""
     (finding,) = (
-        each
-        for each in result.findings
-        if each.metric == metric and all(getattr(each, key) == is_ for key, is_ in where.items())
+        candidate
+        for candidate in result.findings
+        if candidate.metric == metric
+        and all(getattr(candidate, key) == is_ for key, is_ in where.items())
     )
     return finding
 

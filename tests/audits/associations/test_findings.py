@@ -43,7 +43,7 @@ def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_association_scores_are_those_of_the_sets_in_every_modality():
+def test_association_scores_equal_the_metric_in_every_modality():
     result = run(measure("association_score", "doctor", "nurse"))
     sides = {
         "II": (DOCTORS, MEN, WOMEN),
@@ -52,9 +52,9 @@ def test_association_scores_are_those_of_the_sets_in_every_modality():
         "TT": (DOCTOR, HE, SHE),
     }
     for modality, arrays in sides.items():
-        found = pick(result, "association_score", subject="doctor", version=modality)
-        assert found.value == m.association_score(*arrays, rng=3).value
-        assert [each.group for each in found.by_group] == ["men", "women"]
+        finding = pick(result, "association_score", subject="doctor", version=modality)
+        assert finding.value == m.association_score(*arrays, rng=3).value
+        assert [estimate.group for estimate in finding.by_group] == ["men", "women"]
     doctor, nurse = (
         pick(result, "association_score", subject=name, version="II")
         for name in ("doctor", "nurse")
@@ -71,53 +71,53 @@ def test_weat_enumerates_and_its_statistic_states_the_same_fact():
         measure("differential_association", "science", "arts", **TT),
     )
     result = run(*questions)
-    found = pick(result, "weat", version="TT")
+    finding = pick(result, "weat", version="TT")
     x, y = (TEXTS[rows_of("list", name)] for name in ("science", "arts"))
     direct = m.weat(x, y, HE, SHE, rng=3)
-    assert (found.value, found.p_value) == (direct.value, direct.p_value)
-    assert found.p_value == 2 / math.comb(6, 3)
-    assert found.family is Family.COMPOSITE
-    assert "these attribute sets" in found.beside
+    assert (finding.value, finding.p_value) == (direct.value, direct.p_value)
+    assert finding.p_value == 2 / math.comb(6, 3)
+    assert finding.family is Family.COMPOSITE
+    assert "these attribute sets" in finding.beside
     assert any("fewer than 50 targets" in note for note in result.manifest.notes)
-    assert pick(result, "weat", version="TT, v").p_value == found.p_value / 2
-    again = pick(result, "weat_statistic", version="TT")
-    assert again.family is Family.FOLD
-    assert (again.q_value, again.verdict) == (found.q_value, found.verdict)
+    assert pick(result, "weat", version="TT, v").p_value == finding.p_value / 2
+    statistic = pick(result, "weat_statistic", version="TT")
+    assert statistic.family is Family.FOLD
+    assert (statistic.q_value, statistic.verdict) == (finding.q_value, finding.verdict)
     # The question that is asked for its own sake keeps its name and scale.
-    apart = pick(result, "differential_association", version="TT")
-    assert apart.value == pytest.approx(again.value / 3)
+    association = pick(result, "differential_association", version="TT")
+    assert association.value == pytest.approx(statistic.value / 3)
 
 
 @pytest.mark.parametrize("turn", ["targets", "attributes"])
 def test_the_order_of_sets_decides_no_verdict(turn):
-    asked = measure("weat", "science", "arts", modalities=["TT"], ddof=0)
-    turned = asked | {turn: asked[turn][::-1]}
+    spec = measure("weat", "science", "arts", modalities=["TT"], ddof=0)
+    turned = spec | {turn: spec[turn][::-1]}
     first, second = (
-        [f for f in run(question).findings if f.metric == "weat"] for question in (asked, turned)
+        [f for f in run(question).findings if f.metric == "weat"] for question in (spec, turned)
     )
-    for one, other in zip(first, second, strict=True):
-        assert other.value == pytest.approx(-one.value)
-        assert (other.p_value, other.verdict) == (one.p_value, one.verdict)
-        assert (-other.ci_high, -other.ci_low) == pytest.approx((one.ci_low, one.ci_high))
+    for finding, other in zip(first, second, strict=True):
+        assert other.value == pytest.approx(-finding.value)
+        assert (other.p_value, other.verdict) == (finding.p_value, finding.verdict)
+        assert (-other.ci_high, -other.ci_low) == pytest.approx((finding.ci_low, finding.ci_high))
 
 
 @pytest.mark.parametrize("more", [(), (measure("association_score", "doctor"),)])
 def test_mcas_is_the_sum_of_its_parts_which_are_tested_once_at_most(more):
     result = run(measure("mcas", "doctor"), *more)
-    whole = pick(result, "mcas", version="default")
+    total = pick(result, "mcas", version="default")
     varied = pick(result, "mcas", version="texts resampled")
-    assert (varied.value, varied.family) == (whole.value, Family.COMPOSITE)
+    assert (varied.value, varied.family) == (total.value, Family.COMPOSITE)
     assert math.isnan(varied.ci_low)
     assert "fewer than 10" in varied.reason
     parts = [f for f in result.findings if f.metric == "association_score"]
-    assert sum(f.value for f in parts) == pytest.approx(whole.value, abs=1e-12)
-    assert whole.family is Family.COMPOSITE
+    assert sum(f.value for f in parts) == pytest.approx(total.value, abs=1e-12)
+    assert total.family is Family.COMPOSITE
     assert [f.family for f in parts] == [Family.LEAF if more else Family.DESCRIPTIVE] * 4
 
 
 def test_xmcas_with_its_offset():
-    others = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
-    result = run(measure("xmcas", "doctor", further="others", offset=0.02), sets=others)
+    sets = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
+    result = run(measure("xmcas", "doctor", further="others", offset=0.02), sets=sets)
     good = TEXTS[rows_of("list", "good")]
     direct = m.xmcas(
         DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, PIXELS[:3], good, offset=0.02, resampling=None
@@ -126,18 +126,20 @@ def test_xmcas_with_its_offset():
 
 
 def test_the_offset_of_xmcas_comes_from_neutral_targets():
-    others = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
-    asked = {"metric": "xmcas", "further": ["others"], "attributes": ["men", "women"]}
+    sets = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
+    question = {"metric": "xmcas", "further": ["others"], "attributes": ["men", "women"]}
     targets = {"care": ["nurse"], "cure": ["doctor"]}
     result = run(
-        {**asked, "targets": targets, "neutral": ["nurse"]}, measure("mcas", "nurse"), sets=others
+        {**question, "targets": targets, "neutral": ["nurse"]}, measure("mcas", "nurse"), sets=sets
     )
     offset = abs(pick(result, "mcas", subject="nurse", version="default").value)
     assert pick(result, "offset").value == pytest.approx(offset)
-    given = run({**asked, "targets": targets, "offset": offset}, sets=others)
+    with_offset = run({**question, "targets": targets, "offset": offset}, sets=sets)
     for name in ("nurse", "doctor"):
-        found, direct = (pick(each, "xmcas", subject=name) for each in (result, given))
-        assert found.value == pytest.approx(direct.value)
+        finding, direct = (
+            pick(outcome, "xmcas", subject=name) for outcome in (result, with_offset)
+        )
+        assert finding.value == pytest.approx(direct.value)
     summary = pl.DataFrame(result.tables["score_summaries"]).filter(pl.col("metric") == "xmcas")
     assert {*summary["category"]} >= {"care", "cure"}
 
@@ -147,11 +149,11 @@ def test_encoders_are_compared_and_the_larger_one_is_named():
         measure("total_absolute_association", "doctor", "nurse", **II),
         models={"weak": model(0.1), "lean": model(1.5)},
     )
-    found = pick(result, "encoder_difference")
-    assert (found.model, found.subject) == ("lean", "against weak")
+    finding = pick(result, "encoder_difference")
+    assert (finding.model, finding.subject) == ("lean", "against weak")
     totals = {f.model: f.value for f in result.findings if f.metric != "encoder_difference"}
-    assert found.value == pytest.approx(totals["lean"] - totals["weak"])
-    assert found.ci_low <= found.value <= found.ci_high
+    assert finding.value == pytest.approx(totals["lean"] - totals["weak"])
+    assert finding.ci_low <= finding.value <= finding.ci_high
 
 
 def test_labels_are_the_nearest_texts():
@@ -183,21 +185,21 @@ REGIONS = {
 def test_trend_and_gender_difference_by_region():
     result = run({"metric": "trend", **REGIONS}, {"metric": "gender_difference", **REGIONS})
     words = (WORDS["good"], WORDS["bad"])
-    some = TEXTS[np.concatenate([rows_of("list", "good"), rows_of("list", "bad")])]
+    vectors = TEXTS[np.concatenate([rows_of("list", "good"), rows_of("list", "bad")])]
     scores = ImageSimilarities(
-        unit(PIXELS) @ unit(some).T, [*words[0], *words[1]], IMAGES["gender"], IMAGES["region"]
+        unit(PIXELS) @ unit(vectors).T, [*words[0], *words[1]], IMAGES["gender"], IMAGES["region"]
     )
     direct = m.trend(scores, *words, resampling=None)
     assert pick(result, "trend", subject="").value == pytest.approx(direct.value, abs=1e-12)
     for part in m.gender_difference(scores, *words, resampling=None).parts:
-        found = pick(result, "gender_difference", subject=part.subject)
-        assert found.value == pytest.approx(part.value, abs=1e-12)
-        assert found.family is Family.LEAF
+        finding = pick(result, "gender_difference", subject=part.subject)
+        assert finding.value == pytest.approx(part.value, abs=1e-12)
+        assert finding.family is Family.LEAF
     women = [part.by_group[0].value for part in sorted(direct.parts, key=lambda p: p.subject)]
     related = m.correlation(women, [4.0, 1.0, 2.0])
-    found = pick(result, "correlation", subject="trend, Female and salary")
-    assert found.value == pytest.approx(related.value, abs=1e-12)
-    assert found.p_value == pytest.approx(related.p_value, abs=1e-12)
+    finding = pick(result, "correlation", subject="trend, Female and salary")
+    assert finding.value == pytest.approx(related.value, abs=1e-12)
+    assert finding.p_value == pytest.approx(related.p_value, abs=1e-12)
     assert result.tables["words"].num_rows == 3 * 2 * 4
 
 
@@ -211,9 +213,9 @@ def test_alignment_and_correlation_with_external_figures():
         sets={"men at work": {"images": ["p01", "p03"]}},
     )  # fmt: skip
     scores = [
-        m.association_score(each, men, WOMEN, resampling=None).value
+        m.association_score(targets, men, WOMEN, resampling=None).value
         # Men at work are not compared with themselves.
-        for each, men in ((DOCTORS, MEN), (NURSES, MEN), (PIXELS[[1, 3]], MEN[2:]))
+        for targets, men in ((DOCTORS, MEN), (NURSES, MEN), (PIXELS[[1, 3]], MEN[2:]))
     ]
     assert pick(result, "alignment").value == pytest.approx((scores[0] - scores[1]) / 2)
     direct = m.correlation(scores, [200, 80, 100])
@@ -222,18 +224,18 @@ def test_alignment_and_correlation_with_external_figures():
 
 def test_each_member_of_a_set_is_a_target_of_its_own():
     jobs = pl.DataFrame({"name": WORDS["science"], "salary": [1, 5, 2]})
-    texts, asked = {"modalities": ["ITP"]}, ("association_score", "science")
+    texts, question = {"modalities": ["ITP"]}, ("association_score", "science")
     result = run(
-        measure(*asked, **texts, each_member=True, version="each"),
+        measure(*question, **texts, each_member=True, version="each"),
         measure("association_score", "one", **texts),
         measure("correlation", "science", **texts, each_member=True,
                 outside={"table": jobs, **FIGURES}),
         sets={"one": {"words": ["physics"]}},
     )  # fmt: skip
     scores = {
-        found.subject: found.value
-        for found in result.findings
-        if "each" in found.version and found.metric == "association_score"
+        finding.subject: finding.value
+        for finding in result.findings
+        if "each" in finding.version and finding.metric == "association_score"
     }
     assert [*scores] == WORDS["science"]
     assert scores["physics"] == pick(result, "association_score", subject="one").value
@@ -249,7 +251,7 @@ def test_a_member_may_not_have_the_name_of_another_set():
     assert error.value.fix == "rename the set"
 
 
-def test_scores_of_pairs_give_what_the_embeddings_behind_them_give():
+def test_pair_scores_give_the_results_of_their_embeddings():
     rows = {"words": unit(TEXTS), "images": unit(PIXELS)}
     names = {"words": ALL_TEXTS["word"].to_list(), "images": IMAGES["image"].to_list()}
     pairs = [
@@ -264,17 +266,19 @@ def test_scores_of_pairs_give_what_the_embeddings_behind_them_give():
 
 def test_units_are_exchanged_as_a_whole():
     data = DATA | {"images": DATA["images"] | {"unit": "person"}}
-    found = pick(run(measure("association_score", "doctor", **II), data=data), "association_score")
-    assert found.unit == "unit"
+    finding = pick(
+        run(measure("association_score", "doctor", **II), data=data), "association_score"
+    )
+    assert finding.unit == "unit"
     people = IMAGES["person"].to_numpy()
     units = {
         part: people[rows_of("gender", name)] for part, name in (("a", "Male"), ("b", "Female"))
     }
     direct = m.association_score(DOCTORS, MEN, WOMEN, units=units, resampling=DRAWS, rng=3)
-    assert found.p_value == direct.p_value
+    assert finding.p_value == direct.p_value
 
 
-def test_a_model_measures_what_it_has_embeddings_for():
+def test_a_model_measures_its_available_embeddings():
     result = run(
         measure("association_score", "doctor"),
         measure("mcas", "doctor"),
@@ -285,7 +289,7 @@ def test_a_model_measures_what_it_has_embeddings_for():
     assert all(math.isnan(f.p_value) and f.reason for f in result.findings)
 
 
-def test_the_plan_shows_the_smallest_effects_that_could_be_found():
+def test_the_plan_shows_the_smallest_detectable_effects():
     plan = audits.plan(audits.parse_config(values(measure("weat", "science", "arts", **TT))))
     assert plan.details["detectable"] == [
         {"targets": "science against arts", "model": "m", "modality": "TT", "smallest_p": 0.1,
@@ -327,15 +331,15 @@ def overlapping(vectors, *questions, **sets):
 def test_noise_has_no_disparity_where_targets_are_members_of_the_attributes():
     ps = {}
     for seed in range(8):
-        for each in overlapping(noise(seed), *EVERY).findings:
-            assert each.verdict != Verdict.DISPARITY
-            if np.isfinite(each.p_value):
-                ps.setdefault(each.metric, []).append(each.p_value)
+        for finding in overlapping(noise(seed), *EVERY).findings:
+            assert finding.verdict != Verdict.DISPARITY
+            if np.isfinite(finding.p_value):
+                ps.setdefault(finding.metric, []).append(finding.p_value)
     assert {*ps} >= {"association_score", "weat", "mcas", "total_absolute_association"}
-    for metric, found in ps.items():
+    for metric, p_values in ps.items():
         # With self-pairs every p-value is as small as the permutations allow.
-        assert np.median(found) > 0.1, metric
-        assert min(found) > 0.2 / len(found) ** 2, metric
+        assert np.median(p_values) > 0.1, metric
+        assert min(p_values) > 0.2 / len(p_values) ** 2, metric
 
 
 def test_targets_are_left_out_of_the_attributes():
@@ -343,20 +347,22 @@ def test_targets_are_left_out_of_the_attributes():
     men, women = (np.flatnonzero(PEOPLE["gender"] == name) for name in ("Male", "Female"))
     doctors, nurses = (np.flatnonzero(name == JOBS) for name in PAIR)
     result = overlapping(vectors, *EVERY)
-    rest = [vectors[np.setdiff1d(group, [*doctors, *nurses])] for group in (men, women)]
-    direct = m.weat(vectors[doctors], vectors[nurses], *rest, resampling=None)
-    found = pick(result, "weat")
-    assert found.value == pytest.approx(direct.value)
-    assert [each.count for each in found.excluded] == [40, 40]
-    rest = [vectors[np.setdiff1d(group, doctors)] for group in (men, women)]
-    score = m.association_score(vectors[doctors], *rest, resampling=None)
-    found = pick(result, "association_score", subject="doctor", version="II")
-    assert found.value == pytest.approx(score.value)
-    assert [each.count for each in found.excluded] == [36, 4]
+    attributes = [vectors[np.setdiff1d(group, [*doctors, *nurses])] for group in (men, women)]
+    direct = m.weat(vectors[doctors], vectors[nurses], *attributes, resampling=None)
+    finding = pick(result, "weat")
+    assert finding.value == pytest.approx(direct.value)
+    assert [exclusion.count for exclusion in finding.excluded] == [40, 40]
+    attributes = [vectors[np.setdiff1d(group, doctors)] for group in (men, women)]
+    score = m.association_score(vectors[doctors], *attributes, resampling=None)
+    finding = pick(result, "association_score", subject="doctor", version="II")
+    assert finding.value == pytest.approx(score.value)
+    assert [exclusion.count for exclusion in finding.excluded] == [36, 4]
     few = overlapping(vectors, measure("sc_weat", "doctor"), doctor={"images": ["i000", "i001"]})
     for row in (0, 1):
         groups = (vectors[group[group != row]] for group in (men, women))
-        found = pick(few, "sc_weat", subject=f"i{row:03d}", version="II")
-        assert found.value == pytest.approx(m.sc_weat(vectors[row], *groups, resampling=None).value)
+        finding = pick(few, "sc_weat", subject=f"i{row:03d}", version="II")
+        assert finding.value == pytest.approx(
+            m.sc_weat(vectors[row], *groups, resampling=None).value
+        )
     texts = overlapping(vectors, measure("association_score", "doctor", modalities=["ITA"]))
     assert not pick(texts, "association_score").excluded

@@ -68,12 +68,12 @@ def test_vectors_that_cannot_be_used_are_left_out_and_counted():
     vectors = image_vectors()
     men = rows_of("gender", "Male")
     vectors[men[0]], vectors[men[1], 2], vectors[men[2], 0] = 0, np.nan, np.inf
-    found = pick(run(SCORE, models={"m": model_of(vectors)}), "association_score")
-    assert sorted(each.count for each in found.excluded) == [1, 2]
-    kept = np.delete(image_vectors(), men[:3], axis=0)
+    finding = pick(run(SCORE, models={"m": model_of(vectors)}), "association_score")
+    assert sorted(exclusion.count for exclusion in finding.excluded) == [1, 2]
+    usable = np.delete(image_vectors(), men[:3], axis=0)
     fewer = images(table=IMAGES.filter(~pl.col("image").is_in([f"p{k:02d}" for k in men[:3]])))
-    again = run(SCORE, models={"m": model_of(kept)}, data=fewer)
-    assert found.value == pick(again, found.metric).value
+    again = run(SCORE, models={"m": model_of(usable)}, data=fewer)
+    assert finding.value == pick(again, finding.metric).value
 
 
 def test_items_without_an_embedding_are_counted_up_to_a_share():
@@ -85,7 +85,7 @@ def test_items_without_an_embedding_are_counted_up_to_a_share():
     with pytest.raises(DataError, match="doctor00"):
         run(SCORE, models={"m": embedded})
     result = run(SCORE, models={"m": embedded}, data=images(max_unmatched=0.1))
-    assert [each.count for each in pick(result, "association_score").excluded] == [1]
+    assert [exclusion.count for exclusion in pick(result, "association_score").excluded] == [1]
 
 
 def test_notes_name_small_and_shared_sets():
@@ -101,11 +101,11 @@ def test_notes_name_small_and_shared_sets():
 def test_a_note_names_targets_of_uneven_size_and_spread():
     words = ["poetry", "dance", "sculpture", "physics", "cruel", "lazy", "geometry", "honest"]
     sets = {"arts": {"words": words}, "science": {"words": ["chemistry", "gentle"]}}
-    asked = measure("weat", "science", "arts", modalities=["TT"])
-    notes = " ".join(run(asked, sets=sets).manifest.notes)
+    question = measure("weat", "science", "arts", modalities=["TT"])
+    notes = " ".join(run(question, sets=sets).manifest.notes)
     assert "differ in size and spread" in notes
     assert "studentized: true" in notes
-    fixed = run(asked | {"studentized": True}, sets=sets)
+    fixed = run(question | {"studentized": True}, sets=sets)
     assert "differ in size" not in " ".join(fixed.manifest.notes)
 
 
@@ -165,6 +165,6 @@ def test_a_note_about_several_models_appears_once_and_names_them():
     config = audits.parse_config(values(SCORE, models={"m": model(), "other": model(seed=1)}))
     for notes in (audits.run(config).manifest.notes, audits.plan(config).notes):
         scaled = [note for note in notes if note.startswith("m, images")]
-        assert [one for one in scaled if "other, images" in one] == scaled != []
+        assert [note for note in scaled if "other, images" in note] == scaled != []
         texts = [note.partition(": ")[2] or note for note in notes]
         assert len(texts) == len({*texts})

@@ -46,31 +46,31 @@ def choices(**place):
 
 
 def test_the_baseline_finds_disparities_where_only_prevalence_differs():
-    found = choices(version="weighted").filter(
-        ~pl.col("concept").is_in([str(REAL), str(SWITCHING)])
-    )
-    assert found["baseline_significant"].mean() > 0.9
+    rows = choices(version="weighted").filter(~pl.col("concept").is_in([str(REAL), str(SWITCHING)]))
+    assert rows["baseline_significant"].mean() > 0.9
     judged = [
-        one.verdict
-        for one in planted().findings
-        if one.version == "baseline" and one.metric == "average_precision" and one.subject
+        finding.verdict
+        for finding in planted().findings
+        if finding.version == "baseline"
+        and finding.metric == "average_precision"
+        and finding.subject
     ]
     assert judged.count(Verdict.DISPARITY) > 0.9 * CONCEPTS
 
 
 @pytest.mark.parametrize("version", FIXED)
 def test_fixed_prevalence_explains_them(version):
-    found = choices(version=version).filter(~pl.col("concept").is_in([str(REAL), str(SWITCHING)]))
-    assert found["significant"].mean() <= 0.05
-    told = found.filter("baseline_significant")["effect"]
-    assert (told == "explains").mean() > 0.9
+    rows = choices(version=version).filter(~pl.col("concept").is_in([str(REAL), str(SWITCHING)]))
+    assert rows["significant"].mean() <= 0.05
+    effects = rows.filter("baseline_significant")["effect"]
+    assert (effects == "explains").mean() > 0.9
 
 
 @pytest.mark.parametrize("version", FIXED)
 def test_a_real_disparity_stays(version):
-    found = choices(version=version, concept=str(REAL))
-    assert found["significant"].all()
-    assert found["effect"][0] in ("stays", "shrinks")
+    rows = choices(version=version, concept=str(REAL))
+    assert rows["significant"].all()
+    assert rows["effect"][0] in ("stays", "shrinks")
 
 
 def test_a_switching_disparity_switches():

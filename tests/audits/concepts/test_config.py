@@ -18,16 +18,16 @@ BASE = {
 
 
 def config(**changes):
-    found = parse_config(BASE | changes, source="c")
-    assert isinstance(found, Config)
-    return found
+    parsed = parse_config(BASE | changes, source="c")
+    assert isinstance(parsed, Config)
+    return parsed
 
 
 def versions(**changes):
-    return {one.name: one for one in config(**changes).every_version}
+    return {version.name: version for version in config(**changes).every_version}
 
 
-def test_defaults_are_those_of_the_published_protocol():
+def test_defaults_follow_the_published_protocol():
     assert config().resampling.replicates == 250
     assert config(resampling={"seed": 3}).resampling.replicates == 250
     assert config().primary == "average_precision"
@@ -36,7 +36,7 @@ def test_defaults_are_those_of_the_published_protocol():
 
 
 def test_a_version_starts_from_the_choices():
-    found = versions(
+    by_name = versions(
         choices={
             "ratio": 4,
             "min_positives": 30,
@@ -49,13 +49,13 @@ def test_a_version_starts_from_the_choices():
             "c": {"terms": {"gender": {}}, "columns": {"skin": "tone"}},
         },
     )
-    assert found["a"].choices.ratio == 4
-    assert found["a"].choices.prevalence == "observed"
-    assert [*found["b"].choices.where] == ["box", "year"]
-    assert found["c"].choices.terms["gender"] == {}
-    assert [*found["c"].choices.terms["skin"]] == ["dark"]
-    assert [*found["b"].changes] == ["where"]
-    assert found["c"].description == "terms: {gender: {}}; columns: {skin: tone}"
+    assert by_name["a"].choices.ratio == 4
+    assert by_name["a"].choices.prevalence == "observed"
+    assert [*by_name["b"].choices.where] == ["box", "year"]
+    assert by_name["c"].choices.terms["gender"] == {}
+    assert [*by_name["c"].choices.terms["skin"]] == ["dark"]
+    assert [*by_name["b"].changes] == ["where"]
+    assert by_name["c"].description == "terms: {gender: {}}; columns: {skin: tone}"
 
 
 @pytest.mark.parametrize(

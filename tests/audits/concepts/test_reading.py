@@ -15,14 +15,14 @@ def data(**columns):
     return tables(*world(3, n=400), **columns)
 
 
-def loaded(given):
-    found = audits.prepare(audits.parse_config(given, source="c")).data
-    assert isinstance(found, ConceptData)
-    return found
+def loaded(settings):
+    concept_data = audits.prepare(audits.parse_config(settings, source="c")).data
+    assert isinstance(concept_data, ConceptData)
+    return concept_data
 
 
 def differences(result):
-    return {one.subject: one.value for one in result.findings if not one.group}
+    return {finding.subject: finding.value for finding in result.findings if not finding.group}
 
 
 def put(frame, column, row, value):
@@ -32,46 +32,50 @@ def put(frame, column, row, value):
 
 
 def test_every_shape_of_labels_and_scores_gives_the_same_numbers(tmp_path):
-    given = data()
-    plain = differences(run(values(given)))
-    scores = given["scores"].reverse().select(CONCEPTS).to_numpy()
+    tables = data()
+    plain = differences(run(values(tables)))
+    scores = tables["scores"].reverse().select(CONCEPTS).to_numpy()
     np.save(tmp_path / "scores.npy", scores)
-    given["labels"].write_parquet(tmp_path / "labels.parquet")
-    arrays = values(given)
+    tables["labels"].write_parquet(tmp_path / "labels.parquet")
+    arrays = values(tables)
     arrays["models"] = {"m": {"file": tmp_path / "scores.npy", "names": list(CONCEPTS)}}
     arrays["data"]["labels"] = {"file": tmp_path / "labels.parquet"}
     assert differences(run(arrays)) == plain
-    listed = given["labels"].unpivot(index="image", variable_name="what").filter(value=1)
-    assert differences(run(with_data(given, labels={"file": listed, "concept": "what"}))) == plain
+    listed = tables["labels"].unpivot(index="image", variable_name="what").filter(value=1)
+    assert differences(run(with_data(tables, labels={"file": listed, "concept": "what"}))) == plain
 
 
 def test_several_columns_count_by_their_largest_and_labels_by_any():
-    given = data()
-    other = given["scores"].with_columns(cook=pl.col("chef") + 1.0)
-    labels = given["labels"].with_columns(cook=pl.col("nurse"))
+    tables = data()
+    other = tables["scores"].with_columns(cook=pl.col("chef") + 1.0)
+    labels = tables["labels"].with_columns(cook=pl.col("nurse"))
     maps = {"map": {"chef": ["chef", "cook"]}, "maps": {"narrow": {"chef": "chef"}}}
-    found = loaded(
-        values(given | {"scores": other})
+    concept_data = loaded(
+        values(tables | {"scores": other})
         | {"models": {"m": {"file": other} | maps}}
-        | with_only_labels(given, labels, maps)
+        | with_only_labels(tables, labels, maps)
     )
-    place = found.models["m"].concepts.index("chef")
-    order = given["scores"].reverse()
-    assert (found.models["m"].by_image(None)[:, place] == order["chef"].to_numpy() + 1.0).all()
-    assert (found.models["m"].by_image("narrow")[:, place] == order["chef"].to_numpy()).all()
-    shown = given["labels"].reverse()
-    wide = found.labels.by_image(("chef",), None)[:, 0]
-    assert (wide == ((shown["chef"] == 1) | (shown["nurse"] == 1)).to_numpy()).all()
-    assert (found.labels.by_image(("chef",), "narrow")[:, 0] == shown["chef"].to_numpy()).all()
+    place = concept_data.models["m"].concepts.index("chef")
+    order = tables["scores"].reverse()
+    assert (
+        concept_data.models["m"].by_image(None)[:, place] == order["chef"].to_numpy() + 1.0
+    ).all()
+    assert (concept_data.models["m"].by_image("narrow")[:, place] == order["chef"].to_numpy()).all()
+    label_rows = tables["labels"].reverse()
+    wide = concept_data.labels.by_image(("chef",), None)[:, 0]
+    assert (wide == ((label_rows["chef"] == 1) | (label_rows["nurse"] == 1)).to_numpy()).all()
+    assert (
+        concept_data.labels.by_image(("chef",), "narrow")[:, 0] == label_rows["chef"].to_numpy()
+    ).all()
 
 
-def with_only_labels(given, labels, maps):
-    return {"data": with_data(given, labels={"file": labels} | maps)["data"]}
+def with_only_labels(tables, labels, maps):
+    return {"data": with_data(tables, labels={"file": labels} | maps)["data"]}
 
 
 def changed(name, column, row, cell):
-    given = data(box=["0.1"] * 400)
-    return values(given | {name: put(given[name], column, row, cell)})
+    tables = data(box=["0.1"] * 400)
+    return values(tables | {name: put(tables[name], column, row, cell)})
 
 
 def listed_elsewhere():
@@ -83,11 +87,11 @@ def mapped(column, **concept):
     return small(models={"m": {"file": data()["scores"], "map": concept or {"chef": column}}})
 
 
-def with_classes(many, **changes):
+def with_classes(n_others, **changes):
     """A model with further classes, or one whose concepts are all of its classes."""
     scores = data()["scores"]
-    further = {f"other {place}": np.full(len(scores), 9.0 + place) for place in range(many)}
-    model = {"file": scores.with_columns(**further), "all_classes": not many}
+    further = {f"other {place}": np.full(len(scores), 9.0 + place) for place in range(n_others)}
+    model = {"file": scores.with_columns(**further), "all_classes": not n_others}
     return small(models={"m": model}, **changes)
 
 
@@ -98,7 +102,7 @@ LABELS, SCORES, IMAGES = "labels (data frame)", "scores of m (data frame)", "ima
 
 
 @pytest.mark.parametrize(
-    ("given", "file", "column", "row"),
+    ("settings", "file", "column", "row"),
     [
         (changed("labels", "nurse", 2, 2), LABELS, "nurse", 3),
         (changed("labels", "nurse", 2, None), LABELS, "nurse", 3),
@@ -120,10 +124,10 @@ LABELS, SCORES, IMAGES = "labels (data frame)", "scores of m (data frame)", "ima
         (with_classes(3, hit_rate=7), SCORES, None, None),
     ],
 )  # fmt: skip
-def test_wrong_data_are_refused_by_the_plan_and_the_run(given, file, column, row):
+def test_wrong_data_are_refused_by_the_plan_and_the_run(settings, file, column, row):
     for step in (audits.plan, audits.run):
         with pytest.raises(DataError) as raised:
-            step(audits.parse_config(given, source="c"))
+            step(audits.parse_config(settings, source="c"))
         error = raised.value
         assert (error.file, error.column, error.row) == (file, column, row)
         assert error.expected
@@ -131,24 +135,30 @@ def test_wrong_data_are_refused_by_the_plan_and_the_run(given, file, column, row
 
 def test_the_hit_rate_ranks_classes_that_are_not_measured():
     hit_rate = {}
-    for many in (0, 2, 3):
-        result = audits.run(audits.parse_config(with_classes(many, hit_rate=3)))
-        hit_rate[many] = next(one.value for one in result.findings if one.metric == "hit_rate")
+    for n_others in (0, 2, 3):
+        result = audits.run(audits.parse_config(with_classes(n_others, hit_rate=3)))
+        hit_rate[n_others] = next(
+            finding.value for finding in result.findings if finding.metric == "hit_rate"
+        )
     assert 1 > hit_rate[0] > hit_rate[2] > hit_rate[3] == 0
 
 
 def test_a_class_of_another_mapping_takes_its_place_in_the_hit_rate():
     """A class that a version alone maps is another class in the baseline."""
-    given = with_classes(3, hit_rate=3, versions={"wide": {"map": "wide"}})
-    given["models"]["m"]["maps"] = {"wide": {"chef": ["chef", "other 0", "other 1", "other 2"]}}
-    result = audits.run(audits.parse_config(given))
-    found = {one.version: one for one in result.findings if one.metric == "hit_rate"}
+    settings = with_classes(3, hit_rate=3, versions={"wide": {"map": "wide"}})
+    settings["models"]["m"]["maps"] = {"wide": {"chef": ["chef", "other 0", "other 1", "other 2"]}}
+    result = audits.run(audits.parse_config(settings))
+    hit_rates = {
+        finding.version: finding for finding in result.findings if finding.metric == "hit_rate"
+    }
     # Nothing but the three classes that score highest is among the first three.
-    assert found["default"].value == 0
-    assert found["wide"].value > 0.2
+    assert hit_rates["default"].value == 0
+    assert hit_rates["wide"].value > 0.2
     gaps = [
-        one for one in result.findings if one.metric == "hit_rate" and one.aggregate == "difference"
+        finding
+        for finding in result.findings
+        if finding.metric == "hit_rate" and finding.aggregate == "difference"
     ]
-    assert {one.version: one.verdict is Verdict.NONE for one in gaps} == {
+    assert {finding.version: finding.verdict is Verdict.NONE for finding in gaps} == {
         "default": False, "wide": True,
     }  # fmt: skip

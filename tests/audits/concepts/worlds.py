@@ -13,11 +13,11 @@ def tables(scores, labels, group, **columns):
     ids = [f"i{place}" for place in range(len(group))]
     names = CONCEPTS if scores.shape[1] == len(CONCEPTS) else map(str, range(scores.shape[1]))
     names = [*names]
-    shown = {name: labels[:, place].astype(int) for place, name in enumerate(names)}
+    flags = {name: labels[:, place].astype(int) for place, name in enumerate(names)}
     scored = {name: scores[:, place] for place, name in enumerate(names)}
     return {
         "images": pl.DataFrame({"image": ids, "gender": group} | columns),
-        "labels": pl.DataFrame({"image": ids} | shown).reverse(),
+        "labels": pl.DataFrame({"image": ids} | flags).reverse(),
         "scores": pl.DataFrame({"image": ids} | scored).reverse(),
     }
 
@@ -46,15 +46,15 @@ def small(**changes):
 
 def with_data(data, **keys):
     """A configuration whose section `data` has more keys."""
-    given = values(data)
-    return given | {"data": given["data"] | keys}
+    settings = values(data)
+    return settings | {"data": settings["data"] | keys}
 
 
-def run(given):
-    return audits.run(audits.parse_config(given, source="c"))
+def run(settings):
+    return audits.run(audits.parse_config(settings, source="c"))
 
 
 def frame(result, name):
-    found = pl.from_arrow(result.tables[name])
-    assert isinstance(found, pl.DataFrame)
-    return found
+    table = pl.from_arrow(result.tables[name])
+    assert isinstance(table, pl.DataFrame)
+    return table

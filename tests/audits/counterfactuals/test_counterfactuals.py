@@ -37,37 +37,39 @@ def table(sets=12, **more):
 
 
 def images(frame, seed=0):
-    """Vectors in which men lie towards the first axis, and members of a set share most."""
+    """Return vectors: men point along the first axis, and members of a set are similar."""
     rng = np.random.default_rng(seed)
-    _, own = np.unique(frame["set"].to_numpy(), return_inverse=True)
-    found = rng.standard_normal((own.max() + 1, 6))[own]
-    found += 0.3 * rng.standard_normal(found.shape)
-    found[:, 0] = np.where(frame["gender"].to_numpy() == "man", 1.0, -1.0)
-    return found
+    _, codes = np.unique(frame["set"].to_numpy(), return_inverse=True)
+    vectors = rng.standard_normal((codes.max() + 1, 6))[codes]
+    vectors += 0.3 * rng.standard_normal(vectors.shape)
+    vectors[:, 0] = np.where(frame["gender"].to_numpy() == "man", 1.0, -1.0)
+    return vectors
 
 
 def prompts():
-    """Two prompts a subject: chef lies towards men, nurse towards women, pilot towards neither."""
-    found = np.random.default_rng(1).standard_normal((6, 6))
-    found[:, 0] = (3.0, 3.0, -3.0, -3.0, 0.0, 0.0)
-    return found
+    """Return two prompts a subject: chef points to men, nurse to women, pilot to neither."""
+    vectors = np.random.default_rng(1).standard_normal((6, 6))
+    vectors[:, 0] = (3.0, 3.0, -3.0, -3.0, 0.0, 0.0)
+    return vectors
 
 
-def asked():
-    texts = [f"{opening} {one}" for one in SUBJECTS for opening in ("a", "a photo of a")]
-    return pl.DataFrame({"prompt": texts, "subject": [one for one in SUBJECTS for _ in range(2)]})
+def query_table():
+    texts = [f"{opening} {subject}" for subject in SUBJECTS for opening in ("a", "a photo of a")]
+    return pl.DataFrame(
+        {"prompt": texts, "subject": [subject for subject in SUBJECTS for _ in range(2)]}
+    )
 
 
 def values(frame=None, **changes):
     frame = table() if frame is None else frame
-    found = {
+    config = {
         "audit": "counterfactuals",
         "data": {"images": {"table": frame, "id": "image"}, "groups": [["race", "gender"]]},
-        "queries": {"table": asked(), "id": "prompt", "subject": "subject"},
+        "queries": {"table": query_table(), "id": "prompt", "subject": "subject"},
         "models": {"m": {"images": {"file": images(frame)}, "queries": {"file": prompts()}}},
         "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
     }
-    return {**found, **changes}
+    return {**config, **changes}
 
 
 def run(frame=None, **changes):
@@ -84,7 +86,7 @@ def scored(frame):
     units = texts / np.linalg.norm(texts, axis=1, keepdims=True)
     means = units.reshape(3, 2, 6).mean(axis=1)
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    owner = np.array([SUBJECTS.index(one) for one in frame["subject"]])
+    owner = np.array([SUBJECTS.index(subject) for subject in frame["subject"]])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return (unit * means[owner]).sum(axis=1), owner
 
@@ -94,20 +96,20 @@ def test_each_subject_is_the_protocol_done_plainly():
     scores, owner = scored(frame)
     groups = frame["race"].to_numpy() + ", " + frame["gender"].to_numpy()
     names = sorted(set(groups))
-    codes = np.array([names.index(one) for one in groups])
-    found = by_metric(run(frame))
+    codes = np.array([names.index(group) for group in groups])
+    findings = by_metric(run(frame))
     for place, subject in enumerate(SUBJECTS):
         mine = owner == place
         plain = plain_skews(scores[mine], codes[mine], 6, 6, "pool")
-        assert found["max_skew", subject].value == pytest.approx(max(plain.values()))
-        assert found["min_skew", subject].value == pytest.approx(min(plain.values()))
+        assert findings["max_skew", subject].value == pytest.approx(max(plain.values()))
+        assert findings["min_skew", subject].value == pytest.approx(min(plain.values()))
         plain = plain_ndkl(scores[mine], codes[mine], 36, 6, "pool")
-        assert found["ndkl", subject].value == pytest.approx(plain)
-    one = [found["max_skew", subject].value for subject in SUBJECTS]
-    assert found["max_skew", ""].value == pytest.approx(np.mean(one))
-    assert '"k": 6' in found["max_skew", ""].parameters
-    assert '"k": 36' in found["ndkl", ""].parameters
-    assert found["max_skew", ""].method == "Student's t by the jackknife over queries"
+        assert findings["ndkl", subject].value == pytest.approx(plain)
+    skews = [findings["max_skew", subject].value for subject in SUBJECTS]
+    assert findings["max_skew", ""].value == pytest.approx(np.mean(skews))
+    assert '"k": 6' in findings["max_skew", ""].parameters
+    assert '"k": 36' in findings["ndkl", ""].parameters
+    assert findings["max_skew", ""].method == "Student's t by the jackknife over queries"
 
 
 def data(frame, *more):
@@ -120,35 +122,41 @@ def test_three_attributes_have_marginals_within_the_other_two():
     versions = {f.version for f in result.findings if f.groups == "gender"}
     assert "within race × body" in versions
     mine = frame["subject"].to_numpy() == "chef"
-    held = (frame["race"].to_numpy() == "a") & (frame["body"].to_numpy() == "y") & mine
+    mask = (frame["race"].to_numpy() == "a") & (frame["body"].to_numpy() == "y") & mine
     scores, _ = scored(frame)
-    gender = frame["gender"].to_numpy()[held]
-    alone = max_skew(scores[held], gender, k=2, resampling=None).value
-    found = by_metric(result, "within race × body")
-    assert found["max_skew", "chef | a, y"].value == pytest.approx(alone)
+    gender = frame["gender"].to_numpy()[mask]
+    alone = max_skew(scores[mask], gender, k=2, resampling=None).value
+    findings = by_metric(result, "within race × body")
+    assert findings["max_skew", "chef | a, y"].value == pytest.approx(alone)
 
 
 @pytest.mark.parametrize(("shared", "within", "prefixes"), [(0.0, 1.015, 0.35), (0.9, 0.76, None)])
-def test_chance_is_what_the_protocol_gives_without_any_preference(shared, within, prefixes):
+def test_chance_equals_the_protocol_without_any_preference(shared, within, prefixes):
     """K = 12 of 50 sets of 12 images: the paper prints 1.02 and 0.34 to 0.37 for CLIP."""
     golden = Golden("social_counterfactuals.json")
     size = golden["images_per_set"]["race-gender"]
-    many = {"race": tuple("abcdef"), "gender": ("man", "woman")}
+    attributes = {"race": tuple("abcdef"), "gender": ("man", "woman")}
     subjects = [f"subject {number}" for number in range(24)]
     rows = [
-        {"subject": one, "set": f"{one}, {number}", **dict(zip(many, values, strict=True))}
-        for one in subjects
+        {
+            "subject": subject,
+            "set": f"{subject}, {number}",
+            **dict(zip(attributes, values, strict=True)),
+        }
+        for subject in subjects
         for number in range(50)
-        for values in product(*many.values())
+        for values in product(*attributes.values())
     ]
     frame = pl.DataFrame(rows).with_row_index("image").cast({"image": pl.String})
     rng = np.random.default_rng(8)
     scores = math.sqrt(shared) * np.repeat(rng.standard_normal(50 * 24), size)
     scores += math.sqrt(1 - shared) * rng.standard_normal(len(frame))
-    given = frame.select("image").with_columns(pl.Series(scores).alias(one) for one in subjects)
+    score_table = frame.select("image").with_columns(
+        pl.Series(scores).alias(subject) for subject in subjects
+    )
     result = run(
         frame,
-        models={"m": {"scores": {"file": given, "id": "image"}}},
+        models={"m": {"scores": {"file": score_table, "id": "image"}}},
         queries=None,
         ranking={"marginals": False, "curves": False},
         resampling={"replicates": 10, "permutations": 200},
@@ -166,7 +174,7 @@ def test_incomplete_and_repeated_sets_are_counted():
     lacking = table().filter(pl.col("image") != "0")
     twice = pl.concat([lacking, lacking[40:41].with_columns(image=pl.lit("again"))])
     note = "race × gender: of 36 sets, 1 lack an image of some combination and 1 have several"
-    assert any(each.startswith(note) for each in run(twice).manifest.notes)
+    assert any(text.startswith(note) for text in run(twice).manifest.notes)
     planned = audits.plan(audits.parse_config(values(twice)))
     assert planned.details["sets"] == [
         {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
@@ -180,25 +188,29 @@ def test_the_page_shows_models_side_by_side_and_skew_within_each_value():
         for name, seed in (("m", 0), ("other", 5))
     }
     result = run(frame, models=models)
-    found = by_metric(result, "within race")
+    findings = by_metric(result, "within race")
     charts = {
-        one.title: one for block in fixed(result).blocks for one in getattr(block, "charts", ())
+        chart.title: chart
+        for block in fixed(result).blocks
+        for chart in getattr(block, "charts", ())
     }
     assert {*charts} == {"MaxSkew@K, gender (within race)", "MaxSkew@K, race (within gender)"}
     marks = charts["MaxSkew@K, gender (within race)"].rows
     assert [(row["label"], row["series"]) for row in marks][:2] == [("a", "m"), ("b", "m")]
     for row in marks:
-        own = sorted(
+        skews = sorted(
             f.value for f in result.findings
             if (f.metric, f.version, f.model) == ("max_skew", "within race", row["series"])
             and f.subject.endswith(f" | {row['label']}")
         )  # fmt: skip
-        assert len(own) == len(SUBJECTS)
-        assert row["value"] == pytest.approx(np.mean(own))
-        assert (row["low"], row["high"]) == pytest.approx(tuple(np.percentile(own, [25, 75])))
-    assert ("max_skew", "chef | a") in found
-    beside = [one for block in queries(result).blocks for one in getattr(block, "charts", ())]
-    (chef,) = (one for one in beside if one.title == "chef, race × gender")
+        assert len(skews) == len(SUBJECTS)
+        assert row["value"] == pytest.approx(np.mean(skews))
+        assert (row["low"], row["high"]) == pytest.approx(tuple(np.percentile(skews, [25, 75])))
+    assert ("max_skew", "chef | a") in findings
+    query_charts = [
+        chart for block in queries(result).blocks for chart in getattr(block, "charts", ())
+    ]
+    (chef,) = (chart for chart in query_charts if chart.title == "chef, race × gender")
     assert {row["row"] for row in chef.rows} == {"m", "other"}
 
 
@@ -211,7 +223,7 @@ def test_one_pair_of_attributes_and_some_subjects(tmp_path):
     data = {"images": {"table": frame, "id": "image", "where": where}, "groups": ["gender"]}
     frame.write_parquet(tmp_path / "images.parquet")
     np.save(tmp_path / "v.npy", images(frame))
-    asked().write_csv(tmp_path / "asked.csv")
+    query_table().write_csv(tmp_path / "asked.csv")
     np.save(tmp_path / "q.npy", prompts())
     config = values(frame, data=data | {"images": data["images"] | {"table": "images.parquet"}})
     config["queries"]["table"] = "asked.csv"

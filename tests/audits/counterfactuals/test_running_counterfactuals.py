@@ -18,20 +18,20 @@ PREFIXES = ["A", "A picture of a", "this is a"]
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """Two sets of three subjects in a folder with a table, as sets that filters kept."""
-    drawn = render_sets(2, seed=5)
-    table = drawn.table()
-    kept = np.isin(table["subject"], SUBJECTS)
+    scenes = render_sets(2, seed=5)
+    table = scenes.table()
+    selected = np.isin(table["subject"], SUBJECTS)
     folder = tmp_path_factory.mktemp("sets")
     (folder / "pictures").mkdir()
     rows = []
-    for number, place in enumerate(np.flatnonzero(kept).tolist()):
+    for number, place in enumerate(np.flatnonzero(selected).tolist()):
         file = f"pictures/{number:07d}.png"
-        Image.fromarray(drawn.images[place]).save(folder / file)
+        Image.fromarray(scenes.images[place]).save(folder / file)
         named = {name: str(table[name][place]) for name in ("set", "subject", "hue", "frame")}
-        rows.append({"image_id": drawn.image_id[place], "file": file, **named})
+        rows.append({"image_id": scenes.image_id[place], "file": file, **named})
     frame = pl.DataFrame(rows)
     frame.write_parquet(folder / "images.parquet")
-    return folder, drawn.images[kept], frame
+    return folder, scenes.images[selected], frame
 
 
 def values(folder, store, **changes):
@@ -61,12 +61,12 @@ def result(world, tmp_path_factory):
 
 def hue_shares(result, subject):
     place = ("max_skew", subject, "hue × frame", "default")
-    (found,) = (
+    (finding,) = (
         f for f in result.findings if (f.metric, f.subject, f.groups, f.version) == place
     )  # fmt: skip
     shares = Counter()
-    for each in found.by_group:
-        shares[each.levels[0]] += each.value
+    for estimate in finding.by_group:
+        shares[estimate.levels[0]] += estimate.value
     return shares
 
 
@@ -77,8 +77,8 @@ def test_prompts_are_made_of_the_subjects_of_the_images(world, result):
     for subject in SUBJECTS:
         texts = clip.embed_texts([f"{prefix} {subject}" for prefix in PREFIXES])
         texts = texts / np.linalg.norm(texts, axis=1, keepdims=True)
-        own = place == subject
-        first = np.argsort(-(vectors[own] @ texts.mean(axis=0)), kind="stable")[:12]
-        hues = frame["hue"].to_numpy()[own][first]
+        matching = place == subject
+        first = np.argsort(-(vectors[matching] @ texts.mean(axis=0)), kind="stable")[:12]
+        hues = frame["hue"].to_numpy()[matching][first]
         for hue, share in hue_shares(result, subject).items():
             assert share == pytest.approx((hues == hue).mean())

@@ -1,4 +1,4 @@
-"""The audit of a data set finds what is planted in it, and nothing where nothing is planted."""
+"""The audit of a data set detects planted disparities, and none in fair data."""
 
 import json
 import math
@@ -35,23 +35,26 @@ def fair(seed, n=600):
 
 
 def verdicts(result):
-    return {(one.metric, one.groups, one.version, one.subject, one.group): one.verdict
-            for one in result.findings}  # fmt: skip
+    names = ("metric", "groups", "version", "subject", "group")
+    return {
+        tuple(getattr(finding, name) for name in names): finding.verdict
+        for finding in result.findings
+    }
 
 
-def test_what_is_planted_in_the_example_is_found_and_nothing_else():
+def test_the_example_shows_exactly_the_planted_disparities():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     result = audits.run(config, base=EXAMPLE)
-    found = verdicts(result)
+    outcomes = verdicts(result)
     dark = "female, dark"
-    both = "gender × skin"
-    assert found["representation", both, "default", dark, dark] == Verdict.DISPARITY
-    assert found["representation", "gender", "default", "female", "female"] != Verdict.DISPARITY
-    assert found["label_gap", "gender", "occupation", "nurse", ""] == Verdict.DISPARITY
-    assert found["label_gap", "gender", "occupation", "chef", ""] != Verdict.DISPARITY
-    assert found["missing_rate", "skin", "default", "occupation", ""] == Verdict.DISPARITY
-    assert found["iss_difference", "gender", "default", "female − male", ""] == Verdict.DISPARITY
-    weather = [verdict for (_, _, version, *_), verdict in found.items() if version == "weather"]
+    pair = "gender × skin"
+    assert outcomes["representation", pair, "default", dark, dark] == Verdict.DISPARITY
+    assert outcomes["representation", "gender", "default", "female", "female"] != Verdict.DISPARITY
+    assert outcomes["label_gap", "gender", "occupation", "nurse", ""] == Verdict.DISPARITY
+    assert outcomes["label_gap", "gender", "occupation", "chef", ""] != Verdict.DISPARITY
+    assert outcomes["missing_rate", "skin", "default", "occupation", ""] == Verdict.DISPARITY
+    assert outcomes["iss_difference", "gender", "default", "female − male", ""] == Verdict.DISPARITY
+    weather = [verdict for (_, _, version, *_), verdict in outcomes.items() if version == "weather"]
     assert weather
     assert Verdict.DISPARITY not in weather
     row = next(r for r in result.tables["representation"].to_pylist() if r["group"] == dark)
@@ -59,17 +62,17 @@ def test_what_is_planted_in_the_example_is_found_and_nothing_else():
     assert row["ratio"] == pytest.approx(0.04 / 0.15)
     assert row["ratio_low"] < row["ratio"] < row["ratio_high"]
     labels = pl.DataFrame(result.tables["label_shares"]).filter(label="nurse", group="female")
-    one = labels.row(0, named=True)
-    assert one["share"] == pytest.approx(one["count"] / one["n"])
-    assert one["difference"] == pytest.approx(one["share"] - one["rest"])
-    assert one["ratio"] == pytest.approx(one["share"] / one["rest"])
+    nurse = labels.row(0, named=True)
+    assert nurse["share"] == pytest.approx(nurse["count"] / nurse["n"])
+    assert nurse["difference"] == pytest.approx(nurse["share"] - nurse["rest"])
+    assert nurse["ratio"] == pytest.approx(nurse["share"] / nurse["rest"])
 
 
-def test_nothing_is_found_where_nothing_is_planted():
+def test_fair_data_show_no_disparity():
     alarms = 0
     for seed in range(24):
         result = run(fair(seed), data={"labels": ["label"]}, reference=EQUAL)
-        alarms += any(one.verdict == Verdict.DISPARITY for one in result.findings)
+        alarms += any(finding.verdict == Verdict.DISPARITY for finding in result.findings)
     # At alpha 0.05, 6 of 24 or more happen in 0.1 % of series.
     assert alarms < 6
 
@@ -77,27 +80,31 @@ def test_nothing_is_found_where_nothing_is_planted():
 def test_another_data_set_is_a_sample_and_its_absent_groups_are_counted():
     other = fair(9, 300).with_columns(g=pl.lit("a"))
     result = run(fair(1), reference={"images": {"table": other, "id": "id"}})
-    found = {one.subject: one for one in result.findings if one.metric == "representation"}
-    assert found["a"].value == pytest.approx(math.log((fair(1)["g"] == "a").mean()))
-    assert found["b"].verdict == Verdict.NOT_ESTIMABLE
-    assert "exchange their data sets" in found["a"].null
+    findings = {
+        finding.subject: finding
+        for finding in result.findings
+        if finding.metric == "representation"
+    }
+    assert findings["a"].value == pytest.approx(math.log((fair(1)["g"] == "a").mean()))
+    assert findings["b"].verdict == Verdict.NOT_ESTIMABLE
+    assert "exchange their data sets" in findings["a"].null
 
 
 def test_without_a_reference_shares_have_no_verdict():
     result = run(fair(1))
-    own = [one for one in result.findings if one.metric.startswith("representation")]
-    assert {one.verdict for one in own} == {Verdict.NONE}
+    shares = [finding for finding in result.findings if finding.metric.startswith("representation")]
+    assert {finding.verdict for finding in shares} == {Verdict.NONE}
     assert any("reference" in note for note in result.manifest.notes)
 
 
-def test_a_binomial_test_and_wilson_s_interval_are_what_two_groups_have():
+def test_two_groups_get_a_binomial_test_and_wilson_s_interval():
     women, n = 180, 400
     groups = np.repeat(["f", "m"], [women, n - women])
     draws = Bootstrap(10, 40_000, 0.95, 0.001)
-    found = representation(groups, {"f": 1, "m": 1}, resampling=draws)
-    leaf = next(part for part in found.parts if part.subject == "f")
+    estimate = representation(groups, {"f": 1, "m": 1}, resampling=draws)
+    leaf = next(part for part in estimate.parts if part.subject == "f")
     exact = stats.binomtest(women, n)
-    assert found.value == pytest.approx(abs(women / n - 0.5))
+    assert estimate.value == pytest.approx(abs(women / n - 0.5))
     assert leaf.value == pytest.approx(math.log(women / n / 0.5))
     assert leaf.p_value == pytest.approx(exact.pvalue, abs=0.006)
     ends = exact.proportion_ci(0.95, "wilson")
@@ -106,12 +113,14 @@ def test_a_binomial_test_and_wilson_s_interval_are_what_two_groups_have():
 
 def test_a_group_without_an_image_has_no_share_and_units_widen_intervals():
     groups = np.repeat(["f", "m"], 60)
-    found = representation(groups, {"f": 1, "m": 1, "x": 2})
-    leaf = next(part for part in found.parts if part.subject == "x")
+    estimate = representation(groups, {"f": 1, "m": 1, "x": 2})
+    leaf = next(part for part in estimate.parts if part.subject == "x")
     assert leaf.value == leaf.low == -math.inf
     assert leaf.p_value < 0.01
     units = np.arange(120) // 4
-    alone, together = (representation(groups, {"f": 1, "m": 1}, units=one) for one in (None, units))
+    alone, together = (
+        representation(groups, {"f": 1, "m": 1}, units=unit_ids) for unit_ids in (None, units)
+    )
     assert np.ptp(together.ends(0.95)) > 1.5 * np.ptp(alone.ends(0.95))
     with pytest.raises(InputError, match="at least 0"):
         representation(groups, {"f": -1, "m": 1})
@@ -133,13 +142,17 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     pl.DataFrame(rows).write_csv(tmp_path / "images.csv")
     images = {"table": "images.csv", "id": "id", "path": "file"}
     result = run("", tmp_path, data={"images": images})
-    found = {one.subject: one for one in result.findings if one.metric == "image_defect_rate"}
-    assert found["under 50,176 pixels"].value == pytest.approx(0.5)
-    assert found["same bytes as another"].value == pytest.approx(40 / 120, abs=0.01)
-    assert {one.verdict for name, one in found.items() if name != "of unknown size"} == {
+    findings = {
+        finding.subject: finding
+        for finding in result.findings
+        if finding.metric == "image_defect_rate"
+    }
+    assert findings["under 50,176 pixels"].value == pytest.approx(0.5)
+    assert findings["same bytes as another"].value == pytest.approx(40 / 120, abs=0.01)
+    assert {finding.verdict for name, finding in findings.items() if name != "of unknown size"} == {
         Verdict.DISPARITY
     }
-    assert found["of unknown size"].value == pytest.approx(1 / 120)
+    assert findings["of unknown size"].value == pytest.approx(1 / 120)
     facts = {row["group"]: row for row in result.tables["image_facts"].to_pylist()}
     assert (facts["b"]["n"], facts["b"]["width"], facts["b"]["height"]) == (119, 260, 250)
     for number in range(240):
@@ -154,11 +167,11 @@ def test_labels_of_a_data_set_are_compared_one_by_one(tmp_path):
     captions = [{"id": k, "image_id": k, "caption": f"a {'woman' if k % 2 else 'man'}"}
                 for k in range(200)]  # fmt: skip
     kinds = [{"id": 1, "name": "handbag"}, {"id": 2, "name": "chair"}]
-    things = [{"id": k, "image_id": k, "category_id": 1 if k % 2 and k % 10 else 2,
+    instances = [{"id": k, "image_id": k, "category_id": 1 if k % 2 and k % 10 else 2,
                "bbox": [0, 0, 9, 9], "iscrowd": 0} for k in range(200)]  # fmt: skip
     files = {
         "captions": {"images": images, "annotations": captions},
-        "instances": {"images": images, "annotations": things, "categories": kinds},
+        "instances": {"images": images, "annotations": instances, "categories": kinds},
     }
     for name, content in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
@@ -168,10 +181,12 @@ def test_labels_of_a_data_set_are_compared_one_by_one(tmp_path):
         "groups": ["gender"],
     }  # fmt: skip
     result = run("", tmp_path, data=data)
-    found = {one.subject: one for one in result.findings if one.metric == "label_gap"}
-    assert {*found} == {"handbag", "chair"}
-    assert found["handbag"].value == 1.0
-    assert found["handbag"].verdict == Verdict.DISPARITY
+    findings = {
+        finding.subject: finding for finding in result.findings if finding.metric == "label_gap"
+    }
+    assert {*findings} == {"handbag", "chair"}
+    assert findings["handbag"].value == 1.0
+    assert findings["handbag"].verdict == Verdict.DISPARITY
     # Without files the sizes are those that the data set states.
     assert {row["width"] for row in result.tables["image_facts"].to_pylist()} == {640}
 

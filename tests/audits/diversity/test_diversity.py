@@ -63,11 +63,11 @@ def test_values_of_within_are_measured_separately():
             "images": {"table": table(), "id": "image"}, "sets": ["region"], "within": "query",
         },
     )  # fmt: skip
-    found = by_metric(result)
+    findings = by_metric(result)
     rows, query = vectors()[:80], np.array(["a", "b"] * 40)
     north = rows[:40][query[:40] == "a"]
-    assert found["iss_intra", "a: north"].value == iss_intra(north).value
-    assert {s for m, s in found if m == "iss_cross"} == {"a", "b"}
+    assert findings["iss_intra", "a: north"].value == iss_intra(north).value
+    assert {s for m, s in findings if m == "iss_cross"} == {"a", "b"}
     assert {row["within"] for row in result.tables["distances"].to_pylist()} == {"a", "b"}
 
 
@@ -80,11 +80,11 @@ def test_embeddings_that_cannot_be_used_are_counted():
 
 @pytest.mark.parametrize("column", ["region", "query"])
 def test_images_without_a_value_are_in_no_set(column):
-    known = pl.when(pl.col("image") == "i000").then(None).otherwise(pl.col(column))
-    images = {"table": table().with_columns(known.alias(column)), "id": "image"}
+    masked = pl.when(pl.col("image") == "i000").then(None).otherwise(pl.col(column))
+    images = {"table": table().with_columns(masked.alias(column)), "id": "image"}
     result = run(data={"images": images, "sets": ["region"], "within": "query"})
-    found = by_metric(result)
-    assert found["iss_intra", "a: north"].n == 19
+    findings = by_metric(result)
+    assert findings["iss_intra", "a: north"].n == 19
     assert sum("in no set" in n or "in no group" in n for n in result.manifest.notes) == 1
 
 
@@ -96,14 +96,14 @@ def test_a_reference_stands_beside_the_sets():
             "stock": {"images": {"table": names, "id": "image"}, "models": {"m": {"file": near}}}
         }
     )
-    found = by_metric(result)
-    distance = found["mean_distance", "north × stock (reference)"]
+    findings = by_metric(result)
+    distance = findings["mean_distance", "north × stock (reference)"]
     sets = {"a": vectors()[:40], "b": near}
     assert distance.value == pytest.approx(iss_cross(sets, resampling=None).value, rel=1e-12)
     assert distance.ci_low < distance.value < distance.ci_high
     assert distance.verdict == Verdict.NONE
     # The reference takes no part in what the sets are compared by.
-    assert found["iss_cross", ""].value == by_metric(run())["iss_cross", ""].value
+    assert findings["iss_cross", ""].value == by_metric(run())["iss_cross", ""].value
     assert "stock (reference)" in result.tables["distances"].column("set_a").to_pylist()
 
 
@@ -115,7 +115,7 @@ def test_a_reference_stands_beside_the_sets():
         ({"metrics": {"components": 7}}, "lower metrics.components to 6"),
     ],
 )
-def test_a_plan_refuses_what_its_audit_refuses(step, changes, fix):
+def test_a_plan_refuses_the_same_configs_as_its_audit(step, changes, fix):
     with pytest.raises(DataError) as caught:
         step(config(**changes))
     assert fix in str(caught.value.fix)
@@ -124,22 +124,22 @@ def test_a_plan_refuses_what_its_audit_refuses(step, changes, fix):
 
 def test_components_are_projected_on_before():
     result = run(metrics={"components": 2})
-    found = by_metric(result)
+    findings = by_metric(result)
     rows = vectors()
     sets = {"north": rows[:40], "south": rows[40:80]}
     expected = iss_cross(principal_components(sets, 2), resampling=None).value
-    assert found["iss_cross", ""].value == pytest.approx(expected, rel=1e-12)
-    assert '"components": 2' in found["iss_cross", ""].parameters
+    assert findings["iss_cross", ""].value == pytest.approx(expected, rel=1e-12)
+    assert '"components": 2' in findings["iss_cross", ""].parameters
 
 
-def test_the_example_finds_what_its_script_plants():
+def test_the_example_shows_the_planted_differences():
     config = audits.load_config(EXAMPLE / "audit.yaml")
     result = audits.run(config, base=EXAMPLE)
-    found = by_metric(result)
+    findings = by_metric(result)
     for other in ("India", "Nigeria"):
-        alike = found["iss_difference", f"wedding: {other} − United States"]
-        assert alike.verdict == Verdict.DISPARITY
-        assert alike.direction.startswith("images of United States")
-    street = [f for (metric, subject), f in found.items() if subject.startswith("street")]
+        difference = findings["iss_difference", f"wedding: {other} − United States"]
+        assert difference.verdict == Verdict.DISPARITY
+        assert difference.direction.startswith("images of United States")
+    street = [f for (metric, subject), f in findings.items() if subject.startswith("street")]
     assert not [f for f in street if f.verdict == Verdict.DISPARITY]
     check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))

@@ -45,23 +45,26 @@ def test_the_planted_disparities_are_the_only_disparities(result):
     assert shares["White"] == pytest.approx(0.044, abs=5e-4)
     assert shares["Middle Eastern"] == max(shares.values()) == pytest.approx(0.426, abs=5e-4)
     # Combinations of attributes are leaves, and all sets a composite.
-    whole = gaps["content", "gender"]
+    overall = gaps["content", "gender"]
     parts = [gap for key, gap in gaps.items() if key[0].startswith("content, sets of")]
-    own = [gap for gap in parts if gap.groups == "gender"]
-    assert (whole.family.value, {gap.family.value for gap in own}) == ("composite", {"leaf"})
-    assert sum(gap.n for gap in own) == whole.n
+    gender_gaps = [gap for gap in parts if gap.groups == "gender"]
+    assert (overall.family.value, {gap.family.value for gap in gender_gaps}) == (
+        "composite",
+        {"leaf"},
+    )
+    assert sum(gap.n for gap in gender_gaps) == overall.n
     (stage,) = (
         row
         for row in result.tables["stages"].to_pylist()
         if (row["attributes"], row["stage"]) == ("all", "content")
     )
-    assert whole.n == stage["images_before"]
+    assert overall.n == stage["images_before"]
     # From ten sets of captions on these are resampled, not candidates.
-    assert whole.unit == "caption set"
+    assert overall.unit == "caption set"
 
 
-def labels(name, said):
-    table = pa.table({"set": [name], "shows race": [said]})
+def labels(name, value):
+    table = pa.table({"set": [name], "shows race": [value]})
     return ("filters", "attributes", "labels"), {"table": table}
 
 

@@ -22,12 +22,12 @@ SHAPES = ["square", "circle", "star", "moon"]
 
 def config(painter, looker=None, threshold=0.8, **more):
     similarity = {"model": looker or Looker(), "threshold": threshold, "pairs": None}
-    shown = {"templates": "a {} thing", "thresholds": {"hue": 1.0}}
+    attributes = {"templates": "a {} thing", "thresholds": {"hue": 1.0}}
     values = {
         "audit": "generation",
         "captions": {"subjects": SHAPES, "attributes": {"hue": [*COLOURS]}},
         "generator": {"model": painter, "candidates": 6, "seed": 1},
-        "filters": {"similarity": similarity, "attributes": shown},
+        "filters": {"similarity": similarity, "attributes": attributes},
         "min_group_size": 5,
         "resampling": {"replicates": 100},
     }
@@ -58,16 +58,16 @@ def test_a_group_that_a_model_cannot_draw_is_found(biased, tmp_path):
     by_group = shares(result, "caption similarity")
     assert by_group["red"] == by_group["green"] == 0.0
     assert 0.2 < by_group["blue"] < 0.8
-    found = {f.subject: f for f in result.findings if f.aggregate == "difference"}
-    gap = found["caption similarity"]
+    findings = {f.subject: f for f in result.findings if f.aggregate == "difference"}
+    gap = findings["caption similarity"]
     assert gap.verdict == Verdict.DISPARITY
     assert gap.value == pytest.approx(by_group["blue"])
     assert "highest for blue" in gap.direction
     # What is left has as many images of each: nothing to be seen of it any more.
-    assert found["hue shown"].value == 0.0
+    assert findings["hue shown"].value == 0.0
     # Neither the same audit nor another threshold makes or looks at an image again.
-    again = audits.run(config(biased, looker), base=tmp_path)
-    assert [*map(repr, again.findings)] == [*map(repr, result.findings)]
+    repeated = audits.run(config(biased, looker), base=tmp_path)
+    assert [*map(repr, repeated.findings)] == [*map(repr, result.findings)]
     audits.run(config(biased, looker, threshold=0.9), base=tmp_path)
     assert (biased.calls, looker.seen) == (72, 72)
 
@@ -76,9 +76,9 @@ def test_the_kept_sets_are_a_data_set_that_other_audits_read(biased, tmp_path):
     result = audits.run(config(biased), base=tmp_path)
     (folder,) = (tmp_path / "evidence" / "sets").iterdir()
     table = pq.read_table(folder / "images.parquet")
-    kept = rows(result, "stages")[-1]
-    assert table.num_rows == kept["images_after"]
-    assert len({*table["set"].to_pylist()}) == kept["sets_after"] < 24
+    last_stage = rows(result, "stages")[-1]
+    assert table.num_rows == last_stage["images_after"]
+    assert len({*table["set"].to_pylist()}) == last_stage["sets_after"] < 24
     counts = table.group_by("hue").aggregate([("hue", "count")])["hue_count"].to_pylist()
     assert len({*counts}) == 1
     assert any(folder.name in note for note in result.manifest.notes)
@@ -106,17 +106,20 @@ def test_kept_sets_are_written_as_socialcounterfactuals_was_released(tmp_path):
     schema = pq.read_schema(file)
     assert [*schema.names] == [*COLUMNS, "image"]
     images = find_format("social_counterfactuals").load(folder / "data")
-    kept = rows(released, "stages")[-1]
-    assert (len(images), images.counts["sets"]) == (kept["images_after"], kept["sets_after"])
+    last_stage = rows(released, "stages")[-1]
+    assert (len(images), images.counts["sets"]) == (
+        last_stage["images_after"],
+        last_stage["sets_after"],
+    )
     assert {*images.column("subject")} == {*SHAPES}
     assert {*images.column("attributes")} == {"size × hue"}
     # The same sets as a folder of pictures: pixel by pixel the same.
     audits.run(config(Painter(), **values | {"write_sets": True}), base=tmp_path)
-    other = next(one for one in (tmp_path / "evidence" / "sets").iterdir() if one != folder)
+    other = next(path for path in (tmp_path / "evidence" / "sets").iterdir() if path != folder)
     plain = pq.read_table(other / "images.parquet").to_pylist()
     pictures = pq.read_table(file)["image"].to_pylist()
-    assert [one["bytes"] for one in pictures] == [
-        (other / one["file"]).read_bytes() for one in plain
+    assert [picture["bytes"] for picture in pictures] == [
+        (other / row["file"]).read_bytes() for row in plain
     ]
 
 
@@ -132,21 +135,25 @@ def quality_of(result):
 
 def test_the_quality_of_all_and_of_kept_images(biased, tmp_path):
     (tmp_path / "real").mkdir()
-    shown = [swatch(colour, shift) for colour in COLOURS.values() for shift in range(-9, 10, 3)]
-    for number, pixels in enumerate(shown):
+    real_pictures = [
+        swatch(colour, shift) for colour in COLOURS.values() for shift in range(-9, 10, 3)
+    ]
+    for number, pixels in enumerate(real_pictures):
         Image.fromarray(pixels).save(tmp_path / "real" / f"{number}.png")
     quality = {"model": Guard(), "reference": {"folder": "real"}}
     result = audits.run(config(biased, quality=quality), base=tmp_path)
-    found = quality_of(result)
-    kept, every = (found["frechet_distance", f"{name} images"] for name in ("kept", "all"))
+    measures = quality_of(result)
+    kept_images, all_images = (
+        measures["frechet_distance", f"{name} images"] for name in ("kept", "all")
+    )
     # Wrong colours are rejected, so that the kept images have as many of each, as the real ones.
-    assert kept.value < every.value
-    assert every.n == 72 + len(shown)
+    assert kept_images.value < all_images.value
+    assert all_images.n == 72 + len(real_pictures)
     # Two classes, of which one is a third of the kept images, each 0.9 sure.
     rows = np.array([[0.1, 0.9], [0.9, 0.1], [0.9, 0.1]])
     score = np.exp(scipy.stats.entropy(rows, rows.mean(axis=0)[None], axis=1).mean())
-    assert found["inception_score", "kept images"].value == pytest.approx(score, rel=1e-5)
-    assert all(f.verdict == Verdict.NONE for f in found.values())
+    assert measures["inception_score", "kept images"].value == pytest.approx(score, rel=1e-5)
+    assert all(f.verdict == Verdict.NONE for f in measures.values())
     assert "Quality of the images" in render(result, page_of(result))
 
 
@@ -228,8 +235,8 @@ def test_findings_name_the_generator_and_images_made_before_do_not(biased, tmp_p
     assert {*result.manifest.models} == {"generator", "similarity"}
     (folder,) = (tmp_path / "evidence" / "generations").iterdir()
     images = {"images": {"generations": folder}, "attributes": ["hue"]}
-    again = config(biased, captions=None, generator=None, **images)
-    read = audits.run(again, base=tmp_path)
+    repeated = config(biased, captions=None, generator=None, **images)
+    read = audits.run(repeated, base=tmp_path)
     assert {f.model for f in read.findings} == {"images"}
     assert shares(read, "caption similarity") == shares(result, "caption similarity")
 

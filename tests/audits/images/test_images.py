@@ -51,8 +51,8 @@ def section(**values):
     return PicturesConfig.model_validate(values)
 
 
-def frame(found):
-    return found.table.frame
+def frame(images):
+    return images.table.frame
 
 
 @pytest.fixture
@@ -63,27 +63,27 @@ def coco(tmp_path):
     return tmp_path
 
 
-def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_path):
+def test_a_plain_table_stays_unchanged_and_its_path_column_locates_files(tmp_path):
     write_csv(tmp_path / "t.csv", [["id", "file"], ["b", "b.png"], ["a", "in/a.png"]])
     place_files(tmp_path / "photos", ["in/a.png", "b.png"])
-    given = section(table="t.csv", id="id", path="file", root="photos")
-    found = known(given, tmp_path)
-    assert found.table is None
-    assert (found.labels, found.inputs, found.counts, found.steps) == (None, {}, {}, ())
-    assert found.pictures.ids.tolist() == ["a", "b"]
-    assert [found.pictures.read(place) for place in (0, 1)] == [png(0), png(1)]
+    config = section(table="t.csv", id="id", path="file", root="photos")
+    images = known(config, tmp_path)
+    assert images.table is None
+    assert (images.labels, images.inputs, images.counts, images.steps) == (None, {}, {}, ())
+    assert images.pictures.ids.tolist() == ["a", "b"]
+    assert [images.pictures.read(place) for place in (0, 1)] == [png(0), png(1)]
 
 
 def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path):
-    crop = {one: one[0] for one in ("left", "top", "right", "bottom")}
+    crop = {side: side[0] for side in ("left", "top", "right", "bottom")}
     header = ["id", "file", "l", "t", "r", "b"]
-    given = section(table="t.csv", id="id", path="file", crop=crop)
+    config = section(table="t.csv", id="id", path="file", crop=crop)
     write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3", "2"]])
-    pictures = known(given, tmp_path).pictures
+    pictures = known(config, tmp_path).pictures
     assert pictures.crops.tolist() == [[1, 0, 3, 2]]
     write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3.5", "2"]])
     with pytest.raises(DataError, match=r"column 'r', row 1: the cell is '3.5'. Expected: a whole"):
-        _ = known(given, tmp_path).pictures
+        _ = known(config, tmp_path).pictures
 
 
 def test_rules_make_columns_of_a_table(tmp_path):
@@ -91,29 +91,29 @@ def test_rules_make_columns_of_a_table(tmp_path):
     write_csv(tmp_path / "t.csv", rows)
     bands = {"rule": "band_groups", "attribute": "life", "column": "age", "bounds": [18],
              "names": ["young", "old"]}  # fmt: skip
-    given = section(table="t.csv", id="name", rules=[bands])
-    found = known(given, tmp_path, columns=("life", "sex"))
-    assert found.id == "name"
-    items = load_items(found.source(tmp_path, ("life", "sex")))
+    config = section(table="t.csv", id="name", rules=[bands])
+    images = known(config, tmp_path, columns=("life", "sex"))
+    assert images.id == "name"
+    items = load_items(images.source(tmp_path, ("life", "sex")))
     assert items.ids.tolist() == ["a", "b", "c"]
     assert items.columns["life"].tolist() == ["old", "young", None]
     assert items.columns["sex"].tolist() == ["M", "F", "F"]
-    assert [*found.inputs] == [str(tmp_path / "t.csv")]
-    assert found.counts["steps"][0]["counts"]["groups"] == {"old": 1, "young": 1}
-    assert len(found.steps) == 1
+    assert [*images.inputs] == [str(tmp_path / "t.csv")]
+    assert images.counts["steps"][0]["counts"]["groups"] == {"old": 1, "young": 1}
+    assert len(images.steps) == 1
 
 
 def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path):
     place_files(tmp_path / "net", ["sketch/dog/1.png", "real/dog/1.png", "real/cat/2.png"])
     (tmp_path / "net" / "real" / "list.txt").write_text("no picture")
-    found = known(section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",))
-    assert frame(found).rows() == [
+    images = known(section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",))
+    assert frame(images).rows() == [
         ("real/cat/2.png", "real", "cat"),
         ("real/dog/1.png", "real", "dog"),
         ("sketch/dog/1.png", "sketch", "dog"),
     ]
-    assert found.counts["read"] == {"images": 3, "files_left_out": 1}
-    assert found.pictures.read(2) == png(0)
+    assert images.counts["read"] == {"images": 3, "files_left_out": 1}
+    assert images.pictures.read(2) == png(0)
     with pytest.raises(DataError, match=r"the image 'real/cat/2.png' lies in 2 folders"):
         known(section(folder="net", levels=["a", "b", "c"]), tmp_path)
 
@@ -125,27 +125,27 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco):
         {"rule": "leave_out_labels", "labels": "person", "why": "everyone in a group is one"},
         {"rule": "leave_out_unlabelled"},
     ]
-    found = known(section(**COCO, rules=rules), coco, columns=("gender", "gender (strict)"))
-    table = frame(found)
+    images = known(section(**COCO, rules=rules), coco, columns=("gender", "gender (strict)"))
+    table = frame(images)
     assert table["image_id"].to_list() == ["139", "25", "9"]
     assert table["gender"].to_list() == ["woman", "man", None]
     assert table["gender (strict)"].to_list() == [None, "man", None]
-    assert found.labels.rows() == [("139", "chair"), ("25", "giraffe"), ("9", "chair")]
-    assert {Path(name).name for name in found.inputs} == {"captions.json", "instances.json"}
-    assert len(found.steps) == 5
+    assert images.labels.rows() == [("139", "chair"), ("25", "giraffe"), ("9", "chair")]
+    assert {Path(name).name for name in images.inputs} == {"captions.json", "instances.json"}
+    assert len(images.steps) == 5
 
 
 def test_crops_of_boxes_are_pictures_of_their_own(coco):
-    place_files(coco / "val2017", [f"{one:012}.jpg" for one in (25, 9, 139)])
-    given = section(**COCO, rules=[{"rule": "hall_captions"}], crop={"labels": ["chair"]})
-    found = known(given, coco, columns=("gender", "image"))
-    assert frame(found)["image_id"].to_list() == ["139#0", "9#0"]
-    assert frame(found)["image"].to_list() == ["139", "9"]
-    assert found.pictures.crops.tolist() == [[1, 2, 31, 42], [5, 5, 10, 10]]
-    assert found.pictures.read(1) == png(1)
+    place_files(coco / "val2017", [f"{number:012}.jpg" for number in (25, 9, 139)])
+    config = section(**COCO, rules=[{"rule": "hall_captions"}], crop={"labels": ["chair"]})
+    images = known(config, coco, columns=("gender", "image"))
+    assert frame(images)["image_id"].to_list() == ["139#0", "9#0"]
+    assert frame(images)["image"].to_list() == ["139", "9"]
+    assert images.pictures.crops.tolist() == [[1, 2, 31, 42], [5, 5, 10, 10]]
+    assert images.pictures.read(1) == png(1)
 
 
-def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
+def test_files_of_rules_are_among_the_inputs(coco):
     write_json(coco / "image_data.json", VG_IMAGES)
     (coco / "blurred.txt").write_text("7\n\n999\n")
     (coco / "classes.csv").write_text("label,class\nchair,folding chair\ngiraffe,animal\n")
@@ -154,13 +154,13 @@ def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
         {"rule": "leave_out_images", "file": "blurred.txt", "why": "they are blurred"},
         {"rule": "class_mapping", "file": "classes.csv", "name": "wide"},
     ]
-    found = known(section(**COCO, rules=rules), coco)
-    assert frame(found)["image_id"].to_list() == ["25"]
-    assert found.labels.rows() == [("25", "animal")]
-    rows = {Path(name).name: one["rows"] for name, one in found.inputs.items()}
+    images = known(section(**COCO, rules=rules), coco)
+    assert frame(images)["image_id"].to_list() == ["25"]
+    assert images.labels.rows() == [("25", "animal")]
+    rows = {Path(name).name: record["rows"] for name, record in images.inputs.items()}
     assert rows["image_data.json"] == 3
     assert (rows["blurred.txt"], rows["classes.csv"]) == (2, 2)
-    assert all(len(one["sha256"]) == 64 for one in found.inputs.values())
+    assert all(len(record["sha256"]) == 64 for record in images.inputs.values())
 
 
 def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(coco):
@@ -175,14 +175,14 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
     place_files(tmp_path / "vg", [f"VG_100K/{i}.jpg" for i in (1, 2, 3)] + ["VG_100K_2/4.jpg"])
     files = {"objects": "objects.json", "image_data": "image_data.json"}
     rules = [{"rule": "hall_boxes"}, {"rule": "hall_boxes", "size": "large boxes", "version": "V2"}]
-    given = section(format="visual_genome", files=files, root="vg", rules=rules)
-    found = known(given, tmp_path, columns=("gender (V2)",))
-    assert [found.pictures.read(place) for place in range(4)] == [png(shade) for shade in range(4)]
+    config = section(format="visual_genome", files=files, root="vg", rules=rules)
+    images = known(config, tmp_path, columns=("gender (V2)",))
+    assert [images.pictures.read(place) for place in range(4)] == [png(shade) for shade in range(4)]
     with pytest.raises(OSError, match=r"5.jpg"):
-        found.pictures.read(4)
+        images.pictures.read(4)
     place_files(tmp_path / "vg", ["again/1.png"])
     with pytest.raises(DataError, match=r"'VG_100K/1.jpg' and 'again/1.png' could both be the im"):
-        _ = known(given, tmp_path).pictures
+        _ = known(config, tmp_path).pictures
 
 
 def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
@@ -193,8 +193,8 @@ def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_pat
     assert viso.pictures.read(1) == png(1)
     lines = pata(tmp_path, PATA).name
     place_files(tmp_path / "pata", ["1.jpg", "2.jpg"])
-    found = known(section(format="pata", files=lines, root="pata"), tmp_path)
-    assert [found.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
+    images = known(section(format="pata", files=lines, root="pata"), tmp_path)
+    assert [images.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
     pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
     with pytest.raises(DataError, match=r"both end in '2.jpg'"):
         known(section(format="pata", files=lines, root="pata"), tmp_path)
@@ -222,14 +222,14 @@ def test_data_sets_of_hugging_face_in_a_file_and_a_folder(tmp_path):
     pa.parquet.write_table(table, tmp_path / "parts" / "train-0.parquet")
     pa.parquet.write_table(table, tmp_path / "set.parquet")
     for files in ("parts", "set.parquet"):
-        found = known(section(format="huggingface", files=files), tmp_path, columns=("label",))
-        assert frame(found)["image_id"].to_list()[:2] == ["00", "01"]
-        assert frame(found)["label"].to_list()[:3] == ["cat", "dog", None]
+        images = known(section(format="huggingface", files=files), tmp_path, columns=("label",))
+        assert frame(images)["image_id"].to_list()[:2] == ["00", "01"]
+        assert frame(images)["label"].to_list()[:3] == ["cat", "dog", None]
         missing = {"label": 4, "name": 0}
-        assert found.counts["read"] == {
+        assert images.counts["read"] == {
             "images": 12, "missing": missing, "columns_left_out": ["tags"]
         }  # fmt: skip
-        assert found.pictures.read(11) == png(11)
+        assert images.pictures.read(11) == png(11)
         named = known(section(format="huggingface", files=files, id="name"), tmp_path)
         assert named.pictures.ids[0] == "n00"
         assert named.pictures.read(0) == png(11)
@@ -240,11 +240,11 @@ PAGE = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="ut
 
 def first_cells(title):
     """Rows of the tables under a heading: the names of the first cell, joined, and the row."""
-    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
-    assert found
+    match = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    assert match
     return {
         name: row
-        for row in found[1].splitlines()
+        for row in match[1].splitlines()
         if row.startswith("| `")
         for name in re.findall(r"`(\w+)`", row.split("|")[1])
     }
@@ -257,11 +257,13 @@ def test_every_key_has_its_row():
 
 def test_every_format_and_its_files_and_options_have_rows():
     rows = first_cells("Formats")
-    options = {option for one in FORMATS.values() for option in one.options.model_fields}
+    options = {
+        option for data_format in FORMATS.values() for option in data_format.options.model_fields
+    }
     assert {*rows} == {*FORMATS, *options}
-    for name, one in FORMATS.items():
-        assert all(f"`{role}`" in rows[name] for role in one.roles)
-        assert all(f"`{name}`" in rows[option] for option in one.options.model_fields)
+    for name, data_format in FORMATS.items():
+        assert all(f"`{role}`" in rows[name] for role in data_format.roles)
+        assert all(f"`{name}`" in rows[option] for option in data_format.options.model_fields)
 
 
 def test_every_rule_has_a_row():
@@ -269,7 +271,7 @@ def test_every_rule_has_a_row():
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_parameters_of_a_rule_are_those_of_its_row(name):
+def test_the_row_of_a_rule_lists_its_parameters(name):
     cell = first_cells("Rules")[name].split("|")[2]
     named = {*re.findall(r"`(\w+)`", cell)} - ({"id", "file"} if name == "collapse_rows" else set())
     assert named - {"dollar_street"} == {*RULES[name].model_fields} - {"rule"}

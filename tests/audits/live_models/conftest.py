@@ -8,15 +8,15 @@ from audits.live_models import worlds
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory):
+def template_world(tmp_path_factory):
     root = tmp_path_factory.mktemp("scenes") / "world"
     worlds.make(root)
     return root
 
 
 @pytest.fixture
-def world(made, tmp_path):
+def world(template_world, tmp_path):
     """A folder with pictures, tables and a model, and no evidence."""
     root = tmp_path / "world"
-    shutil.copytree(made, root)
+    shutil.copytree(template_world, root)
     return root

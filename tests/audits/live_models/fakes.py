@@ -17,7 +17,9 @@ CLASSIFIER, ENCODER = info("classifier", dimension=3), info("encoder", dimension
 
 def means(images):
     """Mean of each colour, shape (n, 3)."""
-    return np.stack([np.asarray(one).mean(axis=(0, 1)) for one in images]).astype(np.float32) / 255
+    return (
+        np.stack([np.asarray(image).mean(axis=(0, 1)) for image in images]).astype(np.float32) / 255
+    )
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Classifier:
     labels: tuple[str, ...] = ("red", "green", "red")
 
     def predict_proba(self, images):
-        found = means(images) + 0.01
-        return found / found.sum(axis=1, keepdims=True)
+        scores = means(images) + 0.01
+        return scores / scores.sum(axis=1, keepdims=True)
 
     def features(self, images):
         return means(images)

@@ -31,15 +31,15 @@ def audit(world):
 @pytest.fixture
 def loads(monkeypatch):
     """The models that are loaded."""
-    found = []
+    names = []
     load = RunOptions.load
 
     def counted(options, name):
-        found.append(name)
+        names.append(name)
         return load(options, name)
 
     monkeypatch.setattr(RunOptions, "load", counted)
-    return found
+    return names
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,8 +57,8 @@ def test_a_second_run_gives_the_same_bytes_and_runs_no_model(kind, audit, world,
     assert manifest.config["models"] == {"m": {"model": "hf:clip"}}
     about = manifest.models["m"]
     assert (about["family"], about["dimension"], about["dtype"]) == ("clip", 64, "float32")
-    asked = manifest.counts["prepared"]["models"]["m"]
-    assert asked["images"] == {"asked": 96, "failed": 0}
+    counts = manifest.counts["prepared"]["models"]["m"]
+    assert counts["images"] == {"asked": 96, "failed": 0}
 
 
 def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(audit, world):
@@ -66,7 +66,7 @@ def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(audit,
 
     clip = load_model(f"hf:{world / 'clip'}", device="cpu", dtype="float32")
     images = pl.read_csv(world / "images.csv")
-    pixels = [np.asarray(Image.open(world / "pictures" / one)) for one in images["file"]]
+    pixels = [np.asarray(Image.open(world / "pictures" / file)) for file in images["file"]]
     np.savez(world / "own.npz", vectors=clip.embed_images(pixels), ids=images["image_id"])
     texts = pl.read_csv(world / "queries.csv")["text"].to_list()
     np.save(world / "queries.npy", clip.embed_texts(texts))
@@ -84,8 +84,8 @@ def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(audit,
     for place, value in by_model["run"].items():
         assert value == pytest.approx(by_model["read"][place], abs=1e-5, nan_ok=True)
     assert result.manifest.models.keys() == {"run"}
-    told = [one for one in result.manifest.notes if "of length 1" in one]
-    assert told == ["read: the embeddings are not of length 1; they are normalised."]
+    notes = [note for note in result.manifest.notes if "of length 1" in note]
+    assert notes == ["read: the embeddings are not of length 1; they are normalised."]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -98,13 +98,13 @@ def test_pictures_that_cannot_be_decoded_are_counted_by_group(kind, audit, world
     (world / "pictures" / upright[0]).unlink()
     result = audit(KINDS[kind](), "run")
     groups = "sets" if kind == "associations" else "frame"
-    found = {
+    failures = {
         (row["stage"], row["group"]): (row["n"], row["of"])
         for row in result.tables["failures"].to_pylist()
         if row["groups"] in ("", groups)
     }
     expected = {"decode": (3, 3, 0), "read": (1, 0, 1)}
-    assert found == {
+    assert failures == {
         (stage, group): (n, of)
         for stage, counts in expected.items()
         for (group, of), n in zip((("", 96), ("level", 48), ("upright", 48)), counts, strict=True)
@@ -119,8 +119,8 @@ def test_pictures_with_the_same_bytes_are_counted(kind, audit, world):
     for name in files[1:3]:
         shutil.copy(world / "pictures" / files[0], world / "pictures" / name)
     manifest = audit(KINDS[kind](), "run").manifest
-    (found,) = manifest.counts["prepared"]["identical"].values()
-    assert (found["images"], found["pictures"]) == (3, 1)
+    (duplicates,) = manifest.counts["prepared"]["identical"].values()
+    assert (duplicates["images"], duplicates["pictures"]) == (3, 1)
     assert any(note.startswith("images: 3 of 96 images have the same") for note in manifest.notes)
 
 
@@ -130,9 +130,9 @@ def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(world, caps
         picture.write_bytes(b"")
     out = str(world / "run")
     assert run(["audit", str(written(world, retrieval())), "--out", out]) == 2
-    said = capsys.readouterr().err
-    assert "6 of 96 images failed" in said
-    assert "raise max_failures" in said
+    message = capsys.readouterr().err
+    assert "6 of 96 images failed" in message
+    assert "raise max_failures" in message
     assert not Path(out).exists()
     more = written(world, retrieval() | {"extraction": {"max_failures": 0.1}})
     assert run(["audit", str(more), "--out", out]) == 0

@@ -13,7 +13,7 @@ from equipoise.core import ConfigError
 
 def pixels(world):
     files = pl.read_csv(world / "images.csv").sort("image_id")["file"]
-    return [np.asarray(Image.open(world / "pictures" / one)) for one in files]
+    return [np.asarray(Image.open(world / "pictures" / file)) for file in files]
 
 
 def scores(values, world):
@@ -29,7 +29,7 @@ def test_a_model_that_answers_is_refused(kind, world):
         audits.prepare(config, base=world)
 
 
-def test_diversity_takes_what_the_last_layer_of_a_classifier_sees(
+def test_diversity_takes_the_input_of_the_last_layer_of_a_classifier(
     world,
 ):
     data = audits.prepare(audits.parse_config(diversity(model=fakes.Classifier())), base=world).data
@@ -43,10 +43,10 @@ def test_associations_score_images_with_texts_where_the_model_takes_pairs(world)
     assert matrix.names == ("q0", "q1", "q2", "q3")
     lengths = pl.read_csv(world / "queries.csv")["text"].str.len_chars().to_numpy()
     expected = fakes.means(pixels(world))[:, :1] / lengths
-    places = [sorted(matrix.ids).index(one) for one in matrix.ids]
+    places = [sorted(matrix.ids).index(image_id) for image_id in matrix.ids]
     np.testing.assert_allclose(matrix.take(matrix.names), expected[places], rtol=1e-5)
     result = audits.run(config, base=world)
-    assert {one.subject for one in result.findings} == {*CHOSEN}
+    assert {finding.subject for finding in result.findings} == {*CHOSEN}
 
 
 @pytest.mark.parametrize(("scale", "unit"), [(1.0, "logit"), (None, "score")])
@@ -63,29 +63,31 @@ def test_similarities_of_pairs_are_in_logits_where_their_scale_is_known(scale, u
 def test_concepts_take_the_classes_of_a_classifier_through_its_map(world):
     values = concepts(model=fakes.Classifier(), map={CHOSEN[0]: "red", CHOSEN[1]: "red (2)"})
     values["concepts"] = [*CHOSEN[:2]]
-    names, found = scores(values, world)
+    names, matrix = scores(values, world)
     assert names == ("red", "green", "red (2)")
     expected = fakes.Classifier().predict_proba(pixels(world))
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(matrix, expected)
     result = audits.run(audits.parse_config(values), base=world)
-    assert {one.subject for one in result.findings} - {""} == {*CHOSEN[:2]}
+    assert {finding.subject for finding in result.findings} - {""} == {*CHOSEN[:2]}
 
 
 def test_concepts_score_pairs_with_the_prompts_of_their_words(world):
     words = {CHOSEN[0]: ["ab", "abcd"]}
     values = concepts(model=fakes.Scorer(), words=words, templates=["{}!"])
-    names, found = scores(values, world)
+    names, matrix = scores(values, world)
     red = fakes.means(pixels(world))[:, 0]
-    own = dict(zip(names, found.T, strict=True))
-    np.testing.assert_allclose(own[CHOSEN[0]], red * (1 / 3 + 1 / 5) / 2, rtol=1e-5)
-    np.testing.assert_allclose(own[CHOSEN[1]], red / (len(CHOSEN[1]) + 1), rtol=1e-5)
+    by_concept = dict(zip(names, matrix.T, strict=True))
+    np.testing.assert_allclose(by_concept[CHOSEN[0]], red * (1 / 3 + 1 / 5) / 2, rtol=1e-5)
+    np.testing.assert_allclose(by_concept[CHOSEN[1]], red / (len(CHOSEN[1]) + 1), rtol=1e-5)
 
 
 def test_concepts_compare_images_with_prompts(world):
     model = fakes.Encoder(fakes.info("encoder", dimension=3, scale=7.0, bias=-2.0))
-    names, found = scores(concepts(model=model), world)
+    names, matrix = scores(concepts(model=model), world)
     images = fakes.means(pixels(world)).astype(float)
-    texts = model.embed_texts([f"a photo of a {one}." for one in CHOSEN]).astype(float)
-    images, texts = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (images, texts))
-    own = found[:, [names.index(one) for one in CHOSEN]]
-    np.testing.assert_allclose(own, images @ texts.T, atol=1e-5)
+    texts = model.embed_texts([f"a photo of a {concept}." for concept in CHOSEN]).astype(float)
+    images, texts = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (images, texts)
+    )
+    chosen = matrix[:, [names.index(concept) for concept in CHOSEN]]
+    np.testing.assert_allclose(chosen, images @ texts.T, atol=1e-5)

@@ -17,15 +17,15 @@ from equipoise.evidence import RunOptions, extraction
 from equipoise.models import runtimes
 
 
-def test_progress_names_the_model_what_it_runs_on_and_how_many_are_done(world):
-    told = []
+def test_progress_names_the_model_its_inputs_and_the_count(world):
+    steps = []
     config = audits.parse_config(retrieval() | {"extraction": {"part": 32}})
-    audits.prepare(config, base=world, progress=lambda *step: told.append(step))
-    assert told[0] == ("opening hf:clip", 0, None)
-    images = [(done, total) for step, done, total in told if step.startswith("m, images: ")]
+    audits.prepare(config, base=world, progress=lambda *step: steps.append(step))
+    assert steps[0] == ("opening hf:clip", 0, None)
+    images = [(done, total) for step, done, total in steps if step.startswith("m, images: ")]
     assert images[-1] == (96, 96)
     assert [done for done, _ in images] == sorted(done for done, _ in images)
-    assert any(step.startswith("m, queries: ") for step, _, _ in told)
+    assert any(step.startswith("m, queries: ") for step, _, _ in steps)
 
 
 STOPPED = """
@@ -50,7 +50,7 @@ sys.exit(run(sys.argv[2:]))
 """
 
 
-def test_a_stopped_run_says_that_it_goes_on_and_does(world):
+def test_a_stopped_run_continues_with_the_same_command(world):
     path = written(world, retrieval() | {"extraction": {"part": 8}})
     arguments = ["audit", str(path), "--out", str(world / "run")]
     # In a process of its own, as a user's: what other tests loaded has handlers of its own.
@@ -61,23 +61,21 @@ def test_a_stopped_run_says_that_it_goes_on_and_does(world):
         "command goes on from there\n"
     )
     assert not (world / "run").exists()
-    kept = {path.name: path.stat().st_mtime_ns for path in world.rglob("part-0*")}
-    assert kept
+    parts = {path.name: path.stat().st_mtime_ns for path in world.rglob("part-0*")}
+    assert parts
     assert run(arguments) == 0
     after = {path.name: path.stat().st_mtime_ns for path in world.rglob("part-0*")}
-    assert kept.items() <= after.items()
+    assert parts.items() <= after.items()
     assert len(after) == 12
 
 
 @pytest.mark.parametrize(("engine", "gpus"), [("ray", 0), ("native", 2)])
-def test_where_there_are_several_workers_each_opens_the_model_by_its_name(
-    world, monkeypatch, engine, gpus
-):
+def test_each_of_several_workers_opens_the_model_by_name(world, monkeypatch, engine, gpus):
     """A loaded model stays in its process, and on its GPU."""
     passed = []
 
-    def extract(_, model, store, **how):
-        passed.append((model, how))
+    def extract(_, model, store, **options):
+        passed.append((model, options))
         raise RunError("seen")
 
     monkeypatch.setattr(extraction, "extract_embeddings", extract)
@@ -88,25 +86,25 @@ def test_where_there_are_several_workers_each_opens_the_model_by_its_name(
     )
     with pytest.raises(RunError, match="seen"):
         audits.prepare(config, base=Path())
-    model, how = passed[0]
+    model, options = passed[0]
     if engine == "ray":
         assert model == f"hf:{world / 'clip'}"
-        assert how["options"] == RunOptions(dtype="float32")
+        assert options["options"] == RunOptions(dtype="float32")
     else:  # on a processor the loaded model runs, however many GPUs there are
         assert model.info.device == "cpu"
-        assert "options" not in how
+        assert "options" not in options
 
 
 def test_the_weights_of_one_model_at_a_time_are_in_memory(world, monkeypatch):
     alive = weakref.WeakSet()
-    most = []
+    alive_counts = []
     load = RunOptions.load
 
     def counted(options, name):
         gc.collect()
         model = load(options, name)
         alive.add(model.model)
-        most.append(len(alive))
+        alive_counts.append(len(alive))
         return model
 
     monkeypatch.setattr(RunOptions, "load", counted)
@@ -115,9 +113,9 @@ def test_the_weights_of_one_model_at_a_time_are_in_memory(world, monkeypatch):
         settings = json.loads((world / name / "preprocessor_config.json").read_text())
         changed = settings | {"image_mean": [0.1 * len(name)] * 3}
         (world / name / "preprocessor_config.json").write_text(json.dumps(changed))
-    models = {one: {"model": f"hf:{one}"} for one in ("clip", "second", "third")}
+    models = {name: {"model": f"hf:{name}"} for name in ("clip", "second", "third")}
     config = audits.parse_config(retrieval() | {"models": models})
     ready = audits.prepare(config, base=world)
     assert {*ready.data.models} == {*models}
-    assert max(most) == 1
-    assert len(most) <= 6
+    assert max(alive_counts) == 1
+    assert len(alive_counts) <= 6

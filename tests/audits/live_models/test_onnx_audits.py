@@ -22,8 +22,8 @@ def audit(world, tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
 
-    def ran(model, out, **how):
-        values = of_model("predictions", {"model": model, **how}) | {
+    def ran(model, out, **options):
+        values = of_model("predictions", {"model": model, **options}) | {
             "data": {"images": IMAGES, "target": "subject", "groups": ["frame"]}
         }
         config, out = written(world, values), world / out
@@ -93,7 +93,7 @@ def test_other_weights_in_their_file_are_other_findings(make, audit, world):
 
 def test_a_graph_that_gives_nan_is_named_by_its_key(audit, world):
     graph = graph_of_means(("scores", ["n", 3]), sides=(32, 32))
-    weights = next(each for each in graph.graph.initializer if each.name == "weights")
+    weights = next(tensor for tensor in graph.graph.initializer if tensor.name == "weights")
     weights.CopyFrom(onnx.numpy_helper.from_array(np.array([np.nan], np.float32), "weights"))
     onnx.save(graph, world / "model.onnx")
     (world / "model.labels.txt").write_text("\n".join(CHOSEN[:3]))

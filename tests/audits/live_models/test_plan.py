@@ -35,9 +35,9 @@ def plan(values, world):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_plan_before_anything_is_there(kind, world):
-    found = plan(KINDS[kind](), world)
-    assert found.runs[0] == {
+def test_a_plan_before_the_first_run(kind, world):
+    planned = plan(KINDS[kind](), world)
+    assert planned.runs[0] == {
         "model": "m",
         "on": "images",
         "runs": f"hf:{world / 'clip'}",
@@ -49,7 +49,7 @@ def test_a_plan_before_anything_is_there(kind, world):
         "numbers": 64,
         "bytes": 96 * 64 * 4,
     }
-    assert "96 items are left to run" in found.notes[0]
+    assert "96 items are left to run" in planned.notes[0]
     assert not (world / "evidence").exists()
 
 
@@ -85,7 +85,7 @@ def test_a_plan_knows_a_model_by_its_files(world):
 
 
 @pytest.mark.parametrize(
-    ("settings", "known"),
+    ("settings", "preview"),
     [
         ({"architectures": ["CLIPModel"], "projection_dim": 8}, Preview("encoder", (), 8)),
         ({"architectures": ["SiglipModel"]}, Preview("encoder")),
@@ -103,6 +103,6 @@ def test_a_plan_knows_a_model_by_its_files(world):
         ({}, Preview()),
     ],
 )
-def test_a_checkpoint_is_known_by_its_settings(settings, known, tmp_path):
+def test_settings_of_a_checkpoint_give_its_preview(settings, preview, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(settings))
-    assert look_up(f"hf:{tmp_path}", RunOptions(), tmp_path)[1] == known
+    assert look_up(f"hf:{tmp_path}", RunOptions(), tmp_path)[1] == preview

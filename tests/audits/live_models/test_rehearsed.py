@@ -1,4 +1,4 @@
-"""What is wrong with an audit is told before a model runs over a single picture."""
+"""Errors of an audit are reported before a model runs over a single picture."""
 
 import pytest
 
@@ -15,17 +15,25 @@ def predictions():
 
 
 WRONG = [
-    (retrieval, lambda one: one["data"].update(groups=["fram"]), "fram"),
-    (retrieval, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
-    (diversity, lambda one: one["data"].update(min_set_size=49), "leaves two with 49 images"),
-    (KINDS["concepts"], lambda one: one["data"].update(labels={"file": "none.csv"}), "none.csv"),
-    (predictions, lambda one: one["models"]["m"].update(vocabulary=["a", "b"]), "are no classes"),
-    (diversity, lambda one: one["models"].update(n={"model": "hf:./none"}), "none"),
+    (retrieval, lambda config: config["data"].update(groups=["fram"]), "fram"),
+    (retrieval, lambda config: config["data"].update(min_group_size=49), "level: 48, upright: 48"),
+    (diversity, lambda config: config["data"].update(min_set_size=49), "leaves two with 49 images"),
+    (
+        KINDS["concepts"],
+        lambda config: config["data"].update(labels={"file": "none.csv"}),
+        "none.csv",
+    ),
+    (
+        predictions,
+        lambda config: config["models"]["m"].update(vocabulary=["a", "b"]),
+        "are no classes",
+    ),
+    (diversity, lambda config: config["models"].update(n={"model": "hf:./none"}), "none"),
 ]
 
 
 @pytest.mark.parametrize(("values_of", "change", "words"), WRONG)
-def test_a_wrong_word_is_told_before_a_model_runs(values_of, change, words, world):
+def test_a_wrong_name_is_reported_before_a_model_runs(values_of, change, words, world):
     values = values_of()
     values["data"] = dict(values["data"])
     change(values)

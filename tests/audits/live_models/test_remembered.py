@@ -1,4 +1,4 @@
-"""What models are is kept, so that weights are loaded only where a model has to run."""
+"""Descriptions of models are cached, so weights are loaded only for models that run."""
 
 import json
 from dataclasses import replace
@@ -40,14 +40,16 @@ CALLS = {
 @pytest.mark.parametrize(
     "model", [fakes.Encoder(), fakes.Scorer(), fakes.Classifier(), fakes.Answerer()]
 )
-def test_a_deferred_model_is_what_it_stands_for(model):
+def test_a_deferred_model_equals_its_model(model):
     offer, labels = offer_of(model), getattr(model, "labels", ())
     stand_in = DEFERRED[offer](model.info, labels, lambda: model, unused)
     assert offer_of(stand_in) == offer
     assert (stand_in.info, getattr(stand_in, "labels", ())) == (model.info, labels)
     for name in CALLS.keys() & {*dir(model)}:
-        given, expected = (getattr(one, name)(*CALLS[name]) for one in (stand_in, model))
-        np.testing.assert_array_equal(given, expected)
+        deferred, expected = (
+            getattr(instance, name)(*CALLS[name]) for instance in (stand_in, model)
+        )
+        np.testing.assert_array_equal(deferred, expected)
 
 
 def test_a_model_that_is_another_now_is_forgotten_and_refused():
@@ -67,11 +69,11 @@ def test_a_damaged_memory_is_no_memory(world):
     assert look_up(name, CPU, store)[0] == ""
     model = open_model(name, CPU, store)
     assert not isinstance(model, Deferred)
-    key, known = look_up(name, CPU, store)
-    assert (key, known.offer, known.dimension) == (model.info.key, "encoder", 64)
+    key, signature = look_up(name, CPU, store)
+    assert (key, signature.offer, signature.dimension) == (model.info.key, "encoder", 64)
 
 
-def test_a_store_that_cannot_be_written_is_said_once(tmp_path, world):
+def test_an_unwritable_store_is_reported_once(tmp_path, world):
     (tmp_path / "afile").write_text("")
     assert not isinstance(open_model(f"hf:{world / 'clip'}", CPU, tmp_path / "afile"), Deferred)
     with (
@@ -89,17 +91,17 @@ def test_a_store_that_cannot_be_written_is_said_once(tmp_path, world):
         ("open_clip", open_clip, "open_clip_config.json"),
     ],
 )
-def test_models_are_known_again_by_their_files(library, save, settings, tmp_path, monkeypatch):
+def test_models_are_recognised_by_their_files(library, save, settings, tmp_path, monkeypatch):
     name, store = f"{library}:{save(tmp_path / 'model')}", tmp_path / "evidence"
     first = open_model(name, CPU, store)
     assert not isinstance(first, Deferred)
     with monkeypatch.context() as patch:
         patch.setattr(RunOptions, "load", lambda *_: pytest.fail("loaded"))
-        again = open_model(name, CPU, store)
-    assert isinstance(again, Deferred)
-    assert "model" not in vars(again)
-    assert again.info == first.info
-    assert offer_of(again) == offer_of(first)
-    told = json.loads((tmp_path / "model" / settings).read_text())
-    (tmp_path / "model" / settings).write_text(json.dumps(told, indent=3))
+        reopened = open_model(name, CPU, store)
+    assert isinstance(reopened, Deferred)
+    assert "model" not in vars(reopened)
+    assert reopened.info == first.info
+    assert offer_of(reopened) == offer_of(first)
+    content = json.loads((tmp_path / "model" / settings).read_text())
+    (tmp_path / "model" / settings).write_text(json.dumps(content, indent=3))
     assert not isinstance(open_model(name, CPU, store), Deferred)

@@ -31,47 +31,47 @@ WORDS = (
 
 
 def uncommented(text):
-    """The lines of a template with what is there to run a model, and without what that replaces.
+    """Yield the lines of a template that runs a model, without the lines that it replaces.
 
-    That begins where a comment says "to run a model", and goes on as far as lines are indented.
+    The part begins at a comment with "to run a model" and ends with its indentation.
     """
     open_at, replaced = None, set()
     for line in text.splitlines():
-        found = re.fullmatch(r"( *)# ( *)(.*)", line)
-        begins = found is not None and not found[2] and "# to run a model" in found[3]
+        match = re.fullmatch(r"( *)# ( *)(.*)", line)
+        begins = match is not None and not match[2] and "# to run a model" in match[3]
         if begins:
-            open_at = found[1]
+            open_at = match[1]
             places = re.search(r"in place of (\w+) and (\w+)", line)
             replaced |= {f"{open_at}{key}:" for key in (places.groups() if places else ())}
-        elif found is None or found[1] != open_at or not found[2]:
+        elif match is None or match[1] != open_at or not match[2]:
             open_at = None
-        yield f"{found[1]}{found[2]}{found[3]}" if open_at is not None and found else line
+        yield f"{match[1]}{match[2]}{match[3]}" if open_at is not None and match else line
     yield from (f"# replaced: {key}" for key in sorted(replaced))
 
 
 def of_a_model(text):
-    """The text with what runs a model, and its values with the models that are to be run alone."""
+    """Return the text of a template that runs a model, and its values with only that model."""
     lines = [*uncommented(text)]
-    replaced = tuple(one.removeprefix("# replaced: ") for one in lines if "# replaced: " in one)
-    kept = "\n".join(line for line in lines if not (replaced and line.startswith(replaced)))
-    values = parse_yaml(kept.encode(), "template")[0]
-    models = {name: one for name, one in values["models"].items() if "model" in one}
-    return kept, values | {"models": models}
+    replaced = tuple(line.removeprefix("# replaced: ") for line in lines if "# replaced: " in line)
+    remaining = "\n".join(line for line in lines if not (replaced and line.startswith(replaced)))
+    values = parse_yaml(remaining.encode(), "template")[0]
+    models = {name: model for name, model in values["models"].items() if "model" in model}
+    return remaining, values | {"models": models}
 
 
 @pytest.fixture
 def tables(world, monkeypatch):
-    """The world with tables of the names that the templates and the README give."""
+    """Return the world with the tables that templates and the README name."""
     monkeypatch.chdir(world)
-    shown = pl.read_csv("images.csv")
+    table = pl.read_csv("images.csv")
     doctor = pl.col("subject").is_in(CHOSEN[:2])
-    images = shown.with_columns(
+    images = table.with_columns(
         gender=pl.col("frame").replace({"level": "Male", "upright": "Female"}),
         occupation=pl.when(doctor).then(pl.lit("doctor")).otherwise(pl.lit("nurse")),
     ).with_columns(region="frame", group="gender", label="occupation")
     for name in ("images.csv", "labels.csv", "people.csv"):
         images.write_csv(name)
-    flags = {one: (pl.col("occupation") == one).cast(pl.Int8) for one in ("doctor", "nurse")}
+    flags = {job: (pl.col("occupation") == job).cast(pl.Int8) for job in ("doctor", "nurse")}
     images.select("image_id", **flags).write_parquet("labels.parquet")
     for name in ("queries.csv", "prompts.csv"):
         pl.DataFrame({"prompt": ["a doctor", "a nurse"]}).write_csv(name)
@@ -93,23 +93,23 @@ def test_a_template_shows_how_to_run_a_model_on_images(kind, tables, capsys):
     written = (tables / "new.yaml").read_text(encoding="utf-8")
     text, values = of_a_model(written)
     # Models that are run and those that are read stand side by side.
-    both = audits.parse_config(parse_yaml(text.encode(), "template")[0])
-    assert len(both.models) == 2  # every kind here has models
+    config = audits.parse_config(parse_yaml(text.encode(), "template")[0])
+    assert len(config.models) == 2  # every kind here has models
     assert values["extraction"] == {"store": "evidence", "device": "auto"}
     ((name, model),) = values["models"].items()
     assert model["model"].startswith("hf:")
     model["model"] = {CLIP: "hf:clip"}.get(model["model"], "python:nowhere:make")
     (tables / "run.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-    found = planned(tables / "run.yaml", capsys)
-    assert found["runs"][0]["model"] == name
-    assert (found["runs"][0]["items"], found["runs"][0]["to_do"]) == (96, 96)
+    plan = planned(tables / "run.yaml", capsys)
+    assert plan["runs"][0]["model"] == name
+    assert (plan["runs"][0]["items"], plan["runs"][0]["to_do"]) == (96, 96)
 
 
 def readme_example():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    (found,) = (one for one in blocks if CLIP in one)
-    return found
+    (block,) = (block for block in blocks if CLIP in block)
+    return block
 
 
 def test_the_example_of_the_readme_runs(tables, capsys):
@@ -129,7 +129,7 @@ def test_the_example_of_the_readme_runs(tables, capsys):
     assert (tables / "runs" / "photos" / "report.html").is_file()
 
 
-def test_the_commands_of_the_readme_are_those_that_were_run():
+def test_the_readme_shows_the_commands_of_its_example():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     name = re.match(r"# (\S+\.yaml)\n", readme_example())
     for command in ("plan", "audit"):

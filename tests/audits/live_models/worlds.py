@@ -19,17 +19,17 @@ def make(root):
     """Write 96 pictures, `images.csv`, `queries.csv`, `labels.csv`, and the model `clip`."""
     scenes = render_sets(2, seed=3)
     table = scenes.table()
-    kept = np.flatnonzero(np.isin(table["subject"], CHOSEN))
+    rows = np.flatnonzero(np.isin(table["subject"], CHOSEN))
     (root / "pictures").mkdir(parents=True)
-    for place in kept.tolist():
+    for place in rows.tolist():
         picture = Image.fromarray(scenes.images[place])
         picture.save(root / "pictures" / f"{scenes.image_id[place]}.png")
     names = ("image_id", "set", "subject", "hue", "frame")
-    images = pl.DataFrame({name: np.asarray(table[name])[kept] for name in names})
+    images = pl.DataFrame({name: np.asarray(table[name])[rows] for name in names})
     images.with_columns(file=pl.col("image_id") + ".png").write_csv(root / "images.csv")
-    shown = {one: (images["subject"] == one).cast(int) for one in CHOSEN}
-    images.select("image_id").with_columns(**shown).write_csv(root / "labels.csv")
-    texts = [neutral_prompts(one)[0] for one in CHOSEN]
+    flags = {subject: (images["subject"] == subject).cast(int) for subject in CHOSEN}
+    images.select("image_id").with_columns(**flags).write_csv(root / "labels.csv")
+    texts = [neutral_prompts(subject)[0] for subject in CHOSEN]
     ids = [f"q{place}" for place in range(len(CHOSEN))]
     queries = pl.DataFrame({"id": ids, "text": texts, "subject": [*CHOSEN]})
     queries.write_csv(root / "queries.csv")
@@ -63,8 +63,8 @@ def diversity(**model):
 
 
 def associations(**model):
-    frames = {one: {"images": {"frame": one}} for one in ("level", "upright")}
-    targets = {one: {"prompts": {"subject": one}} for one in CHOSEN}
+    frames = {frame: {"images": {"frame": frame}} for frame in ("level", "upright")}
+    targets = {subject: {"prompts": {"subject": subject}} for subject in CHOSEN}
     return of_model("associations", model) | {
         "data": {
             "images": IMAGES | {"kind": "image", "unit": "set"},

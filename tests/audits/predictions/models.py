@@ -17,7 +17,7 @@ def info(kind, **more):
 
 def seen(images):
     """Mean colour of each image, as numbers from 0 to 1."""
-    return np.stack([np.asarray(one).reshape(-1, 3).mean(axis=0) for one in images]) / 255
+    return np.stack([np.asarray(image).reshape(-1, 3).mean(axis=0) for image in images]) / 255
 
 
 class Encoder:
@@ -40,8 +40,8 @@ class Scorer:
     info = info("scorer")
 
     def score(self, images, texts):
-        asked = np.array([[float(name in text) for name in NAMES] for text in texts])
-        return (seen(images) @ asked.T).astype(np.float32)
+        weights = np.array([[float(name in text) for name in NAMES] for text in texts])
+        return (seen(images) @ weights.T).astype(np.float32)
 
 
 class Classifier:
@@ -76,11 +76,11 @@ def painted(folder, n=120):
     rows = []
     for index in range(n):
         group, truth = "ab"[index % 2], NAMES[int(rng.integers(0, 3))]
-        shown = "green" if (group, truth) == ("b", "red") else truth
-        pixels = np.tile(np.array(COLOURS[shown], dtype=np.uint8), (4, 5, 1))
+        colour = "green" if (group, truth) == ("b", "red") else truth
+        pixels = np.tile(np.array(COLOURS[colour], dtype=np.uint8), (4, 5, 1))
         Image.fromarray(pixels).save(folder / "pictures" / f"p{index:03}.png")
         rows.append({"id": f"p{index:03}", "file": f"p{index:03}.png", "colour": truth,
-                     "group": group, "shown": shown})  # fmt: skip
+                     "group": group, "shown": colour})  # fmt: skip
     frame = pl.DataFrame(rows)
     frame.write_csv(folder / "images.csv")
     return frame
@@ -100,7 +100,7 @@ def configured(audit, data, **model):
 
 
 def numbers(result):
-    """Return the numbers of every finding, but for those of raw texts."""
+    """Return the numbers of every finding except findings of raw texts."""
     names = ("metric", "subject", "value", "ci_low", "ci_high", "chance", "q_value", "verdict")
-    kept = [one for one in result.findings if not one.version.endswith("raw")]
-    return [repr([getattr(one, name) for name in names]) for one in kept]
+    findings = [finding for finding in result.findings if not finding.version.endswith("raw")]
+    return [repr([getattr(finding, name) for name in names]) for finding in findings]

@@ -1,4 +1,4 @@
-"""Warnings at the top of a report about models whose labels say little of groups."""
+"""Warnings at the top of a report about models with uninformative labels."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,10 @@ TRUTH = np.array(["chef", "nurse", "pilot"])[RNG.integers(0, 3, N)]
 RANDOM = TRUTH[RNG.permutation(N)]
 
 
-def audited(said, truth=TRUTH, **model):
+def audited(predicted, truth=TRUTH, **model):
     table = pa.table({
-        "id": [*map(str, range(N))], "group": GROUPS, "truth": truth, "said": said,
-        "second": np.where(said == "chef", "nurse", "chef"),
+        "id": [*map(str, range(N))], "group": GROUPS, "truth": truth, "said": predicted,
+        "second": np.where(predicted == "chef", "nurse", "chef"),
     })  # fmt: skip
     config = {
         "audit": "predictions",
@@ -26,7 +26,7 @@ def audited(said, truth=TRUTH, **model):
     return audits.run(audits.parse_config(config))
 
 
-def test_what_is_trivial_by_construction_is_said_at_the_top():
+def test_trivial_results_are_named_at_the_top():
     noisy = np.where(RNG.random(N) < 0.3, RANDOM, TRUTH)
     (hits,) = audited(noisy, top=["said", "second"], prediction=None).manifest.warnings
     assert "k = 2" in hits
@@ -36,6 +36,6 @@ def test_what_is_trivial_by_construction_is_said_at_the_top():
 
 def test_a_good_model_is_not_warned_about_in_a_group_of_one_class():
     truth = np.where((GROUPS == "b") & (np.arange(N) % 20 != 1), "chef", TRUTH)
-    said = np.where(np.arange(N) % 30 == 1, "chef", truth)
-    assert (said == truth)[GROUPS == "b"].mean() > 0.95
-    assert audited(said, truth).manifest.warnings == ()
+    predicted = np.where(np.arange(N) % 30 == 1, "chef", truth)
+    assert (predicted == truth)[GROUPS == "b"].mean() > 0.95
+    assert audited(predicted, truth).manifest.warnings == ()

@@ -1,4 +1,4 @@
-"""Predictions of models that are run: the same findings as from a table of what they say."""
+"""Predictions of models that are run: the same findings as from a table of predictions."""
 
 from functools import partial
 
@@ -44,28 +44,28 @@ def shown(colours):
     ],
     ids=["encoder", "encoder with a bias", "scorer", "classifier"],
 )
-def test_what_a_model_sees_in_pictures_is_what_it_predicts(colours, model):
+def test_predictions_are_the_colours_of_the_pictures(colours, model):
     assert predictions(colours, **model) == shown(colours)
 
 
 def test_answers_are_brought_to_classes_and_unknown_ones_counted(colours):
-    asked = {
+    settings = {
         "model": Answerer(), "question": "Which colour is it?", "normalize": {},
         "unknown": ["i do not know"],
     }  # fmt: skip
     expected = [None if colour == "blue" else colour for colour in shown(colours)]
-    assert predictions(colours, **asked) == expected
-    data = audits.prepare(config(**asked), base=colours).data
+    assert predictions(colours, **settings) == expected
+    data = audits.prepare(config(**settings), base=colours).data
     assert [*data.models["m"].versions] == ["raw", "normalised"]
     assert data.counts["models"]["m"]["states"]["unknown"] == expected.count(None)
 
 
-def test_the_findings_are_those_of_a_table_of_what_the_model_says(colours):
+def test_the_findings_equal_the_audit_of_a_table_of_predictions(colours):
     run = audits.run(config(model=Classifier(), map=MAP, k=1), base=colours)
     table = pl.read_csv(colours / "images.csv").rename({"shown": "said"})
-    told = audits.run(config(table=table, prediction="said"), base=colours)
-    assert numbers(run) == numbers(told)
-    worst = [one.value for one in run.findings if one.aggregate == "worst_group"]
+    from_table = audits.run(config(table=table, prediction="said"), base=colours)
+    assert numbers(run) == numbers(from_table)
+    worst = [finding.value for finding in run.findings if finding.aggregate == "worst_group"]
     assert max(worst) < 0.8
     assert run.manifest.models["m"]["name"] == "python:fake:classifier"
 

@@ -46,32 +46,34 @@ def test_a_rule_chooses_the_best_of_all_scores(rule):
     chosen = choose(SCORE, POSITIVE, rule, costs)
     losses = {score: loss(score, rule, costs) for score in np.unique(SCORE).tolist()}
     best = min(losses.values())
-    assert chosen == max(score for score, one in losses.items() if one == pytest.approx(best))
+    assert chosen == max(score for score, value in losses.items() if value == pytest.approx(best))
 
 
-def test_a_score_and_its_threshold_give_what_labels_give():
+def test_a_score_with_a_threshold_gives_the_findings_of_labels():
     labelled = TABLE.with_columns(
         pred=pl.when(pl.col("score") >= 0.5).then(pl.lit("yes")).otherwise(pl.lit("no"))
     )
-    found = run(threshold=0.5)
+    scored = run(threshold=0.5)
     plain = run(labelled, score=None, prediction="pred")
-    assert repr(found.findings) == repr(plain.findings)
-    assert any("0.500 or more count as yes" in note for note in found.manifest.notes)
+    assert repr(scored.findings) == repr(plain.findings)
+    assert any("0.500 or more count as yes" in note for note in scored.manifest.notes)
     assert "threshold_curves" not in plain.tables
 
 
 def test_curves_are_the_rates_of_each_group():
-    found = run(threshold=0.5, costs={"false_positive": 2})
-    curves = pl.DataFrame(found.tables["threshold_curves"])
+    result = run(threshold=0.5, costs={"false_positive": 2})
+    curves = pl.DataFrame(result.tables["threshold_curves"])
     for threshold in curves["threshold"].unique().sort().to_list()[:-5:25]:
         for group in "fm":
-            own, called = group == GROUP, threshold <= SCORE
+            in_group, called = group == GROUP, threshold <= SCORE
             expected = {
-                "selection_rate": called[own].mean(),
-                "true_positive_rate": called[own & POSITIVE].mean(),
-                "false_positive_rate": called[own & ~POSITIVE].mean(),
-                "precision": POSITIVE[own & called].mean(),
-                "cost": (2 * (called & ~POSITIVE)[own] + (~called & POSITIVE)[own]).mean(),
+                "selection_rate": called[in_group].mean(),
+                "true_positive_rate": called[in_group & POSITIVE].mean(),
+                "false_positive_rate": called[in_group & ~POSITIVE].mean(),
+                "precision": POSITIVE[in_group & called].mean(),
+                "cost": (
+                    2 * (called & ~POSITIVE)[in_group] + (~called & POSITIVE)[in_group]
+                ).mean(),
             }
             rows = curves.filter(threshold=threshold, group=group)
             values = dict(rows.select("metric", "value").iter_rows())
@@ -82,19 +84,19 @@ def test_curves_are_the_rates_of_each_group():
 
 def test_a_planted_difference_holds_around_the_threshold_and_not_at_its_ends():
     rows = run().tables["threshold_verdicts"].to_pylist()
-    found = {row["metric"]: row for row in rows}
-    recall = found["true_positive_rate"]
+    verdicts = {row["metric"]: row for row in rows}
+    recall = verdicts["true_positive_rate"]
     assert recall["verdict"] == Verdict.DISPARITY
     assert recall["least"] < recall["low"] < recall["threshold"] < recall["high"] < recall["most"]
-    assert found["false_positive_rate"]["verdict"] != Verdict.DISPARITY
+    assert verdicts["false_positive_rate"]["verdict"] != Verdict.DISPARITY
 
 
 def test_rows_without_a_score_are_unanswered():
     holes = TABLE.with_columns(
         score=pl.when(pl.int_range(pl.len()) % 10 == 0).then(None).otherwise("score")
     )
-    found = run(holes)
-    states = {row["state"]: row["count"] for row in found.tables["states"].to_pylist()}
+    result = run(holes)
+    states = {row["state"]: row["count"] for row in result.tables["states"].to_pylist()}
     assert states == {"answered": N - N // 10, "missing": N // 10}
 
 
@@ -108,6 +110,6 @@ def test_rows_without_a_score_are_unanswered():
         ({"score": "sex"}, DataError, "sex"),
     ],
 )
-def test_what_a_score_needs(model, error, key):
+def test_incomplete_score_settings_are_refused(model, error, key):
     with pytest.raises(error, match=key):
         run(**model)

@@ -24,8 +24,8 @@ def audit(liked, *, kind="retrieval", declared=None, unit=None, ids="i{}{}", job
             "person": [f"p{place // 4}" for place in range(n)],
         }
     )
-    shown = np.where(table["gender"] == "woman", np.repeat(liked[: len(jobs)], 24), 0.0)
-    scores = pl.DataFrame({job: shown + rng.standard_normal(n) for job in jobs})
+    preference = np.where(table["gender"] == "woman", np.repeat(liked[: len(jobs)], 24), 0.0)
+    scores = pl.DataFrame({job: preference + rng.standard_normal(n) for job in jobs})
     config = {
         "audit": kind,
         "data": {"images": {"table": table, "id": "image"}, "groups": ["gender"], "subject": "job"},
@@ -60,12 +60,16 @@ def test_a_declared_stereotype_leads_where_preferences_cancel(kind):
     lead = statement(result)
     assert lead.metric == "systematic_preference"
     assert lead.verdict != Verdict.DISPARITY
-    strength = next(one for one in result.findings if one.metric == "preference_strength")
+    strength = next(
+        finding for finding in result.findings if finding.metric == "preference_strength"
+    )
     assert (strength.verdict, strength.leads) == (Verdict.DETECTED, False)
     # Single queries have their disparities, corrected and counted apart.
-    single = [one for one in result.findings if one.tested and one.family == Family.QUERY]
-    assert sum(one.verdict == Verdict.DISPARITY for one in single) >= 20
-    assert not any(one.leads for one in single)
+    single = [
+        finding for finding in result.findings if finding.tested and finding.family == Family.QUERY
+    ]
+    assert sum(finding.verdict == Verdict.DISPARITY for finding in single) >= 20
+    assert not any(finding.leads for finding in single)
 
 
 def test_the_group_that_is_ranked_last_everywhere_leads():
@@ -73,12 +77,17 @@ def test_the_group_that_is_ranked_last_everywhere_leads():
     lead = statement(result)
     assert (lead.metric, lead.group) == ("systematic_preference", "man")
     assert (lead.verdict, lead.value < -0.05) == (Verdict.DISPARITY, True)
-    own = [one for one in result.findings if one.metric == "systematic_preference"]
-    assert [one.family for one in own if one is not lead] == [Family.FOLD, Family.FOLD]
+    preferences = [
+        finding for finding in result.findings if finding.metric == "systematic_preference"
+    ]
+    assert [finding.family for finding in preferences if finding is not lead] == [
+        Family.FOLD,
+        Family.FOLD,
+    ]
 
 
-def test_similarity_says_how_large_a_preference_is_in_scores():
-    """A list is ordered by differences however small: the size stands beside the shares."""
+def test_similarity_states_the_size_of_a_preference_in_scores():
+    """A ranking follows differences of any size, so the size is shown with the shares."""
     result = audit(np.full(40, 0.8), kind="similarity")
     lead = statement(result)
     (effect,) = (
@@ -101,8 +110,9 @@ PERSONS = "person_{:02d}_{}.jpg"
 
 
 @pytest.mark.parametrize(
-    ("ids", "unit", "many"), [(PERSONS, None, 1), (PERSONS, "person", 0), ("img_{}{}", None, 0)]
+    ("ids", "unit", "n_warnings"),
+    [(PERSONS, None, 1), (PERSONS, "person", 0), ("img_{}{}", None, 0)],
 )
-def test_ids_that_look_like_units_are_warned_of(ids, unit, many):
+def test_ids_that_look_like_units_are_warned_of(ids, unit, n_warnings):
     warnings = audit(HALF, ids=ids, unit=unit).manifest.warnings
-    assert len([text for text in warnings if "`unit`" in text]) == many
+    assert len([text for text in warnings if "`unit`" in text]) == n_warnings

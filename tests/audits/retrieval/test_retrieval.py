@@ -1,4 +1,4 @@
-"""The audit of retrieval: what was planted is found, and unusual input is told."""
+"""The audit of retrieval: planted disparities are detected, and unusual input is noted."""
 
 from pathlib import Path
 
@@ -34,23 +34,23 @@ def prompts():
     return np.random.default_rng(1).standard_normal((3, 5))
 
 
-def asked():
+def query_table():
     return pl.DataFrame({"query": QUERIES})
 
 
 def values(**changes):
-    found = {
+    config = {
         "audit": "retrieval",
         "data": {"images": {"table": table(), "id": "image"}, "groups": ["gender"]},
-        "queries": {"table": asked(), "id": "query"},
+        "queries": {"table": query_table(), "id": "query"},
         "models": {"m": {"images": {"file": images()}, "queries": {"file": prompts()}}},
         "ranking": {"k": 10, "curves": False, "similarity": False},
         "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
     }
     for key, value in changes.items():
-        old = found.get(key, {})
-        found[key] = {**old, **value} if isinstance(value, dict) and key != "models" else value
-    return found
+        old = config.get(key, {})
+        config[key] = {**old, **value} if isinstance(value, dict) and key != "models" else value
+    return config
 
 
 def run(**changes):
@@ -63,7 +63,7 @@ def by_metric(result, version="default"):
 
 PROMPTS = pl.DataFrame(
     {
-        "query": [f"{how} {job}" for job in QUERIES for how in ("a", "one")],
+        "query": [f"{article} {job}" for job in QUERIES for article in ("a", "one")],
         "job": [job for job in QUERIES for _ in range(2)],
     }
 )
@@ -80,26 +80,28 @@ def test_pools_that_are_too_small_are_counted():
     counted = [note[:27] for note in result.manifest.notes if "pools" in note]
     assert counted == ["m, gender: 1 of 3 pools hav", "m, gender: 2 of 3 pools hav"]
     # NDKL is over the same prefixes at every K: one fact.
-    assert {one.version for one in result.findings if one.metric == "ndkl"} == {"default"}
-    found = by_metric(result, "default")
-    assert found["ndkl", "nurse"].verdict == Verdict.NOT_ESTIMABLE
-    assert not np.isnan(found["ndkl", "chef"].value)
+    assert {finding.version for finding in result.findings if finding.metric == "ndkl"} == {
+        "default"
+    }
+    findings = by_metric(result, "default")
+    assert findings["ndkl", "nurse"].verdict == Verdict.NOT_ESTIMABLE
+    assert not np.isnan(findings["ndkl", "chef"].value)
 
 
-def test_scores_held_in_memory_give_the_numbers_of_scores_read_again(monkeypatch):
+def test_scores_in_memory_and_reread_scores_give_the_same_numbers(monkeypatch):
     ranking = {"ranking": {"k": 10, "curves": True, "similarity": True}}
-    held = run(**ranking)
+    in_memory = run(**ranking)
     monkeypatch.setattr("equipoise.audits.engines.rankings.designs._CELLS", 0)
-    again = run(**ranking)
-    assert str(again.findings) == str(held.findings)
+    reread = run(**ranking)
+    assert str(reread.findings) == str(in_memory.findings)
     numbers = [
-        {name: repr(table.to_pydict()) for name, table in one.tables.items()}
-        for one in (again, held)
+        {name: repr(table.to_pydict()) for name, table in result.tables.items()}
+        for result in (reread, in_memory)
     ]
     assert numbers[0] == numbers[1]
 
 
-def test_the_plan_counts_images_in_no_group_by_what_they_lack():
+def test_the_plan_counts_images_in_no_group_by_missing_attribute():
     place = pl.int_range(pl.len())
     holes = table().with_columns(
         gender=pl.when(place < 3).then(None).otherwise("gender"),
@@ -107,7 +109,7 @@ def test_the_plan_counts_images_in_no_group_by_what_they_lack():
     )
     data = {"images": {"table": holes, "id": "image"}, "groups": [["gender", "race"], "gender"]}
     planned = audits.plan(audits.parse_config(values(data=data))).groups
-    none = [(one["groups"], one["images"], one["note"]) for one in planned if not one["group"]]
+    none = [(row["groups"], row["images"], row["note"]) for row in planned if not row["group"]]
     assert none == [
         ("gender × race", 2, "gender missing"),
         ("gender × race", 2, "race missing"),
@@ -116,10 +118,10 @@ def test_the_plan_counts_images_in_no_group_by_what_they_lack():
         ("race", 3, "race missing"),
     ]
     for groups in ("gender × race", "gender", "race"):
-        assert sum(one["images"] for one in planned if one["groups"] == groups) == N
+        assert sum(row["images"] for row in planned if row["groups"] == groups) == N
 
 
-def test_ndkl_says_whom_the_order_shows_first():
+def test_ndkl_names_the_group_at_the_top_of_the_order():
     """Women fill the first half and men the second, but for one woman at the very end."""
     order = ["woman"] * 35 + ["man"] * 36 + ["woman"]
     ranked = pl.DataFrame({"image": [f"r{k}" for k in range(72)], "gender": order})
@@ -132,7 +134,7 @@ def test_ndkl_says_whom_the_order_shows_first():
     assert finding.direction.endswith(
         "lowest for man (12.0\u00a0%), highest for woman (88.0\u00a0%)"
     )
-    shares = {one.group: one.value for one in finding.by_group}
+    shares = {estimate.group: estimate.value for estimate in finding.by_group}
     places = np.arange(1, 72)
     women = np.cumsum([name == "woman" for name in order[:71]]) / places
     weights = 1 / np.log2(places + 1)
@@ -150,46 +152,48 @@ def test_images_without_a_subject_count_as_unmatched():
     assert "Images without job (30) are not compared." in notes
 
 
-def test_images_whose_subject_no_usable_query_asks_for_are_counted():
-    bad, everyone = prompts(), {"table": asked(), "id": "query"}
+def test_images_of_a_subject_without_a_usable_query_are_counted():
+    bad, everyone = prompts(), {"table": query_table(), "id": "query"}
     bad[2] = np.nan
-    few = {"table": asked().head(2), "id": "query"}
+    few = {"table": query_table().head(2), "id": "query"}
     vectors = {"images": {"file": images()}, "queries": {"file": prompts()}}
     one_bad = {**vectors, "queries": {"file": bad}}
-    drawn = np.random.default_rng(4).standard_normal((2, N))
-    scores = pl.DataFrame(dict(zip(QUERIES, drawn, strict=False)))
-    for data, queries, model, lost in (
+    noise = np.random.default_rng(4).standard_normal((2, N))
+    scores = pl.DataFrame(dict(zip(QUERIES, noise, strict=False)))
+    for data, queries, model, n_unmatched in (
         (BY_JOB, everyone, one_bad, 40),
         (BY_JOB, few, {**vectors, "queries": {"file": bad[:2]}}, 40),
         (BY_JOB, ASKED, {"scores": {"file": scores}}, 40),
         (BY_JOB, everyone, vectors, 0),
         ({**BY_JOB, "subject": None}, everyone, one_bad, 0),
     ):
-        some = {**data, "max_unmatched": 0.5}
-        config = audits.parse_config(values(data=some, queries=queries, models={"m": model}))
+        section = {**data, "max_unmatched": 0.5}
+        config = audits.parse_config(values(data=section, queries=queries, models={"m": model}))
         (planned,) = audits.plan(config).details["models"]
-        assert planned["images whose subject no usable query asks for"] == lost
+        assert planned["images whose subject no usable query asks for"] == n_unmatched
         notes = [note for note in audits.run(config).manifest.notes if "asks for" in note]
-        assert len(notes) == bool(lost)
+        assert len(notes) == bool(n_unmatched)
 
 
-def test_sets_that_vary_one_of_two_attributes_are_told():
+def test_sets_that_vary_one_of_two_attributes_are_noted():
     """Sets of a man and a woman of one race: nothing is exchanged between races."""
     pairs = table().with_columns(set=pl.Series([f"s{k // 2}" for k in range(N)]))
     images = {"table": pairs, "id": "image"}
     result = run(data={"images": images, "groups": [["gender", "race"]], "sets": "set"})
     (note,) = [note for note in result.manifest.notes if "no set" in note]
     assert note.startswith("m, race (within gender): ")
-    own = [f for f in result.findings if f.groups == "race" and "preference" not in f.metric]
-    assert {f.verdict for f in own} == {Verdict.NONE}
+    race_findings = [
+        f for f in result.findings if f.groups == "race" and "preference" not in f.metric
+    ]
+    assert {f.verdict for f in race_findings} == {Verdict.NONE}
 
 
 def test_a_desired_share_of_nothing_makes_ndkl_infinite():
     result = run(ranking={"desired": {"man": 1, "woman": 0}})
-    found = by_metric(result)
-    ndkl = found["ndkl", "chef"]
+    findings = by_metric(result)
+    ndkl = findings["ndkl", "chef"]
     assert (ndkl.value, ndkl.verdict) == (np.inf, Verdict.NONE)
-    assert all(found[key].reason for key in (("ndkl", ""), ("skew_at_k", "woman")))
+    assert all(findings[key].reason for key in (("ndkl", ""), ("skew_at_k", "woman")))
 
 
 @pytest.mark.parametrize("step", [audits.run, audits.plan])
@@ -215,7 +219,7 @@ def test_a_choice_that_fits_no_groups_is_refused(step, changes, key):
     assert str(raised.value).startswith(key)
 
 
-def test_desired_shares_and_named_groups_of_one_choice_alone_are_told():
+def test_desired_shares_and_named_groups_of_a_single_choice_are_noted():
     desired = {"a": 0.5, "b": 0.25, "c": 0.25}
     opposed = {"measures": ["max_skew", "bias_at_k"], "first": "a", "second": "c"}
     data = {**BY_RACE, "groups": ["gender", "race", ["gender", "race"]]}

@@ -1,4 +1,4 @@
-"""The audit of similarity: what was planted is found, and unusual input is told."""
+"""The audit of similarity: planted disparities are detected, and unusual input is noted."""
 
 import math
 from pathlib import Path
@@ -31,22 +31,22 @@ def table():
 
 
 def images(seed=0):
-    """Vectors in which men lie towards the first axis, and sets share most."""
+    """Return vectors: men point along the first axis, and images of a set are similar."""
     rng = np.random.default_rng(seed)
     shared = np.repeat(rng.standard_normal((N // 6, 6)), 6, axis=0)
-    found = shared + 0.3 * rng.standard_normal((N, 6))
-    found[:, 0] = np.where(np.arange(N) % 2 == 0, 1.0, -1.0)
-    return found
+    vectors = shared + 0.3 * rng.standard_normal((N, 6))
+    vectors[:, 0] = np.where(np.arange(N) % 2 == 0, 1.0, -1.0)
+    return vectors
 
 
 def prompts():
-    """Chef lies towards men, nurse towards women, pilot towards neither."""
-    found = np.random.default_rng(1).standard_normal((3, 6))
-    found[:, 0] = (1.5, -1.0, 0.0)
-    return found
+    """Return prompts: chef points to men, nurse to women, pilot to neither."""
+    vectors = np.random.default_rng(1).standard_normal((3, 6))
+    vectors[:, 0] = (1.5, -1.0, 0.0)
+    return vectors
 
 
-def asked():
+def query_table():
     return pl.DataFrame({"query": CONCEPTS})
 
 
@@ -59,14 +59,14 @@ def data(**more):
 
 
 def values(**changes):
-    found = {
+    config = {
         "audit": "similarity",
         "data": data(),
-        "queries": {"table": asked(), "id": "query"},
+        "queries": {"table": query_table(), "id": "query"},
         "models": {"m": embedded(scale=10.0)},
         "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
     }
-    return {**found, **changes}
+    return {**config, **changes}
 
 
 def run(**changes):
@@ -78,14 +78,14 @@ def by_metric(result, version="default"):
 
 
 def test_the_favoured_group_is_named_with_its_odds():
-    found = by_metric(run(data=data(sets="set")))
-    chef = found["logit_gap", "chef"]
+    findings = by_metric(run(data=data(sets="set")))
+    chef = findings["logit_gap", "chef"]
     assert chef.verdict == Verdict.DISPARITY
     assert chef.direction == (
         f"“man” is favoured over “woman”: in a softmax, odds of {math.exp(chef.value):.2f} to 1 "
         "where all else is equal"
     )
-    assert found["logit_gap", "nurse"].direction.startswith("“woman” is favoured over “man”")
+    assert findings["logit_gap", "nurse"].direction.startswith("“woman” is favoured over “man”")
 
 
 def test_gaps_are_in_scores_where_no_scale_is_known():
@@ -117,20 +117,20 @@ def test_within_sets_both_nulls_stand_side_by_side():
     assert primary.null.startswith("groups are exchangeable within each counterfactual set")
     assert primary.value == pytest.approx(plain.value)
     assert primary.chance < 0.9 * plain.chance
-    beside = by_metric(result, "null: pool order")["logit_gap", ""]
-    assert beside.verdict == Verdict.NONE
+    pool_finding = by_metric(result, "null: pool order")["logit_gap", ""]
+    assert pool_finding.verdict == Verdict.NONE
     assert not [note for note in result.manifest.notes if "counterfactual sets" in note]
     assert any("may come from what else they show" in note for note in run().manifest.notes)
 
 
 def test_each_concept_is_compared_over_its_own_images():
-    found = by_metric(run(data=data(subject="job")))
-    own = images()[: N // 3] / np.linalg.norm(images()[: N // 3], axis=1, keepdims=True)
+    findings = by_metric(run(data=data(subject="job")))
+    vectors = images()[: N // 3] / np.linalg.norm(images()[: N // 3], axis=1, keepdims=True)
     text = prompts()[0] / np.linalg.norm(prompts()[0])
     gender = table()["gender"].to_numpy()[: N // 3]
-    alone = similarity_gap(own @ text, gender, scale=10.0, resampling=None)
-    assert found["logit_gap", "chef"].value == pytest.approx(alone.value, rel=1e-9)
-    assert found["logit_gap", "chef"].n == N // 3
+    alone = similarity_gap(vectors @ text, gender, scale=10.0, resampling=None)
+    assert findings["logit_gap", "chef"].value == pytest.approx(alone.value, rel=1e-9)
+    assert findings["logit_gap", "chef"].n == N // 3
 
 
 def test_the_table_has_effects_and_normalised_similarities():
@@ -147,19 +147,19 @@ def stereotypes(**columns):
     return pl.DataFrame({"job": CONCEPTS, **columns})
 
 
-def test_preferences_are_held_against_declared_groups():
+def test_preferences_are_compared_with_declared_groups():
     declared = stereotypes(who=["man", "woman", "man"], much=[0.5, 0.9, 0.1])
     hypothesis = {"table": declared, "concept": "job", "favours": "who", "value": "much"}
     result = run(hypotheses=[hypothesis])
-    found = by_metric(result)
-    gap, rank = found["favourite_gap", "who"], found["alignment", "much"]
+    findings = by_metric(result)
+    gap, rank = findings["favourite_gap", "who"], findings["alignment", "much"]
     assert gap.value > 0
     assert gap.direction == "preferences follow the column “who”"
     assert gap.family is Family.COMPOSITE
     assert rank.value == pytest.approx(1.0)
     points = {r["concept"]: r for r in result.tables["hypotheses"].to_pylist()}
     assert points["nurse"]["favourite"] == "woman"
-    assert points["nurse"]["preference"] == pytest.approx(found["logit_gap", "nurse"].value)
+    assert points["nurse"]["preference"] == pytest.approx(findings["logit_gap", "nurse"].value)
     against = stereotypes(who=["woman", "man", "woman"])
     turned = run(hypotheses=[{"table": against, "concept": "job", "favours": "who"}])
     assert by_metric(turned)["favourite_gap", "who"].direction == (
@@ -170,10 +170,10 @@ def test_preferences_are_held_against_declared_groups():
 def test_numbers_alone_speak_for_one_group():
     shares = stereotypes(men=[0.8, 0.1, 0.9])
     hypothesis = {"table": shares, "concept": "job", "value": "men", "first": "man"}
-    found = by_metric(run(hypotheses=[hypothesis]))
-    assert ("favourite_gap", "men") not in found
+    findings = by_metric(run(hypotheses=[hypothesis]))
+    assert ("favourite_gap", "men") not in findings
     # From women to men: nurse, pilot, chef; by the shares nurse, chef, pilot.
-    assert found["alignment", "men"].value == pytest.approx(0.5)
+    assert findings["alignment", "men"].value == pytest.approx(0.5)
     signs = stereotypes(lean=[1.0, -1.0, 0.0])
     hypothesis = {"table": signs, "concept": "job", "value": "lean", "first": "man"}
     mean = by_metric(run(hypotheses=[{**hypothesis, "statistic": "mean"}]))["alignment", "lean"]
@@ -182,10 +182,10 @@ def test_numbers_alone_speak_for_one_group():
 
 def test_equal_scores_are_below_the_threshold():
     flat = pl.DataFrame({name: np.ones(N) for name in CONCEPTS})
-    found = by_metric(run(models={"m": {"scores": {"file": flat}, "scale": 10.0}}, queries=None))
-    assert found["logit_gap", "chef"].value == 0.0
-    assert found["logit_gap", "chef"].verdict == Verdict.BELOW_THRESHOLD
-    assert found["normalized_similarity_mad", "chef"].reason == "all scores are equal"
+    findings = by_metric(run(models={"m": {"scores": {"file": flat}, "scale": 10.0}}, queries=None))
+    assert findings["logit_gap", "chef"].value == 0.0
+    assert findings["logit_gap", "chef"].verdict == Verdict.BELOW_THRESHOLD
+    assert findings["normalized_similarity_mad", "chef"].reason == "all scores are equal"
 
 
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
@@ -210,7 +210,7 @@ def test_a_set_of_several_units_is_refused():
     assert (raised.value.column, raised.value.row) == ("person", 2)
 
 
-def test_the_plan_says_what_could_be_found():
+def test_the_plan_states_the_smallest_detectable_gap():
     config = audits.parse_config(values(data=data(subject="job")))
     planned = audits.plan(config)
     model, comparison = planned.details["models"][0], planned.details["comparisons"][0]

@@ -1,4 +1,4 @@
-"""What an audit of text-to-image models finds of images that a painter makes as it is told."""
+"""An audit of text-to-image models on images of a painter with known shares."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,22 +7,23 @@ from PIL import Image
 
 from equipoise import audits
 from equipoise.core import Verdict
-from painted import REDNESS, Painter, Seer, Teller, asked
+from painted import REDNESS, Painter, Seer, Teller, audit_values
 
 
 def run(base, **changes):
-    return audits.run(audits.parse_config(asked(**changes)), base=base)
+    return audits.run(audits.parse_config(audit_values(**changes)), base=base)
 
 
 def painter(model, guidance=1.0):
     return {"painter": {"model": model, "guidance": guidance, "steps": 1}}
 
 
-def of(result, metric, subject, version=""):
+def finding_of(result, metric, subject, version=""):
     (finding,) = (
-        each
-        for each in result.findings
-        if (each.metric, each.subject) == (metric, subject) and version in each.version
+        candidate
+        for candidate in result.findings
+        if (candidate.metric, candidate.subject) == (metric, subject)
+        and version in candidate.version
     )
     return finding
 
@@ -50,21 +51,21 @@ def painted(tmp_path_factory):
     return run(base), base
 
 
-def test_targets_lean_to_what_the_painter_shows(painted):
+def test_targets_lean_to_the_painted_colour(painted):
     result, _ = painted
-    fire, sea = (of(result, "mcas", name) for name in ("fire", "sea"))
+    fire, sea = (finding_of(result, "mcas", name) for name in ("fire", "sea"))
     assert fire.value > 0.3 > -0.3 > sea.value
     assert fire.verdict == sea.verdict == Verdict.DISPARITY
     assert fire.direction == "fire is closer to red than to blue"
     assert (fire.model, fire.version) == ("painter", "seer, guidance 1")
     parts = [
-        of(result, "association_score", "fire", f"{name}, seer").value
+        finding_of(result, "association_score", "fire", f"{name}, seer").value
         for name in ("II", "ITP", "ITA", "TT")
     ]
     assert sum(parts) == pytest.approx(fire.value)
 
 
-def test_shares_are_those_of_the_images(painted):
+def test_shares_follow_the_images(painted):
     result, _ = painted
     for target, red in REDNESS.items():
         (row,) = rows(result, "shares", target=target, **{"class": "red"})
@@ -72,18 +73,18 @@ def test_shares_are_those_of_the_images(painted):
         assert row["low"] < row["share"] < row["high"]
         assert not row["corrected"]
     # Nobody checked the classifier, so its shares are no disparity.
-    assert of(result, "share_mad", "fire").verdict == Verdict.NONE
-    assert any("colour" in one for one in result.manifest.warnings)
-    every = [of(result, "share_mad", name).value for name in REDNESS]
-    assert of(result, "share_mad", "").value == pytest.approx(np.mean(every))
+    assert finding_of(result, "share_mad", "fire").verdict == Verdict.NONE
+    assert any("colour" in text for text in result.manifest.warnings)
+    values = [finding_of(result, "share_mad", name).value for name in REDNESS]
+    assert finding_of(result, "share_mad", "").value == pytest.approx(np.mean(values))
 
 
 def test_prompts_of_attributes_are_measured_without_themselves(painted):
     result, _ = painted
-    own = of(result, "mcas", "a red thing")
-    assert own.value > 0.3
-    assert own.verdict == of(result, "xmcas", "fire").verdict == Verdict.NONE
-    assert np.isnan([own.chance, own.p_value]).all()
+    finding = finding_of(result, "mcas", "a red thing")
+    assert finding.value > 0.3
+    assert finding.verdict == finding_of(result, "xmcas", "fire").verdict == Verdict.NONE
+    assert np.isnan([finding.chance, finding.p_value]).all()
     assert {row["set"] for row in rows(result, "xmcas")} == {None, "red", "blue", "green"}
     near = rows(result, "xmcas", part="similarity", group="green")
     # A green prompt is held against the other green one, and is closest to it.
@@ -109,28 +110,28 @@ def test_refused_images_are_in_no_share(tmp_path):
     counts = states(result, "fire")
     assert counts["refused"] > 3
     assert sum(counts.values()) == 40
-    assert of(result, "share_mad", "fire").n == 40 - counts["refused"]
+    assert finding_of(result, "share_mad", "fire").n == 40 - counts["refused"]
     assert any("images were refused" in note for note in result.manifest.notes)
     assert not [f for f in result.findings if (f.metric, f.subject) == ("mcas", "sea")]
-    assert of(result, "share_mad", "sea").verdict == Verdict.NOT_ESTIMABLE
+    assert finding_of(result, "share_mad", "sea").verdict == Verdict.NOT_ESTIMABLE
 
 
 def test_encoders_are_averaged(tmp_path):
     result = run(tmp_path, models={"seer": {"model": Seer()}, "tinted": {"model": Seer(tint=0.8)}})
-    each = [of(result, "mcas", "fire", name) for name in ("seer, ", "tinted, ")]
-    both = of(result, "mcas", "fire", "all encoders")
-    values = [finding.value for finding in each]
-    assert both.value == pytest.approx(np.mean(values))
-    assert both.verdict == Verdict.DISPARITY
-    assert {finding.verdict for finding in each} == {Verdict.NONE}
+    by_encoder = [finding_of(result, "mcas", "fire", name) for name in ("seer, ", "tinted, ")]
+    averaged = finding_of(result, "mcas", "fire", "all encoders")
+    values = [finding.value for finding in by_encoder]
+    assert averaged.value == pytest.approx(np.mean(values))
+    assert averaged.verdict == Verdict.DISPARITY
+    assert {finding.verdict for finding in by_encoder} == {Verdict.NONE}
     parts = {row["version"] for row in rows(result, "mcas_parts")}
     assert parts == {"all encoders, guidance 1"}
 
 
-def labelled_pictures(folder, each):
+def labelled_pictures(folder, count):
     labelled = []
     for name in ("red", "blue"):
-        for seed in range(each):
+        for seed in range(count):
             picture = Painter().paint(f"a {name} thing", 10_000 + seed, 1.0)
             assert picture is not None
             file = f"{name}-{seed}.png"
@@ -157,14 +158,14 @@ def test_answers_are_corrected_by_labelled_images(tmp_path):
     assert fire["corrected"]
     assert fire["share"] > fire["raw"] + 0.05
     assert fire["low"] <= REDNESS["fire"] <= fire["high"]
-    gap = of(result, "share_gap", "fire")
-    assert gap.verdict == of(result, "share_mad", "fire").verdict == Verdict.DISPARITY
+    gap = finding_of(result, "share_gap", "fire")
+    assert gap.verdict == finding_of(result, "share_mad", "fire").verdict == Verdict.DISPARITY
     assert result.manifest.warnings == ()
     assert gap.direction.startswith("red is shown more often")
 
 
 def test_a_zero_shot_classifier_has_errors_and_unknown_images(tmp_path):
-    share = asked()["shares"][0] | {"labelled": labelled_pictures(tmp_path, 15)}
+    share = audit_values()["shares"][0] | {"labelled": labelled_pictures(tmp_path, 15)}
     result = run(tmp_path, shares=[share], associations=None)
     errors = rows(result, "share_confusions")
     assert {row["count"] for row in errors if row["label"] != row["said"]} == {0}
@@ -199,9 +200,9 @@ def test_images_made_elsewhere_and_answers_about_them(tmp_path):
     result = run(tmp_path, generators=generators, models={}, shares=[share], associations=None)
     counts = states(result, "fire")
     assert (counts["refused"], counts["failed"]) == (2, 2)
-    fire = of(result, "share_mad", "fire")
+    fire = finding_of(result, "share_mad", "fire")
     assert (fire.version, fire.unit, fire.n) == ("answers", "unit", 56)
-    gap = of(result, "share_gap", "fire")
+    gap = finding_of(result, "share_gap", "fire")
     assert gap.value == pytest.approx(0.9 - 0.1, abs=0.15)
     assert "a count say" in gap.direction
     assert [f.subject for f in result.findings if f.metric == "share_gap"] == ["fire"]

@@ -10,15 +10,15 @@ from equipoise import audits
 from equipoise.audits.studies.study import study_files
 from equipoise.core import ConfigError, DataError
 from equipoise.planted.scenes.embed import load_clip
-from painted import PROMPTS, Painter, Seer, asked
+from painted import PROMPTS, Painter, Seer, audit_values
 
 TABLE = pa.table({"image_id": ["1", "2"], "prompt": ["a fire", "a fire"], "state": ["x", "y"]})
 CLASSES = {"of": "colour", "classes": {"red": ["red"], "blue": ["blue"]}}
 SHARE = CLASSES | {"model": "seer"}
 
 
-def answers(*ids, said="said"):
-    return {"table": pa.table({"image_id": [*ids], said: ["red"] * len(ids)})}
+def answers(*ids, column="said"):
+    return {"table": pa.table({"image_id": [*ids], column: ["red"] * len(ids)})}
 
 
 ANSWERS = CLASSES | {"said": {"g": answers("1")}}
@@ -51,13 +51,13 @@ ANSWERS = CLASSES | {"said": {"g": answers("1")}}
 )  # fmt: skip
 def test_a_configuration_is_refused(changes, words):
     with pytest.raises(ConfigError) as caught:
-        audits.parse_config(asked(**changes))
+        audits.parse_config(audit_values(**changes))
     assert words in str(caught.value)
 
 
-def read(table=TABLE, share=None, **how):
+def read(table=TABLE, share=None, **options):
     """An audit of the shares of images in a table."""
-    generators = {"g": {"images": {"table": table, **how}}}
+    generators = {"g": {"images": {"table": table, **options}}}
     return {"associations": None, "models": {}, "shares": [share or ANSWERS],
             "generators": generators}  # fmt: skip
 
@@ -68,7 +68,7 @@ def external(**cells):
 
 def vectors(rename="", width=4):
     """Vectors of two images and of all prompts; one prompt may have another name."""
-    config = audits.parse_config(asked())
+    config = audits.parse_config(audit_values())
     texts = [*config.prompts.texts]
     rows = Seer().embed_texts(texts).tolist()
     named = pa.table({"id": [rename or texts[0], *texts[1:]], "vector": rows})
@@ -100,14 +100,14 @@ def vectors(rename="", width=4):
 )  # fmt: skip
 def test_data_that_cannot_be_used(changes, column, row, tmp_path):
     with pytest.raises(DataError) as caught:
-        audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
+        audits.run(audits.parse_config(audit_values(**changes)), base=tmp_path)
     assert (caught.value.column, caught.value.row) == (column, row)
     assert caught.value.expected
 
 
 def test_images_of_other_prompts_are_counted(tmp_path):
     mistyped = TABLE.set_column(1, "prompt", [["a fire", "a fyre"]])
-    result = audits.run(audits.parse_config(asked(**read(mistyped))), base=tmp_path)
+    result = audits.run(audits.parse_config(audit_values(**read(mistyped))), base=tmp_path)
     assert any(note.startswith("g: 1 of 2 images have a prompt") for note in result.manifest.notes)
 
 
@@ -115,12 +115,12 @@ def test_images_of_other_prompts_are_counted(tmp_path):
     ("changes", "key"),
     [
         ({"generators": {"g": {"images": {"table": TABLE}}}}, "'path'"),
-        ({"shares": [SHARE | {"labelled": answers("9", said="label")}]}, "'labelled.path'"),
+        ({"shares": [SHARE | {"labelled": answers("9", column="label")}]}, "'labelled.path'"),
     ],
 )
 def test_models_need_the_pictures(changes, key, tmp_path):
     with pytest.raises(ConfigError, match=key):
-        audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
+        audits.run(audits.parse_config(audit_values(**changes)), base=tmp_path)
 
 
 def study(folder):
