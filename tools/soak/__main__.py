@@ -19,12 +19,13 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tools.soak.damage import damages, locked
+from tools.soak.damage import damages
 from tools.soak.fuzz import fuzz
 from tools.soak.fuzz_formats import formats
 from tools.soak.injection import injections
 from tools.soak.keys import SUBJECTS, key_tests
 from tools.soak.kills import Task, extraction, fine_tuning, generation, kill_and_resume
+from tools.soak.locks import LOCKED, locked
 from tools.soak.ray_kills import ray_kills
 from tools.soak.seeded import SEEDS, self_check
 from tools.soak.table import PAGE, Row, keep, table
@@ -121,9 +122,9 @@ CHECKS = (
         lambda soak: ray_kills(soak.folder, seed=soak.seed),
     ),
     Check("Faults of the disk", [one.case for one in writers()], _injected),
-    Check("Locks", ["Extraction", "Generation"], lambda soak: locked(soak.folder)),
+    Check("Two writers", LOCKED, lambda soak: locked(soak.folder)),
     Check(
-        "Damaged evidence", ["Extraction", "Generation", "New audit"],
+        "Damaged evidence", ["Extraction", "Embeddings of texts", "Generation", "New audit"],
         lambda soak: damages(soak.folder, soak.times(100), soak.seed),
     ),
     Check(

@@ -38,6 +38,8 @@ class Writer:
         Folders that are there whole or not at all; files outside of them are whole each.
     once : bool
         Whether finished work is refused when it is run again.
+    slow : bool
+        Whether fewer of its operations are disturbed.
     """
 
     case: str
@@ -46,6 +48,7 @@ class Writer:
     names: tuple[str, ...]
     whole: tuple[str, ...] = ()
     once: bool = False
+    slow: bool = False
 
 
 def command(*arguments: str) -> None:
@@ -64,6 +67,7 @@ def writers() -> tuple[Writer, ...]:
     """Return every writer."""
     audit = Writer("Audit over an older run", _older_run, _audit, ("runs/r",), ("runs/r",))
     return (
+        Writer("A file", _older_file, _file, ("file.txt",)),
         Writer("Extraction", _photos, _extract, ("store",)),
         Writer("Extraction, changed images", _other_photos, _extract, ("store",)),
         Writer("Embeddings of texts", _nothing, _texts, ("store",)),
@@ -80,12 +84,13 @@ def writers() -> tuple[Writer, ...]:
         Writer("Faces", _faces, _find_faces, ("faces.csv",), once=True),
         Writer("new", _nothing, _new, ("config.yaml",), once=True),
         Writer("new, a study", _nothing, _study, ("study",), once=True),
-        Writer("train", _domains, _train, ("trained",), ("trained",)),
-        Writer("augment", _drawn, _augment, ("run", "out", "evidence")),
-        Writer("Mitigation, wrapped", _nothing, _wrap, ("made",), ("made",)),
-        Writer("Mitigation, trained", _nothing, _tune, ("made",), ("made",)),
-        Writer("neurons", _marked, _neurons, ("out",), ("out/edits", "out/report"), once=True),
-    )
+        Writer("train", _domains, _train, ("trained",), ("trained",), slow=True),
+        Writer("augment", _drawn, _augment, ("run", "out", "evidence"), ("run", "out"), slow=True),
+        Writer("Mitigation, wrapped", _nothing, _wrap, ("made",), ("made",), slow=True),
+        Writer("Mitigation, trained", _nothing, _tune, ("made",), ("made",), slow=True),
+        Writer("neurons", _marked, _neurons, ("out",), ("out/edits", "out/report"), once=True,
+               slow=True),
+    )  # fmt: skip
 
 
 def writer_of(case: str) -> Writer:
@@ -95,6 +100,16 @@ def writer_of(case: str) -> Writer:
 
 def _nothing() -> None:
     pass
+
+
+def _older_file() -> None:
+    Path("file.txt").write_text("old", encoding="utf-8")
+
+
+def _file() -> None:
+    from equipoise.core import writing
+
+    writing.write(Path("file.txt"), b"new")
 
 
 def _photos() -> None:
@@ -308,7 +323,8 @@ def _drawn() -> None:
 
 
 def _augment() -> None:
-    command("augment", "config.yaml", "--out", "run")
+    # Killed between its two folders, augment asks for this flag.
+    command("augment", "config.yaml", "--out", "run", "--overwrite")
 
 
 def _training() -> tuple[Any, Any]:
@@ -391,6 +407,7 @@ replicates: 100
 shown: 1
 seeds: 1
 steps: 1
+k: 5
 output: out
 device: cpu
 """,
