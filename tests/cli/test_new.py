@@ -14,6 +14,8 @@ from audits.live_models import worlds
 from equipoise import audits
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands import new
+from equipoise.cli.outputs import write_output
+from equipoise.core import RunError
 
 N = 240
 RNG = np.random.default_rng(2)
@@ -99,6 +101,24 @@ def test_a_study_without_data_takes_no_folder(here, command):
     assert code == 2
     assert "text-to-image" in told
     assert not (here / "mine.yaml").exists()
+
+
+def test_a_study_that_could_not_be_written_is_repeated(here, command, monkeypatch):
+    arguments = ("new", "mine.yaml", "--study", "chen-dou")
+    for count in range(8):
+        with monkeypatch.context() as patch:
+            left = iter(range(count))
+
+            def write(path, text, left=left):
+                if next(left, None) is None:
+                    raise RunError(f"{path}: no space is left")
+                write_output(path, text)
+
+            patch.setattr(new, "write_output", write)
+            assert command(*arguments)[0] == 3
+    assert not (here / "mine.yaml").exists()
+    assert command(*arguments)[0] == 0
+    assert command(*arguments)[0] == 3
 
 
 def test_a_study_names_the_folder_and_writes_its_words(here, command):

@@ -56,7 +56,8 @@ def new_command(
         written = {path: template(audit or "predictions")}
     for one, text in written.items():
         check_output(one, text=text)
-    for one, text in written.items():
+    # The main configuration comes last: while it is missing, a killed command can be repeated.
+    for one, text in reversed(written.items()):
         write_output(one, text)
     beside = [one for one in written if one != path]
     configs = [one for one in beside if one.suffix != ".csv"]
