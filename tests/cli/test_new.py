@@ -115,10 +115,10 @@ def test_a_study_that_could_not_be_written_is_repeated(here, command, monkeypatc
                 write_output(path, text)
 
             patch.setattr(new, "write_output", write)
-            assert command(*arguments)[0] == 3
+            assert command(*arguments)[0] == 2
     assert not (here / "mine.yaml").exists()
     assert command(*arguments)[0] == 0
-    assert command(*arguments)[0] == 3
+    assert command(*arguments)[0] == 2
 
 
 def test_a_study_names_the_folder_and_writes_its_words(here, command):
