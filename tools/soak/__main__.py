@@ -4,7 +4,8 @@
 
 Work is killed and resumed; every operation on a disk fails or ends its process; evidence and files
 are damaged; inputs of evidence are changed. The first check puts ten faults into equipoise, and
-fails unless the others notice all. The exit code is 1 when a result is not as promised.
+fails unless the others notice all of them, and nothing without them. The exit code is 1 when a
+result is not as promised.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tools.soak.table import Row
 from tools.soak.work import in_process
 from tools.soak.writers import Writer, here, writer_of, writers
 
-EDGE, SLOW_EDGE = 16, 8
+EDGE, SLOW_EDGE = 10, 8
 """Operations at each end that are always disturbed; of those between a sample as large is."""
 _HIDDEN = re.compile(r"\.[^/]+\.[0-9a-f]{8}\.(partial|old)(/|$)")
 _FREE = frozenset({"lock", "rate.json"})

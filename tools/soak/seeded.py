@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -134,6 +135,7 @@ def part_skipped() -> None:
 
 Failures = Sequence[str]
 Check = Callable[[Path, Change | None], Failures]
+Run = Callable[[str, bool], Failures]
 
 
 def _file(folder: Path, change: Change | None) -> Failures:
@@ -189,32 +191,41 @@ SEEDS: dict[str, Seed] = {
 }
 
 
-def noticed(folder: Path, name: str, seeded: bool) -> Failures:
+def findings(folder: Path, name: str, seeded: bool) -> Failures:
     """Return what the check of a fault finds, in equipoise with the fault or as it is."""
     seed = SEEDS[name]
     return seed.check(folder, seed.change if seeded else None)
 
 
-def self_check(folder: Path, names: Sequence[str] = ()) -> Row:
+def self_check(folder: Path, names: Sequence[str] = (), run: Run | None = None) -> Row:
     """Return how many of the faults are caught.
 
-    A fault is caught when its check notices it, and finds nothing in equipoise as it is. Each check
-    gets processes of its own.
+    A fault is caught when its check notices it, and finds nothing in equipoise as it is.
+
+    Parameters
+    ----------
+    folder : Path
+    names : sequence of str
+        All faults unless given.
+    run : callable, optional
+        Takes the name of a fault and whether it is put in; returns what its check finds. Each runs
+        in processes of its own unless given.
     """
     chosen = names or tuple(SEEDS)
     clean = {SEEDS[name].check: name for name in reversed(chosen)}
 
-    def run(name: str, seeded: bool) -> Failures:
+    def in_own(name: str, seeded: bool) -> Failures:
         own = folder / f"{name}-{seeded}".replace(" ", "-")
         own.mkdir(parents=True)
-        found: Failures = in_process(noticed, own, name, seeded)
+        found: Failures = in_process(findings, own, name, seeded)
         return found
 
     with ThreadPoolExecutor(2) as pool:
-        unseeded = {check: pool.submit(run, name, False) for check, name in clean.items()}
-        seeded = {name: pool.submit(run, name, True) for name in chosen}
+        start = partial(pool.submit, run or in_own)
+        whole = {check: start(name, False) for check, name in clean.items()}
+        seeded = {name: start(name, True) for name in chosen}
         wrong = {
-            name: [*unseeded[SEEDS[name].check].result()]
+            name: [*whole[SEEDS[name].check].result()]
             or [f"the seeded fault {name!r} was not noticed"] * (not seeded[name].result())
             for name in chosen
         }
