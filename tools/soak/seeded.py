@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -220,10 +219,10 @@ def self_check(folder: Path, names: Sequence[str] = (), run: Run | None = None) 
         found: Failures = in_process(findings, own, name, seeded)
         return found
 
+    work = run or in_own
     with ThreadPoolExecutor(2) as pool:
-        start = partial(pool.submit, run or in_own)
-        whole = {check: start(name, False) for check, name in clean.items()}
-        seeded = {name: start(name, True) for name in chosen}
+        whole = {check: pool.submit(work, name, False) for check, name in clean.items()}
+        seeded = {name: pool.submit(work, name, True) for name in chosen}
         wrong = {
             name: [*whole[SEEDS[name].check].result()]
             or [f"the seeded fault {name!r} was not noticed"] * (not seeded[name].result())
