@@ -110,6 +110,8 @@ def _cluster(folder: Path, environment: dict[str, str]) -> Iterator[str]:
         for line in process.stdout or ():
             if line.startswith(ADDRESS):
                 break
+        else:
+            raise RuntimeError("no cluster of Ray was started")
         yield line.removeprefix(ADDRESS).strip()
         process.communicate("")
 
