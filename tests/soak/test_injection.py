@@ -41,13 +41,13 @@ def test_a_fault_is_caught_by_a_check_that_is_clean_without_it(found, caught, tm
 
 def test_both_ends_and_a_sample_between_are_disturbed():
     places = {fault.at for fault in faults(500, seed=1)}
-    assert {END, *range(1, 11), *range(491, 501)} <= places
-    assert len(places) == 31
+    assert {END, *range(1, 9), *range(493, 501)} <= places
+    assert len(places) == 25
     assert {fault.at for fault in faults(5, seed=1)} == {*range(6)}
     assert str(Fault("fail", 3, 28)) == "ENOSPC at 3"
 
 
-def test_a_slow_writer_has_each_kind_of_fault_at_fewer_operations():
+def test_a_slow_writer_has_each_kind_of_fault_by_turns():
     slow = faults(500, seed=1, slow=True)
     assert len(slow) == 25
     assert {fault.kind for fault in slow} >= {"fail", "kill", "cut"}

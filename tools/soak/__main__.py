@@ -126,7 +126,7 @@ CHECKS = (
     Check("Two writers", LOCKED, lambda soak: locked(soak.folder)),
     Check(
         "Damaged evidence", ["Extraction", "Embeddings of texts", "Generation", "New audit"],
-        lambda soak: damages(soak.folder, soak.times(100), soak.seed),
+        lambda soak: damages(soak.folder, soak.times(60), soak.seed),
     ),
     Check(
         "Damaged files", formats(),

@@ -26,7 +26,7 @@ from tools.soak.table import Row
 from tools.soak.work import in_process
 from tools.soak.writers import Writer, here, writer_of, writers
 
-EDGE, SLOW_EDGE = 10, 8
+EDGE = 8
 """Operations at each end that are always disturbed; of those between a sample as large is."""
 _HIDDEN = re.compile(r"\.[^/]+\.[0-9a-f]{8}\.(partial|old)(/|$)")
 _FREE = frozenset({"lock", "rate.json"})
@@ -294,9 +294,9 @@ def faults(operations: int, seed: int, share: float = 1.0, *, slow: bool = False
     share : float
         Of the numbers at the ends and between them.
     slow : bool
-        Whether each operation has one of the faults instead of all three, and fewer are sampled.
+        Whether each operation has one of the faults, by turns, instead of all three.
     """
-    edge = max(round((SLOW_EDGE if slow else EDGE) * share), 2)
+    edge = max(round(EDGE * share), 2)
     places = [*range(1, operations + 1)]
     inner = places[edge:-edge]
     sample = random.Random(seed).sample(inner, min(edge, len(inner)))  # noqa: S311
