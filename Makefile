@@ -41,7 +41,7 @@ slow: .venv/.installed-test ## a fifth of the simulations that check what the st
 	EQUIPOISE_SLOW_SAMPLE=$(SLOW_SAMPLE) $(PYTEST) -m slow --durations=15 $(SLOW_FLAGS)
 
 soak: .venv/.installed-test ## kill, damage and change work at random; checks docs/guarantees.md (15 minutes)
-	OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python -m tools.soak
+	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m tools.soak
 
 calibrate: .venv/.installed-test ## all simulations; measures metrics and audits in worlds of known bias (2 hours)
 	$(MAKE) slow SLOW_SAMPLE=1

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal
 
-Kind = Literal["count", "fail", "kill", "torn", "cut"]
+Kind = Literal["count", "fail", "kill", "torn", "cut", "stop"]
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS)
 # A full disk takes no more bytes and names.
 _GROWING = frozenset({"create", "write", "flush", "folder"})
@@ -38,7 +38,8 @@ class Fault:
     ----------
     kind : str
         ``count``: nothing. ``fail``: the operation raises. ``kill``: the process dies; ``torn``:
-        and the disk loses bytes that were not flushed; ``cut``: and names, too.
+        and the disk loses bytes that were not flushed; ``cut``: and names, too. ``stop``: the
+        process waits until it is continued.
     at : int
         Number of the operation, from 1; 0: the end.
     error : int
@@ -154,6 +155,10 @@ class Disk:
             number, fault = len(self.operations), self.fault
             if fault.kind == "count" or fault.at == END or number < fault.at:
                 return
+            if fault.kind == "stop":
+                self.fault = Fault()
+                os.kill(os.getpid(), signal.SIGSTOP)
+                return
             if fault.kind != "fail":
                 half()
                 self._die()
@@ -226,6 +231,8 @@ class Disk:
             return self._real["io"](file, mode, *more, **named)
         self._appear("create", path)
         raw = _File(self, path, mode)
+        # Libraries write into an open file without Python, too.
+        self.wrote(raw.fileno())
         both = "+" in mode
         buffered: Any = io.BufferedRandom(raw) if both else io.BufferedWriter(raw)
         if "b" in mode:

@@ -8,6 +8,7 @@ import pickle
 import random
 import re
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -20,13 +21,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tools.soak.faults import END, ERRORS, Disk, Fault
+from tools.soak.faults import END, ERRORS, Disk, Fault, Kind
 from tools.soak.table import Row
 from tools.soak.work import in_process
 from tools.soak.writers import Writer, here, writer_of, writers
 
-EDGE = 20
-"""Operations at each end that are always disturbed; of those between a sample is."""
+EDGE = 8
+"""Operations at each end that are always disturbed; of those between a sample as large is."""
 _HIDDEN = re.compile(r"\.[^/]+\.[0-9a-f]{8}\.(partial|old)(/|$)")
 _FREE = frozenset({"lock", "rate.json"})
 _SECONDS = 60
@@ -68,8 +69,15 @@ def _stop_clocks() -> None:
                 module.datetime = _Clock  # type: ignore[attr-defined]
 
 
-def _child(work: Callable[[], Outcome]) -> Outcome:
-    """Do work in a fork of this process; return its outcome, or that it was killed."""
+def _child(work: Callable[[], Outcome], meanwhile: Callable[[], object] | None = None) -> Outcome:
+    """Do work in a fork of this process; return its outcome, or that it was killed.
+
+    Parameters
+    ----------
+    work : callable
+    meanwhile : callable, optional
+        What to do while the fork has stopped itself; the fork goes on after it.
+    """
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
@@ -81,9 +89,18 @@ def _child(work: Callable[[], Outcome]) -> Outcome:
         finally:
             os._exit(0)
     os.close(writing)
+    if meanwhile is not None and os.WIFSTOPPED(os.waitpid(process, os.WUNTRACED)[1]):
+        try:
+            meanwhile()
+        finally:
+            os.kill(process, signal.SIGCONT)
     with open(reading, "rb") as pipe:  # noqa: PTH123
         content = pipe.read()
-    os.waitpid(process, 0)
+    # Who waited for a stop has met the end of a process that did not stop.
+    with suppress(ChildProcessError):
+        status = os.waitpid(process, 0)[1]
+        if not content and os.WTERMSIG(status) != signal.SIGKILL:
+            return Outcome("bug", f"the process ended with {status}")
     if not content:
         return Outcome("killed")
     outcome: Outcome = pickle.loads(content)  # noqa: S301 - of our own fork
@@ -92,8 +109,6 @@ def _child(work: Callable[[], Outcome]) -> Outcome:
 
 def _performed(writer: Writer, folder: Path, fault: Fault | None, change: Change | None) -> Outcome:
     """Run a writer in this process, which ends after it."""
-    import signal
-
     from equipoise.core import EquipoiseError
 
     signal.alarm(_SECONDS)
@@ -186,12 +201,18 @@ class Bench:
         """Run the writer over what lies there, undisturbed."""
         return _child(lambda: _performed(self.writer, self.folder, None, self.change))
 
-    def _run(self, fault: Fault) -> Outcome:
+    def clash(self, at: int) -> tuple[Outcome, Outcome]:
+        """Stop the writer at an operation, run another; return the outcomes of both."""
+        second: list[Outcome] = []
+        first = self._run(Fault("stop", at), lambda: second.append(self.run()))
+        return first, second[0] if second else Outcome("bug", "the first writer did not stop")
+
+    def _run(self, fault: Fault, meanwhile: Callable[[], object] | None = None) -> Outcome:
         """Disturb the writer at its old state."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.rmtree(self.folder.with_name("spare"), ignore_errors=True)
         shutil.copytree(self.start, self.folder, symlinks=True)
-        return _child(lambda: _performed(self.writer, self.folder, fault, self.change))
+        return _child(lambda: _performed(self.writer, self.folder, fault, self.change), meanwhile)
 
     def problems(self, fault: Fault) -> Iterator[str]:
         """Yield what is not as promised where a fault disturbs the writer."""
@@ -263,16 +284,18 @@ def _difference(files: Tree, expected: Tree) -> str:
     return "nothing"
 
 
-def faults(operations: int, seed: int, share: float = 1.0) -> list[Fault]:
+def faults(operations: int, seed: int, share: float = 1.0, *, slow: bool = False) -> list[Fault]:
     """Return the faults of a writer with so many operations.
 
     Parameters
     ----------
     operations : int
     seed : int
-        Of the sample of operations far from both ends, of which there are `EDGE` too.
+        Of the sample of operations far from both ends.
     share : float
-        Of these numbers.
+        Of the numbers at the ends and between them.
+    slow : bool
+        Whether each operation has one of the faults, by turns, instead of all three.
     """
     edge = max(round(EDGE * share), 2)
     places = [*range(1, operations + 1)]
@@ -280,16 +303,25 @@ def faults(operations: int, seed: int, share: float = 1.0) -> list[Fault]:
     sample = random.Random(seed).sample(inner, min(edge, len(inner)))  # noqa: S311
     chosen = sorted({*places[:edge], *places[-edge:], *sample})
     disturbed = [Fault("cut", END)]
-    for at in chosen:
-        disturbed += [Fault("fail", at, ERRORS[at % len(ERRORS)]), Fault("kill", at)]
-        disturbed.append(Fault(("torn", "cut")[at % 2], at))
+    for number, at in enumerate(chosen):
+        each = (
+            Fault("fail", at, ERRORS[at % len(ERRORS)]),
+            Fault("kill", at),
+            Fault(("torn", "cut")[at % 2], at),
+        )
+        disturbed += [each[number % len(each)]] if slow else each
     return disturbed
 
 
 def disturbed(
-    case: str, folder: Path, seed: int, share: float = 1.0, change: str = ""
+    case: str,
+    folder: Path,
+    seed: int,
+    share: float = 1.0,
+    change: Change | None = None,
+    kinds: Sequence[Kind] = (),
 ) -> tuple[int, int, int, list[str]]:
-    """Disturb one writer.
+    """Disturb one writer; one that was changed, until something is not as promised.
 
     Returns
     -------
@@ -297,12 +329,13 @@ def disturbed(
         Operations, those that were disturbed, and the faults.
     failures : list of str
     """
-    from tools.soak.seeded import SEEDS
-
-    bench = Bench(writer_of(case), folder, SEEDS[change].change if change else None)
+    writer = writer_of(case)
+    bench = Bench(writer, folder, change)
     operations = bench.whole.operations
-    failures, chosen = [], faults(len(operations), seed, share)
+    failures, chosen = [], faults(len(operations), seed, share, slow=writer.slow)
     for fault in chosen:
+        if kinds and fault.kind not in kinds:
+            continue
         at = operations[fault.at - 1] if fault.at else "the end"
         failures += [f"{case}, {fault} ({at}): {problem}" for problem in bench.problems(fault)]
         if change and failures:

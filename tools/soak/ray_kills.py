@@ -26,7 +26,8 @@ CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
 
-nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+head = {"num_cpus": 1, "include_dashboard": False, "temp_dir": sys.argv[1]}
+nodes = Cluster(initialize_head=True, head_node_args=head)
 nodes.add_node(num_cpus=1)
 print("address " + nodes.address, flush=True)
 sys.stdin.read()
@@ -61,7 +62,7 @@ def ray_kills(
     write_pictures(photos, pictures, broken=(5,))
     moments = np.random.default_rng(seed).integers(1, pictures // 2, kills + workers).tolist()
     whole, one, other = (folder / f"ray-{name}" for name in ("whole", "killed", "worker-killed"))
-    with _cluster({PAUSE: "0.01", WORKER_STOP: str(stop)}) as address:
+    with _cluster(folder / "ray", {PAUSE: "0.01", WORKER_STOP: str(stop)}) as address:
         begin = partial(_driver, address, photos)
         _finish(begin(whole))
         codes = [_killed(begin(one), target) for target in sorted(moments[:kills])]
@@ -99,8 +100,9 @@ def _killed(driver: subprocess.Popen[str], target: int) -> int:
 
 
 @contextmanager
-def _cluster(environment: dict[str, str]) -> Iterator[str]:
-    command = [sys.executable, "-c", CLUSTER]
+def _cluster(folder: Path, environment: dict[str, str]) -> Iterator[str]:
+    """Start a cluster with its files in a folder; yield its address, and end it."""
+    command = [sys.executable, "-c", CLUSTER, str(folder)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True, env=_environment() | environment,
@@ -108,6 +110,8 @@ def _cluster(environment: dict[str, str]) -> Iterator[str]:
         for line in process.stdout or ():
             if line.startswith(ADDRESS):
                 break
+        else:
+            raise RuntimeError("no cluster of Ray was started")
         yield line.removeprefix(ADDRESS).strip()
         process.communicate("")
 

@@ -1,7 +1,7 @@
 """Eleven faults put into equipoise, to show that the soak notices each.
 
-Each takes the place of a function in a process of its own, as `tools.soak.injection` and
-`tools.soak.keys` start them.
+Each takes the place of a function in a process of its own, and has the cheapest check that can
+notice it: most are faults of `core.writing`, and the writer of a single file meets them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from equipoise.counterfactuals import generation
 from equipoise.evidence import extraction, run_labels, store
 from equipoise.models import ModelInfo
 from equipoise.report import store as report_store
-from tools.soak import damage, history, injection, keys
+from tools.soak import damage, history, injection, keys, locks
+from tools.soak.injection import Change
 from tools.soak.table import Row
 from tools.soak.work import in_process
 
@@ -50,7 +51,7 @@ def not_atomic() -> None:
 
 def file_not_flushed() -> None:
     """Rename files whose bytes are not on the disk."""
-    flush = os.fsync
+    flush = os.fsync  # of the disk that is watched
 
     def fsync(descriptor: int) -> None:
         if Path(f"/proc/self/fd/{descriptor}").is_dir():
@@ -120,7 +121,7 @@ def error_swallowed() -> None:
         with suppress(RunError):
             write(path, data, new=new)
 
-    _put(swallowing, "write", store, extraction, generation, writing)
+    _put(swallowing, "write", writing)
 
 
 def part_skipped() -> None:
@@ -136,83 +137,109 @@ def part_skipped() -> None:
     _put(skipping, "pieces", store.Ledger)
 
 
+Failures = Sequence[str]
+Check = Callable[[Path, Change | None], Failures]
+Run = Callable[[str, bool], Failures]
+
+
+def _file(folder: Path, change: Change | None) -> Failures:
+    return injection.disturbed("A file", folder, 0, change=change)[-1]
+
+
+def _parts(folder: Path, change: Change | None) -> Failures:
+    return injection.disturbed("Extraction", folder, 0, 0.5, change, kinds=["kill"])[-1]
+
+
+def _keys(folder: Path, change: Change | None) -> Failures:
+    if change is not None:
+        change()
+    subjects = tuple(one for one in keys.SUBJECTS if one.name == "python: factory")
+    return keys.key_tests(folder, subjects)[0].failures
+
+
+def _locks(folder: Path, change: Change | None) -> Failures:
+    return locks.clashes("Extraction", folder, change)[-1]
+
+
+def _label_lock(folder: Path, change: Change | None) -> Failures:
+    if change is not None:
+        change()
+    return history.locked(folder / "locked").failures
+
+
+def _damage(folder: Path, change: Change | None) -> Failures:
+    return damage.damaged("Embeddings of texts", folder, 20, 0, change)[-1]
+
+
 @dataclass(frozen=True)
 class Seed:
-    """A fault, and the check that is to notice it.
+    """A fault, and the cheapest check that is to notice it.
 
     Attributes
     ----------
     change : callable
         Puts it into this process.
     check : callable
-        Takes a folder and the name of the fault; returns what is not as promised.
+        Takes a folder and the change, or None; returns what is not as promised.
     """
 
-    change: Callable[[], object]
-    check: Callable[[Path, str], Sequence[str]]
-
-
-def _faults_of(case: str) -> Callable[[Path, str], Sequence[str]]:
-    """Return a check that disturbs a writer until something is not as promised."""
-    return lambda folder, name: injection.disturbed(case, folder, 0, 1.0, name)[-1]
-
-
-def _keys_of(subject: str) -> Callable[[Path, str], Sequence[str]]:
-    """Return a check that changes what decides the outputs of a subject."""
-
-    def check(folder: Path, name: str) -> Sequence[str]:
-        SEEDS[name].change()
-        subjects = tuple(one for one in keys.SUBJECTS if one.name == subject)
-        return keys.key_tests(folder, subjects)[0].failures
-
-    return check
-
-
-def _locks(folder: Path, name: str) -> Sequence[str]:
-    return damage.locks("Extraction", folder, SEEDS[name].change)[1]
-
-
-def _label_locks(folder: Path, name: str) -> Sequence[str]:
-    SEEDS[name].change()
-    return history.locked(folder / "locked").failures
-
-
-def _damage(folder: Path, name: str) -> Sequence[str]:
-    return damage.damaged("Extraction", folder, 40, 0, SEEDS[name].change)[2]
+    change: Change
+    check: Check
 
 
 SEEDS: dict[str, Seed] = {
-    "writing in place": Seed(not_atomic, _faults_of("Extraction")),
-    "missing flush of a file": Seed(file_not_flushed, _faults_of("Embeddings of texts")),
-    "missing flush of a folder": Seed(folder_not_flushed, _faults_of("new")),
+    "writing in place": Seed(not_atomic, _file),
+    "missing flush of a file": Seed(file_not_flushed, _file),
+    "missing flush of a folder": Seed(folder_not_flushed, _file),
+    "leftover not removed": Seed(leftover_kept, _file),
+    "error swallowed": Seed(error_swallowed, _file),
     "lock removed": Seed(lock_removed, _locks),
-    "lock of labels removed": Seed(label_lock_removed, _label_locks),
-    "key without a file": Seed(key_without_file, _keys_of("ViT classifier")),
-    "key without a setting": Seed(key_without_setting, _keys_of("python: factory")),
-    "leftover not removed": Seed(leftover_kept, _faults_of("JUnit file")),
+    "lock of labels removed": Seed(label_lock_removed, _label_lock),
+    "key without a file": Seed(key_without_file, _keys),
+    "key without a setting": Seed(key_without_setting, _keys),
     "checksum not verified": Seed(checksum_ignored, _damage),
-    "resume that skips a part": Seed(part_skipped, _faults_of("Extraction")),
-    "error swallowed": Seed(error_swallowed, _faults_of("Generation")),
+    "resume that skips a part": Seed(part_skipped, _parts),
 }
 
 
-def noticed(folder: Path, name: str) -> Sequence[str]:
-    """Put a fault into equipoise, and return what its check finds."""
-    own = folder / name.replace(" ", "-")
-    own.mkdir(parents=True)
-    return SEEDS[name].check(own, name)
+def findings(folder: Path, name: str, seeded: bool) -> Failures:
+    """Return what the check of a fault finds, in equipoise with the fault or as it is."""
+    seed = SEEDS[name]
+    return seed.check(folder, seed.change if seeded else None)
 
 
-def self_check(folder: Path, names: Sequence[str] = ()) -> Row:
-    """Return how many of the faults the checks notice; each gets processes of its own."""
+def self_check(folder: Path, names: Sequence[str] = (), run: Run | None = None) -> Row:
+    """Return how many of the faults are caught.
 
-    def missed(name: str) -> list[str]:
-        found = in_process(noticed, folder, name)
-        return [] if found else [f"the seeded fault {name!r} was not noticed"]
+    A fault is caught when its check notices it, and finds nothing in equipoise as it is.
 
+    Parameters
+    ----------
+    folder : Path
+    names : sequence of str
+        All faults unless given.
+    run : callable, optional
+        Takes the name of a fault and whether it is put in; returns what its check finds. Each runs
+        in processes of its own unless given.
+    """
     chosen = names or tuple(SEEDS)
+    clean = {SEEDS[name].check: name for name in reversed(chosen)}
+
+    def in_own(name: str, seeded: bool) -> Failures:
+        own = folder / f"{name}-{seeded}".replace(" ", "-")
+        own.mkdir(parents=True)
+        found: Failures = in_process(findings, own, name, seeded)
+        return found
+
+    work = run or in_own
     with ThreadPoolExecutor(2) as pool:
-        failures = [line for lines in pool.map(missed, chosen) for line in lines]
-    return Row(
-        "Self-check", "seeded faults", len(chosen), len(chosen) - len(failures), tuple(failures)
-    )
+        whole = {check: pool.submit(work, name, False) for check, name in clean.items()}
+        seeded = {name: pool.submit(work, name, True) for name in chosen}
+        wrong = {
+            name: [*whole[SEEDS[name].check].result()]
+            or [f"the seeded fault {name!r} was not noticed"] * (not seeded[name].result())
+            for name in chosen
+        }
+    caught = sum(not lines for lines in wrong.values())
+    failures = dict.fromkeys(line for lines in wrong.values() for line in lines)
+    return Row("Self-check", "seeded faults", len(chosen), caught, tuple(failures))

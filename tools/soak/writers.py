@@ -38,6 +38,8 @@ class Writer:
         Folders that are there whole or not at all; files outside of them are whole each.
     once : bool
         Whether finished work is refused when it is run again.
+    slow : bool
+        Whether each operation has one fault instead of three.
     """
 
     case: str
@@ -46,6 +48,7 @@ class Writer:
     names: tuple[str, ...]
     whole: tuple[str, ...] = ()
     once: bool = False
+    slow: bool = False
 
 
 def command(*arguments: str) -> None:
@@ -62,18 +65,21 @@ def command(*arguments: str) -> None:
 
 def writers() -> tuple[Writer, ...]:
     """Return every writer."""
-    audit = Writer("Audit over an older run", _older_run, _audit, ("runs/r",), ("runs/r",))
+    run = ("runs/r",)
+    older = Writer("Audit over an older run", _older_run, _audit, run, run, slow=True)
     return (
+        Writer("A file", _older_file, _file, ("file.txt",)),
         Writer("Extraction", _photos, _extract, ("store",)),
         Writer("Extraction, changed images", _other_photos, _extract, ("store",)),
         Writer("Embeddings of texts", _nothing, _texts, ("store",)),
         Writer("Generation", _nothing, _generate, ("store",)),
         Writer("Exported images", _older_export, _export, ("photos", "store"), ("photos",)),
         Writer("Images of filtered sets", _made, _sets, ("sets", "store"), ("sets",)),
-        Writer("New audit", _tables, _audit, ("runs/r",), ("runs/r",)),
-        audit,
-        Writer("Audit of a model", _scenes, _audit_model, ("runs/r", "store"), ("runs/r",)),
-        Writer("Comparison", _two_models, _compare, ("compared",), ("compared",), once=True),
+        Writer("New audit", _tables, _audit, run, run),
+        older,
+        Writer("Audit of a model", _scenes, _audit_model, (*run, "store"), run, slow=True),
+        Writer("Comparison", _two_models, _compare, ("compared",), ("compared",), once=True,
+               slow=True),
         Writer("Report written again", _run, _report, ("report.html", "files.json")),
         Writer("JUnit file", _older_junit, _junit, ("junit.xml",)),
         Writer("Labels", _labelled, _label, ("runs/r",)),
@@ -81,12 +87,13 @@ def writers() -> tuple[Writer, ...]:
         Writer("Faces", _faces, _find_faces, ("faces.csv",), once=True),
         Writer("new", _nothing, _new, ("config.yaml",), once=True),
         Writer("new, a study", _nothing, _study, ("study",), once=True),
-        Writer("train", _domains, _train, ("trained",), ("trained",)),
-        Writer("augment", _drawn, _augment, ("run", "out", "evidence")),
-        Writer("Mitigation, wrapped", _nothing, _wrap, ("made",), ("made",)),
-        Writer("Mitigation, trained", _nothing, _tune, ("made",), ("made",)),
-        Writer("neurons", _marked, _neurons, ("out",), ("out/edits", "out/report"), once=True),
-    )
+        Writer("train", _domains, _train, ("trained",), ("trained",), slow=True),
+        Writer("augment", _drawn, _augment, ("run", "out", "evidence"), ("run", "out"), slow=True),
+        Writer("Mitigation, wrapped", _nothing, _wrap, ("made",), ("made",), slow=True),
+        Writer("Mitigation, trained", _nothing, _tune, ("made",), ("made",), slow=True),
+        Writer("neurons", _marked, _neurons, ("out",), ("out/edits", "out/report"), once=True,
+               slow=True),
+    )  # fmt: skip
 
 
 def writer_of(case: str) -> Writer:
@@ -96,6 +103,16 @@ def writer_of(case: str) -> Writer:
 
 def _nothing() -> None:
     pass
+
+
+def _older_file() -> None:
+    Path("file.txt").write_text("old", encoding="utf-8")
+
+
+def _file() -> None:
+    from equipoise.core import writing
+
+    writing.write(Path("file.txt"), b"new")
 
 
 def _photos() -> None:
@@ -328,7 +345,8 @@ def _drawn() -> None:
 
 
 def _augment() -> None:
-    command("augment", "config.yaml", "--out", "run")
+    # Killed between its two folders, augment asks for this flag.
+    command("augment", "config.yaml", "--out", "run", "--overwrite")
 
 
 def _training() -> tuple[Any, Any]:
@@ -411,6 +429,7 @@ replicates: 100
 shown: 1
 seeds: 1
 steps: 1
+k: 5
 output: out
 device: cpu
 """,
