@@ -162,11 +162,11 @@ def known(
         with _placed(f"{place}.crop", "correct it, or leave it out"):
             images = section.crop.boxes(images)
     _check_columns(images, [*columns, *section.where], place)
-    every = images.ids
+    all_ids = images.ids
     if section.where:
         images = _fitting(section, images)
     id_ = section.row_id if section.table is not None else ID
-    left_out = tuple({*every.tolist()} - {*images.ids.tolist()}) if section.where else ()
+    left_out = tuple({*all_ids.tolist()} - {*images.ids.tolist()}) if section.where else ()
     name = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
     return Known(
         section=section,
@@ -189,12 +189,12 @@ def known(
 
 def _fitting(section: PicturesConfig, images: ImageSet) -> ImageSet:
     """Return the images that fit `where`."""
-    fits = [one.keeps(images.column(name), images.name) for name, one in
+    fits = [rows_config.keeps(images.column(name), images.name) for name, rows_config in
             where_of(section.where).items()]  # fmt: skip
-    kept = np.logical_and.reduce([one.to_numpy() for one in fits])
-    counts = {"images_left_out": int((~kept).sum())}
+    fitting = np.logical_and.reduce([column.to_numpy() for column in fits])
+    counts = {"images_left_out": int((~fitting).sum())}
     step = Step("where", f"images that fit {', '.join(section.where)}", counts)
-    return images.take(kept, step)
+    return images.take(fitting, step)
 
 
 def labels_of(images: Known) -> pl.DataFrame:
@@ -273,8 +273,8 @@ def _pictures(
         chosen.rows(base / section.files, **_options(section)) if chosen and chosen.rows else None
     )
     root = base / (section.folder or section.root or "")
-    known = section.folder or (section.root if section.table is None else section.path)
-    if rows is None and not known:
+    location = section.folder or (section.root if section.table is None else section.path)
+    if rows is None and not location:
         return None
     paths = [key for key in keys if key is not None]
     if len(paths) < len(keys):
@@ -301,10 +301,10 @@ def _pictures(
 def _by_stem(root: Path, stems: Sequence[str]) -> list[str]:
     """Return files by their names without an ending; one that isn't there fails when it is read."""
     files: dict[str, str] = {}
-    wanted = {*stems}
+    wanted_stems = {*stems}
     for path in map(str, pictures_in_folder(root).ids):
         stem = Path(path).stem
-        if stem in wanted and files.setdefault(stem, path) != path:
+        if stem in wanted_stems and files.setdefault(stem, path) != path:
             raise DataError(
                 f"{files[stem]!r} and {path!r} could both be the image {stem!r}",
                 file=str(root),
@@ -320,14 +320,14 @@ def _in_rows(
     """Return pictures that lie in the rows of tables, by the names of the rows."""
     if rows.read is not None:
         return sorted_by_id(str(path), [*ids], ByName(rows.read, tuple(keys)), corners)
-    whole = pictures_on_disk(path, image=rows.image, id=rows.id)
-    names = whole.ids.tolist()
+    all_pictures = pictures_on_disk(path, image=rows.image, id=rows.id)
+    names = all_pictures.ids.tolist()
     if rows.names is not None:
         # Without a column of ids the pictures are called by the numbers of their rows.
-        every = rows.names()
-        names = [every[int(row)] for row in names]
+        row_names = rows.names()
+        names = [row_names[int(row)] for row in names]
     place = {name: row for row, name in enumerate(names)}
-    chosen = whole.take([place[key] for key in keys])
+    chosen = all_pictures.take([place[key] for key in keys])
     return replace(chosen, ids=np.array(ids, dtype=object), crops=corners)
 
 
@@ -369,12 +369,12 @@ def _in_words(step: Step) -> str:
     rule = f" ({step.description})" if len(step.description) <= _LONGEST else ""
     parts = []
     for name, value in step.counts.items():
-        shown = name.replace("_", " ")
+        label = name.replace("_", " ")
         if isinstance(value, Mapping):
             counts = ", ".join(f"{key} {number:,}" for key, number in value.items() if number)
-            parts.append(f"{shown}: {counts or 'none'}")
+            parts.append(f"{label}: {counts or 'none'}")
         elif isinstance(value, int) and value:
-            parts.append(f"{shown} {value:,}")
+            parts.append(f"{label} {value:,}")
     return f"Images, {step.name}{rule}: {'; '.join(parts) or 'left nothing out'}."
 
 
@@ -390,14 +390,16 @@ def _read(
         places = _located(section.files, base)
         return find_format(section.format).load(places, **options)
     # Read of a table what is asked for and no rule makes, what rules read, paths and corners.
-    made = {getattr(rule, "name", None) for rule in rules}
+    rule_columns = {getattr(rule, "name", None) for rule in rules}
     of_rules = (getattr(rule, "column", None) for rule in rules)
     corners = section.crop.columns if section.crop else ()
-    wanted = dict.fromkeys([*columns, *of_rules, section.path, *corners])
+    wanted_columns = dict.fromkeys([*columns, *of_rules, section.path, *corners])
     return read_plain(
         located(cast("TableSource", section.table), base),
         id=section.row_id,
-        columns=tuple(name for name in wanted if name is not None and name not in made),
+        columns=tuple(
+            name for name in wanted_columns if name is not None and name not in rule_columns
+        ),
         **section.csv,
     )
 
@@ -405,8 +407,8 @@ def _read(
 def _located(files: Any, base: Path) -> Any:
     """Return files, alone, in lists or by role, relative to `base`."""
     if isinstance(files, Mapping):
-        return {role: _located(each, base) for role, each in files.items()}
-    return [base / one for one in files] if isinstance(files, tuple) else base / files
+        return {role: _located(path, base) for role, path in files.items()}
+    return [base / path for path in files] if isinstance(files, tuple) else base / files
 
 
 def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
@@ -437,8 +439,8 @@ def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
 
 def _options(section: PicturesConfig) -> dict[str, Any]:
     """Return the options to read a format with."""
-    named = {} if section.id is None else {"id": section.id}
-    return find_format(section.format or "").checked(section.options or {}) | named
+    id_option = {} if section.id is None else {"id": section.id}
+    return find_format(section.format or "").checked(section.options or {}) | id_option
 
 
 def _keys(section: PicturesConfig, images: ImageSet) -> Keys:
@@ -465,10 +467,10 @@ def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
     """Return the names that addresses give to files."""
     owner: dict[str, str] = {}
     names = [unquote(urlsplit(address or "").path.rsplit("/", 1)[-1]) for address in addresses]
-    for address, last in zip(addresses, names, strict=True):
-        if owner.setdefault(last, address or "") != address:
+    for address, file_name in zip(addresses, names, strict=True):
+        if owner.setdefault(file_name, address or "") != address:
             raise DataError(
-                f"{owner[last]!r} and {address!r} both end in {last!r}",
+                f"{owner[file_name]!r} and {address!r} both end in {file_name!r}",
                 file=name,
                 expected="addresses whose last parts name the files",
                 fix="make a table with a column of files, and name it under 'path'",
@@ -523,7 +525,7 @@ def required(
 
 
 def pictures_of(
-    section: ImageTable, items: Items, base: Path, made: Iterable[bool] | None = None
+    section: ImageTable, items: Items, base: Path, is_generated: Iterable[bool] | None = None
 ) -> Pictures | None:
     """Return the pictures of items, or of those that were made; None without a column of files.
 
@@ -534,11 +536,11 @@ def pictures_of(
     """
     if section.path is None:
         return None
-    kept: Integers = np.arange(len(items))
-    if made is not None:
-        kept = np.flatnonzero([*made])
-    paths = items.columns[section.path][kept]
-    if empty := [row for row, path in zip(kept.tolist(), paths, strict=True) if not path]:
+    item_rows: Integers = np.arange(len(items))
+    if is_generated is not None:
+        item_rows = np.flatnonzero([*is_generated])
+    paths = items.columns[section.path][item_rows]
+    if empty := [row for row, path in zip(item_rows.tolist(), paths, strict=True) if not path]:
         raise DataError(
             "the image has no file",
             file=items.name,
@@ -547,6 +549,6 @@ def pictures_of(
             expected="a path, or a state that says why there is no image",
         )
     return pictures_of_table(
-        items.ids[kept].tolist(), paths.tolist(), root=base / (section.root or ""),
+        items.ids[item_rows].tolist(), paths.tolist(), root=base / (section.root or ""),
         name=items.name, column=section.path,
     )  # fmt: skip

@@ -23,6 +23,7 @@ from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, Row, ids_by_group
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import IMAGES, Models
 from equipoise.core import AuditResult, Groups, Objects, Progress
 from equipoise.core.types import FileFacts, Json
@@ -97,11 +98,11 @@ class Measured:
     @classmethod
     def together(cls, measured: Iterable[Measured]) -> Measured:
         """Return what several designs gave as one: tables of a name are put under each other."""
-        every = [*measured]
+        outcomes = [*measured]
         return cls(
-            tuple(finding for each in every for finding in each.findings),
-            stacked([each.tables for each in every]),
-            tuple(note for each in every for note in each.notes),
+            tuple(finding for outcome in outcomes for finding in outcome.findings),
+            stacked([outcome.tables for outcome in outcomes]),
+            tuple(note for outcome in outcomes for note in outcome.notes),
         )
 
 
@@ -188,7 +189,9 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         """Return what a reader of a plan or a report must know of the data."""
         return ()
 
-    def warnings(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
+    def warnings(
+        self, config: ConfigT, data: DataT, designs: Sequence[DesignT]
+    ) -> Iterable[Note | str]:
         """Return what makes the findings of a model say little."""
         return ()
 
@@ -222,8 +225,8 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
         There are no pictures where the config doesn't say where they are.
         """
-        known = models.sets.get(IMAGES)
-        pictures = None if known is None else known.pictures
+        image_set = models.sets.get(IMAGES)
+        pictures = None if image_set is None else image_set.pictures
         return data.ids, self.groups(config, data), () if pictures is None else (pictures,)
 
     def compare(

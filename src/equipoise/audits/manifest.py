@@ -11,6 +11,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.group_sizes import Row, count_failures
 from equipoise.audits.kind import Design
+from equipoise.audits.notes import merged
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
 from equipoise.core import Manifest
@@ -119,7 +120,7 @@ def manifest_of_run(
     return replace(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
-        warnings=tuple(dict.fromkeys([*repeated, *audit.warnings(config, data, designs)])),
+        warnings=merged([*repeated, *audit.warnings(config, data, designs)]),
     )
 
 

@@ -50,9 +50,9 @@ class Deferred:
         ModelError
             When it is another than it was, though its files are the same.
         """
-        found = self.load()
-        if found.info.key == self.info.key:
-            return found
+        loaded = self.load()
+        if loaded.info.key == self.info.key:
+            return loaded
         self.forget()
         raise ModelError(
             f"{self.info.name} runs otherwise here than where it was run before, though its files "
@@ -79,8 +79,8 @@ DEFERRED: Mapping[Offer, type[Any]] = {
         (Deferred,),
         {
             name: _forward(name)
-            for name, own in vars(protocol).items()
-            if isfunction(own) and not name.startswith("_")
+            for name, attribute in vars(protocol).items()
+            if isfunction(attribute) and not name.startswith("_")
         },
     )
     for offer, protocol in PROTOCOLS.items()
@@ -124,9 +124,9 @@ def open_model(name: str, options: RunOptions, store: Path) -> Model:
     store : Path
         Folder of the evidence; what models are is in `models/` there.
     """
-    path, known = _recall(name, options, store)
-    if known is not None:
-        return known
+    path, cached = _recall(name, options, store)
+    if cached is not None:
+        return cached
     model: Model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
@@ -143,9 +143,9 @@ def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Pr
     Files that are here are hashed, see `open_model`. The key is "" of a model that was never
     loaded, and None where only loading it tells.
     """
-    path, known = _recall(name, options, store, fetch=False)
-    if known is not None:
-        return preview_of(known)
+    path, cached = _recall(name, options, store, fetch=False)
+    if cached is not None:
+        return preview_of(cached)
     try:
         adapter, target = find_adapter(name)
     except ModelError:
@@ -169,10 +169,10 @@ def _recall(
     if path is None:
         return None, None
     try:
-        kept = read_json_file(path)
-        info, stand_in = ModelInfo(**kept["info"] | {"name": name}), DEFERRED[kept["offer"]]
+        entry = read_json_file(path)
+        info, stand_in = ModelInfo(**entry["info"] | {"name": name}), DEFERRED[entry["offer"]]
         forget = partial(remove, path)
-        return path, stand_in(info, tuple(kept["labels"]), partial(options.load, name), forget)
+        return path, stand_in(info, tuple(entry["labels"]), partial(options.load, name), forget)
     except (OSError, ValueError, TypeError, KeyError):
         return path, None
 

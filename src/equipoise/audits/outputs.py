@@ -255,15 +255,15 @@ class Models:
         """
         if not isinstance(section.model, str):
             return section.model
-        wanted = section.located(self.base), section.options(self.config.extraction)
-        for other in self._loaded.keys() - {wanted}:
-            name, options = other
-            self._loaded[other] = rested(self._loaded[other], partial(options.load, name))
-        if wanted not in self._loaded:
+        model_key = section.located(self.base), section.options(self.config.extraction)
+        for loaded_key in self._loaded.keys() - {model_key}:
+            name, options = loaded_key
+            self._loaded[loaded_key] = rested(self._loaded[loaded_key], partial(options.load, name))
+        if model_key not in self._loaded:
             if self.progress is not None:
                 self.progress(f"opening {section.model}", 0, None)
-            self._loaded[wanted] = open_model(*wanted, self.store)
-        return self._loaded[wanted]
+            self._loaded[model_key] = open_model(*model_key, self.store)
+        return self._loaded[model_key]
 
     def _of_images(
         self,
@@ -358,12 +358,12 @@ class DryRun(Models):
         on: str,
         **request: Any,
     ) -> Outputs:
-        key, known = self._known(section)
+        key, preview = self._known(section)
         names = request.get("texts", ())
         if content == "probabilities":
-            names = known.labels or request.pop("expected")
+            names = preview.labels or request.pop("expected")
             request = {"texts": ()}
-        numbers = known.dimension if content == "embeddings" else len(names)
+        numbers = preview.dimension if content == "embeddings" else len(names)
         runs = called(section.located(self.base))
         state = pending(
             pictures, runs, content, self.store, key=key,
@@ -371,7 +371,7 @@ class DryRun(Models):
         )  # fmt: skip
         about = {
             "runs": runs, "items": state.images, "in_store": state.present,
-            "failed_before": state.failed, "to_do": state.to_do, "files_missing": state.gone,
+            "failed_before": state.failed, "to_do": state.to_do, "files_missing": state.missing,
             "numbers": numbers or None,
             "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
@@ -407,10 +407,10 @@ class DryRun(Models):
         model: Any = section.model if self._live is None else self._live.opened(section)
         if not isinstance(model, str):
             return preview_of(model)
-        wanted = called(section.located(self.base)), section.options(self.config.extraction)
-        if wanted not in self._looked_up:
-            self._looked_up[wanted] = look_up(*wanted, self.store)
-        return self._looked_up[wanted]
+        model_key = called(section.located(self.base)), section.options(self.config.extraction)
+        if model_key not in self._looked_up:
+            self._looked_up[model_key] = look_up(*model_key, self.store)
+        return self._looked_up[model_key]
 
 
 def make_images(
@@ -422,18 +422,20 @@ def make_images(
     """
     options = models.config.extraction
     runs = section.located(models.base)
-    how: dict[str, Any] = {
+    run_options: dict[str, Any] = {
         "options": section.options(options),
         "max_failures": options.max_failures,
         "sampling": sampling,
     }
     if options.part is not None:
-        how["part"] = options.part
+        run_options["part"] = options.part
     if not models.dry:
-        made = generate(request, runs, models.store, progress=models.progress_of(on), **how)
-        return made, {"info": made.info, "inputs": made.inputs}
+        generated = generate(
+            request, runs, models.store, progress=models.progress_of(on), **run_options
+        )
+        return generated, {"info": generated.info, "inputs": generated.inputs}
     runs = called(runs)
-    planned = plan(request, runs, models.store, **how)
+    planned = plan(request, runs, models.store, **run_options)
     pending = {
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
         "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
@@ -450,11 +452,11 @@ def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:
     for text, owner in zip(prompts.texts, prompts.owner.tolist(), strict=True):
         sums[:, owner] += values[:, column[text]]
     means = (sums / np.bincount(prompts.owner, minlength=len(prompts.names))).astype(np.float32)
-    every = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
-    return replace(scores, values=every if scores.planned else means, names=prompts.names)
+    scores_of_all = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
+    return replace(scores, values=scores_of_all if scores.planned else means, names=prompts.names)
 
 
-def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
+def prompts_of(about: Any, base: Path, *, subject: str) -> Prompts:
     """Return the prompts of every text of a table, by its id.
 
     Raises
@@ -465,7 +467,7 @@ def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
         When the table cannot be read, or a text is missing.
     """
     columns = () if about.text is None else (about.text,)
-    items = load_items(about.source(base, columns), what=what)
+    items = load_items(about.source(base, columns), what=subject)
     texts = items.ids if about.text is None else items.columns[about.text]
     for row, text in enumerate(texts, start=1):
         if text is None or not str(text).strip():
@@ -477,8 +479,8 @@ def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
                 expected="a text for a model to embed",
                 fix="fill it in, or remove the row",
             )
-    words = {one: (str(text),) for one, text in zip(items.ids.tolist(), texts, strict=True)}
-    return filled_in(words, about.templates, place=f"{what}.templates")
+    words = {item_id: (str(text),) for item_id, text in zip(items.ids.tolist(), texts, strict=True)}
+    return filled_in(words, about.templates, place=f"{subject}.templates")
 
 
 def filled_in(

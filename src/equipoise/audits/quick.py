@@ -131,15 +131,15 @@ class Guess:
         images = {"table": source, **deepcopy(self.cells), **self.images}
         images |= {} if self.root is None else {"root": placed(self.root)}
         nested = {"rules", "path"} & {*images}
-        read = {"table": source, **deepcopy(self.cells)}
+        source_columns = {"table": source, **deepcopy(self.cells)}
         run = {"extraction": {"store": placed(_STORE)}} if self.root is not None else {}
 
         def section_of(section: Mapping[str, Any]) -> dict[str, Any]:
             if "model" not in section:
-                return {**read, **section}
+                return {**source_columns, **section}
             library, _, name = section["model"].partition(":")
-            beside = placed(name) if Path(name).exists() else name
-            return {**section, "model": f"{library}:{beside}"}
+            resolved_name = placed(name) if Path(name).exists() else name
+            return {**section, "model": f"{library}:{resolved_name}"}
 
         return {
             "audit": "predictions",
@@ -166,21 +166,21 @@ def guess_config(
     encoding, used = encoding_of(table), [target, *groups]
     outputs = [*_several(named.get("pred")), *_several(named.get("score"))]
     used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
-    known, missing, file = _read(table, encoding, used)
+    columns, missing, file = _read(table, encoding, used)
     for name in groups:
-        _check_numbers(known[name], file)
-    bands = {name: bounds for name in groups if (bounds := _bounds(known[name]))}
-    others = [name for name in known if name not in {target, *outputs, *groups}]
-    ids, units = ([known[o] for o in others if form.fullmatch(o)] for form in (_ID, _UNIT))
-    unique = (one.name for one in ids if one.drop_nulls().n_unique() == len(one))
-    repeats = (one.name for one in units if 1 < one.drop_nulls().n_unique() < len(one))
+        _check_numbers(columns[name], file)
+    bands = {name: bounds for name in groups if (bounds := _bounds(columns[name]))}
+    other_names = [name for name in columns if name not in {target, *outputs, *groups}]
+    ids, units = ([columns[o] for o in other_names if form.fullmatch(o)] for form in (_ID, _UNIT))
+    unique = (column.name for column in ids if column.drop_nulls().n_unique() == len(column))
+    repeats = (column.name for column in units if 1 < column.drop_nulls().n_unique() < len(column))
     id_, unit = (
         named.get("id") or next(unique, ROW_NUMBER),
         named.get("unit") or next(repeats, None),
     )
-    positive = named.get("positive") or _positive(known[target])
+    positive = named.get("positive") or _positive(columns[target])
     root, images = _pictures(ids, file, named)
-    models, said = _models(known, target, positive, file, others, named)
+    models, model_notes = _models(columns, target, positive, file, other_names, named)
     rules = [
         {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
         | {"names": _band_names(bounds)}
@@ -198,7 +198,7 @@ def guess_config(
         f"id: {id_}" + (", as no column names the image" if id_ == ROW_NUMBER else ""),
         f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
-        *said,
+        *model_notes,
         *(f"images: {root}, named by {images['path']}" for _ in images),
     )
     return Guess(
@@ -306,8 +306,8 @@ def _predicted(
         if names is None:
             raise InputError(f"features: expected the columns that {name} takes, in their order")
         check_columns(frame.columns, [*names], "data")
-        found = np.asarray(model.predict(frame.select(*names).to_native())).tolist()
-        column = nw.new_series(name, found, backend=frame.implementation)
+        predictions = np.asarray(model.predict(frame.select(*names).to_native())).tolist()
+        column = nw.new_series(name, predictions, backend=frame.implementation)
         frame = frame.with_columns(column)
     return frame.to_native()
 
@@ -322,32 +322,32 @@ def _several(names: str | Sequence[str] | None) -> list[str]:
 
 
 def _models(
-    known: Mapping[str, pl.Series],
+    columns: Mapping[str, pl.Series],
     target: str,
     positive: str | None,
     file: str,
-    others: Sequence[str],
+    other_names: Sequence[str],
     named: Named,
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return the section of each model, and what was guessed of it."""
     labels, scores = _several(named.get("pred")), _several(named.get("score"))
     run, notes, models = _several(named.get("model")), list[str](), dict[str, dict[str, Any]]()
     if not (labels or scores or run):
-        labels = likely_outputs(others)
+        labels = likely_outputs(other_names)
         if not labels:
             raise InputError(
                 f"{file}: no column is called as predictions are, such as pred or score. To do: "
                 "name it as pred or score, or name a model and its images"
             )
         notes.append(f"predictions: {listed(labels)}")
-    truth = known[target]
+    truth = columns[target]
     for name in labels:
-        _check_numbers(known[name], file)
-        if _is_score(known[name], truth):
+        _check_numbers(columns[name], file)
+        if _is_score(columns[name], truth):
             scores.append(name)
             continue
         models[name] = {"prediction": name}
-        if words := _words(known[name], truth, positive):
+        if words := _words(columns[name], truth, positive):
             models[name]["map"] = words
             notes.append(f"{name}: " + ", ".join(f"{a} means {b}" for a, b in words.items()))
     for name in scores:
@@ -360,8 +360,8 @@ def _models(
                 expected="two classes, such as 1 and 0 or yes and no",
                 fix="name the positive one (--positive), or a column of predicted labels (--pred)",
             )
-        given = named.get("threshold")
-        threshold = "balanced_accuracy" if given is None else given
+        requested = named.get("threshold")
+        threshold = "balanced_accuracy" if requested is None else requested
         models[name] = {"score": name, "threshold": threshold}
         notes.append(f"{name}: a score; threshold: {threshold}")
     for name in run:
@@ -383,9 +383,13 @@ def _to_run(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
             f"{name} is {DESCRIPTIONS[offer]}, and what to ask isn't known. To do: write a config "
             "with equipoise new, and give the model a question"
         )
-    if plain := [one for one in classes if one.casefold() in _YES | _NO or len(one) < 2]:
+    if unclear := [
+        class_name
+        for class_name in classes
+        if class_name.casefold() in _YES | _NO or len(class_name) < 2
+    ]:
         raise DataError(
-            f"the class {plain[0]!r} says nothing of a picture",
+            f"the class {unclear[0]!r} says nothing of a picture",
             file=file,
             column=truth.name,
             expected="classes in words, which a model compares with images",
@@ -400,19 +404,19 @@ def _pictures(
     """Return the folder of the images, and the column that names their files."""
     if not named.get("model"):
         return None, {}
-    given = named.get("images")
-    if given is None:
+    folder = named.get("images")
+    if folder is None:
         raise ConfigError("a model is named, and no images. To do: name their folder (--images)")
-    root = Path(given)
-    for one in ids:
-        first = next(iter(one.drop_nulls()), None)
-        if first is not None and (root / first).is_file():
-            return root, {"path": one.name}
+    root = Path(folder)
+    for column in ids:
+        first_cell = next(iter(column.drop_nulls()), None)
+        if first_cell is not None and (root / first_cell).is_file():
+            return root, {"path": column.name}
     raise DataError(
         f"no column names files in {root}",
         file=file,
         expected=f"a column such as image_id or file with their names; there are: "
-        f"{listed([one.name for one in ids]) or 'none'}",
+        f"{listed([column.name for column in ids]) or 'none'}",
         fix="correct the folder, or add the column",
     )
 
@@ -427,10 +431,14 @@ def _read(
     likely = (name for name in opened.names if any(form.fullmatch(name) for form in forms))
     columns = dict.fromkeys([*named, *(name for name in likely if name not in opened.lists)])
     texts = read_table(table, texts=columns, role="data", encoding=encoding).texts
-    cells = {text for one in texts.values() for text in one.unique().drop_nulls()}
+    cells = {text for column in texts.values() for text in column.unique().drop_nulls()}
     missing = sorted(filter(looks_missing, cells))
     none = ["", *missing]
-    return {n: one.set(one.is_in(none), None) for n, one in texts.items()}, missing, opened.name
+    return (
+        {n: column.set(column.is_in(none), None) for n, column in texts.items()},
+        missing,
+        opened.name,
+    )
 
 
 def encoding_of(table: TableSource) -> str:
@@ -468,10 +476,14 @@ def _check_numbers(column: pl.Series, file: str) -> None:
         With the first of them.
     """
     cells = column.drop_nulls()
-    wrong = cells.filter(cells.cast(pl.Float64, strict=False).is_null())
-    if len(wrong) and cells.n_unique() > _MOST_VALUES and wrong.str.contains(f"^{_NUMBER}$").all():
+    unreadable = cells.filter(cells.cast(pl.Float64, strict=False).is_null())
+    if (
+        len(unreadable)
+        and cells.n_unique() > _MOST_VALUES
+        and unreadable.str.contains(f"^{_NUMBER}$").all()
+    ):
         raise DataError(
-            f"{wrong[0]!r} has a decimal comma or a per cent sign",
+            f"{unreadable[0]!r} has a decimal comma or a per cent sign",
             file=file,
             column=column.name,
             expected="numbers such as 0.53",
@@ -482,21 +494,23 @@ def _check_numbers(column: pl.Series, file: str) -> None:
 def _words(predicted: pl.Series, target: pl.Series, positive: str | None) -> dict[str, str]:
     """Return which class each predicted label means that is no class, where all are known."""
     classes = _classes(target)
-    foreign = [one for one in _classes(predicted) if one not in classes]
-    means = {one.strip().casefold(): one for one in classes}
+    foreign = [label for label in _classes(predicted) if label not in classes]
+    class_by_word = {class_name.strip().casefold(): class_name for class_name in classes}
     if positive is not None and len(classes) == 2:
         negative = classes[classes[0] == positive]
-        means = dict.fromkeys(_YES, positive) | dict.fromkeys(_NO, negative) | means
-    found = {one: means.get(one.strip().casefold()) for one in foreign}
-    known = {one: meant for one, meant in found.items() if meant is not None}
-    return known if len(known) == len(foreign) else {}
+        class_by_word = dict.fromkeys(_YES, positive) | dict.fromkeys(_NO, negative) | class_by_word
+    class_by_label = {label: class_by_word.get(label.strip().casefold()) for label in foreign}
+    resolved = {
+        label: class_name for label, class_name in class_by_label.items() if class_name is not None
+    }
+    return resolved if len(resolved) == len(foreign) else {}
 
 
 def _positive(target: pl.Series) -> str | None:
     """Return the positive one of two classes, where their names say which it is."""
     classes = target.drop_nulls().unique().to_list()
-    likely = [name for name in classes if name.strip().casefold() in _YES]
-    return likely[0] if len(classes) == 2 and len(likely) == 1 else None
+    affirmative = [name for name in classes if name.strip().casefold() in _YES]
+    return affirmative[0] if len(classes) == 2 and len(affirmative) == 1 else None
 
 
 def _bounds(column: pl.Series) -> list[int]:

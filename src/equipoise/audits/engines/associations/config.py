@@ -159,12 +159,12 @@ class MeasureConfig(Section):
         allowed = (*needs, *_TAKES[self.metric], "version")
         # A key that has its default counts as not given: what is resolved reads back as the same.
         for key, field in type(self).model_fields.items():
-            given = getattr(self, key) != field.default
-            if given and key not in ("metric", *allowed):
+            is_set = getattr(self, key) != field.default
+            if is_set and key not in ("metric", *allowed):
                 raise ValueError(
                     f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
                 )
-            if not given and key in needs:
+            if not is_set and key in needs:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
         pair, two_targets = "attributes" in needs, self.metric in PAIRS
         distinct((*self.target_names, *self.attributes, *self.further))

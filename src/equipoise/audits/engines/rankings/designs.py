@@ -123,7 +123,9 @@ class ScoreDesign:
     @property
     def hypotheses(self) -> list[Hypothesis]:
         """The hypotheses about these groups."""
-        return [each for each in self.data.hypotheses if each.applies(self.groups)]
+        return [
+            hypothesis for hypothesis in self.data.hypotheses if hypothesis.applies(self.groups)
+        ]
 
     def complete(self, *names: str | None) -> pl.DataFrame:
         """Return the codes of the images in a group that lack none of some columns; "": groups."""
@@ -137,8 +139,8 @@ class ScoreDesign:
         data = self.config.data
         if data.sets is None:
             return True
-        kept = self.complete(data.sets, *self.within, data.subject)
-        return kept.n_unique() > kept.drop("").n_unique()
+        complete_rows = self.complete(data.sets, *self.within, data.subject)
+        return complete_rows.n_unique() > complete_rows.drop("").n_unique()
 
     def check(self) -> None:
         """Refuse fewer than two groups, and sets in none of which two stand.
@@ -151,9 +153,12 @@ class ScoreDesign:
             With the sizes of the groups, or the column of the sets; or with a hypothesis and a
             group that isn't there.
         """
-        which, what = f"groups {self.name}: fewer than two", f"images that can be {self.done}"
+        problem, needed_images = (
+            f"groups {self.name}: fewer than two",
+            f"images that can be {self.done}",
+        )
         file = self.data.images.name
-        group_sizes.check_two(self.groups, which, what, file=file)
+        group_sizes.check_two(self.groups, problem, needed_images, file=file)
         if not self.within and not self.exchanges:
             raise DataError(
                 f"no set holds images of two groups of {self.name}",
@@ -200,8 +205,8 @@ class RankingDesign(ScoreDesign):
         at_each_k = [name for name in options.measures if name != "ndkl"]
         measures = len(self.ks) * len(at_each_k) + ("ndkl" in options.measures)
         groups = len(self.groups.names)
-        own = (measures + options.similarity) * (pools + 1)
-        return own + 2 * groups + 2
+        n_measured = (measures + options.similarity) * (pools + 1)
+        return n_measured + 2 * groups + 2
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -216,8 +221,8 @@ class RankingDesign(ScoreDesign):
     @cached_property
     def pooled(self) -> pl.DataFrame:
         """The number of images with a group, `n`, and of groups of each pool, smallest first."""
-        kept = self.complete(*self.within, self.config.data.subject).with_columns(_=0)
-        pools = kept.group_by(pl.exclude(""))
+        complete_rows = self.complete(*self.within, self.config.data.subject).with_columns(_=0)
+        pools = complete_rows.group_by(pl.exclude(""))
         return pools.agg(pl.len().alias("n"), pl.col("").n_unique().alias("groups")).sort("n")
 
     @property
@@ -269,8 +274,8 @@ class RankingDesign(ScoreDesign):
     def planned(self) -> dict[str, Json]:
         """Return the design's row in a plan, with the MaxSkew that random order gives."""
         groups, pool, k = int((self.groups.counts > 0).sum()), self.smallest_pool, self.ks[0]
-        each = pool // groups if groups else 0
-        known = groups > 1 and each > 0 and k < each * groups
+        n_per_group = pool // groups if groups else 0
+        feasible = groups > 1 and n_per_group > 0 and k < n_per_group * groups
         return {
             "model": self.model,
             "groups": self.name,
@@ -279,7 +284,7 @@ class RankingDesign(ScoreDesign):
             "smallest_pool": pool,
             "k": [*self.ks],
             "prefixes": self.prefixes,
-            "chance_max_skew": expected_max_skew([each] * groups, k) if known else None,
+            "chance_max_skew": expected_max_skew([n_per_group] * groups, k) if feasible else None,
         }
 
 
@@ -295,7 +300,7 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
     options = config.ranking
     choices = "; ".join(
         f"{name}: {listed(names, _LISTED)}"
-        for name, names in {each.name: each.groups.names for each in designs}.items()
+        for name, names in {design.name: design.groups.names for design in designs}.items()
     )
     largest = max((n for design in designs for n in design.pool_sizes), default=0)
     if max(*(options.k or (0,)), options.prefixes or 0) > largest:
@@ -311,9 +316,11 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
             raise InputError(f"ranking.{error}. Groups: {choices}") from None
     named = options.first, options.second
     default = options.measures == type(options).model_fields["measures"].default
-    wanted = named != (None, None) or ("bias_at_k" in options.measures and not default)
+    requires_two_groups = named != (None, None) or ("bias_at_k" in options.measures and not default)
     opposed = {design.opposed for design in designs}
-    if wanted and (opposed == {None} or (named != (None, None) and named not in opposed)):
+    if requires_two_groups and (
+        opposed == {None} or (named != (None, None) and named not in opposed)
+    ):
         raise InputError(
             "ranking.first and ranking.second: expected two different groups for bias_at_k. "
             f"Groups: {choices}"
