@@ -13,7 +13,7 @@ import polars as pl
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.images import Known, known
+from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
 from equipoise.counterfactuals import Generated, generate, plan
@@ -64,7 +64,7 @@ class Models:
     ----------
     outputs : list of Outputs
         Every output that was asked for, in order.
-    sets : dict of str to Known
+    sets : dict of str to AuditImages
         Every set of images that was read, by name.
     dry : bool
         Whether no model runs.
@@ -75,7 +75,7 @@ class Models:
     def __init__(self, config: AuditConfig, base: Path, progress: Progress | None = None) -> None:
         self.config, self.base, self.progress = config, base, progress
         self.outputs: list[Outputs] = []
-        self.sets: dict[str, Known] = {}
+        self.sets: dict[str, AuditImages] = {}
         self.tables: dict[str, Any] = {}
         self._loaded: dict[tuple[str, RunOptions], Any] = {}
 
@@ -91,7 +91,7 @@ class Models:
         *,
         name: str = "images",
         place: str = "data.images",
-    ) -> Known:
+    ) -> AuditImages:
         """Read a set of images under its rules, once.
 
         Parameters
@@ -105,10 +105,12 @@ class Models:
             The section's place in the config, for errors.
         """
         if name not in self.sets:
-            self.sets[name] = known(section, self.base, columns=columns, place=place)
+            self.sets[name] = open_images(section, self.base, columns=columns, place=place)
         return self.sets[name]
 
-    def read_items(self, section: PicturesConfig, columns: Sequence[str]) -> tuple[Known, Items]:
+    def read_items(
+        self, section: PicturesConfig, columns: Sequence[str]
+    ) -> tuple[AuditImages, Items]:
         """Read the images under their rules, with columns of their table, once."""
         images = self.read_images(section, columns)
         source = images.source(self.base, columns)

@@ -62,7 +62,7 @@ class Outcome:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Make a folder if need be, and keep other processes out of it.
 
     Raises
@@ -93,13 +93,13 @@ def locked(folder: Path) -> Iterator[None]:
             raise OSError(errno.ENOLCK, str(error)) from error
     with lock:
         with translated(folder):
-            for left in folder.glob(f"*{PARTIAL}"):
-                remove(left)
+            for partial_file in folder.glob(f"*{PARTIAL}"):
+                remove(partial_file)
         yield
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[bool]:
+def hold_folder(folder: Path) -> Iterator[bool]:
     """Lock a folder as `locked` does, or take it as it is: whole, where nothing can be written.
 
     Yields whether it may be written.
@@ -112,7 +112,7 @@ def held(folder: Path) -> Iterator[bool]:
     with ExitStack() as stack:
         writable = True
         try:
-            stack.enter_context(locked(folder))
+            stack.enter_context(lock_folder(folder))
         except RunError as error:
             writable = getattr(error.__cause__, "errno", None) not in _READ_ONLY
             if writable or read_manifest(folder).get("whole") is not True:
@@ -214,15 +214,15 @@ def is_sound(path: Path, rows: int) -> bool:
     A damaged part is named in the log, and is computed again.
     """
     try:
-        whole = bool(read_table(path).num_rows + len(failures_of(path)) == rows)
+        sound = bool(read_table(path).num_rows + len(failures_of(path)) == rows)
     except FileNotFoundError:
         return False
     except (OSError, ValueError, TypeError, pa.ArrowException):
-        whole = False
-    if not whole:
+        sound = False
+    if not sound:
         # Where logging is not set up, a warning reaches standard error.
         logging.getLogger("equipoise").warning("%s: it is damaged and is computed again", path)
-    return whole
+    return sound
 
 
 def read_rows(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:

@@ -147,7 +147,7 @@ class QuestionsConfig(Section):
     occlusion: bool = True
 
     @property
-    def every(self) -> Strings:
+    def all_prompts(self) -> Strings:
         """All prompts, controls last."""
         return tuple(dict.fromkeys((*self.prompts, *self.controls)))
 

@@ -146,19 +146,30 @@ class PromptsConfig(Section):
     def owners(self) -> list[tuple[str, str]]:
         """Every prompt with each target and set of attributes that it is of."""
         named = [self.attribute_texts, *self.target_texts.values()]
-        return [(text, name) for own in named for name, texts in own.items() for text in texts]
+        return [
+            (text, name)
+            for texts_by_name in named
+            for name, texts in texts_by_name.items()
+            for text in texts
+        ]
 
     @property
     def texts(self) -> Mapping[str, str]:
         """Every prompt, with "attributes" or "targets": what it is asked for as first."""
-        roles = {text: "attributes" for own in self.attribute_texts.values() for text in own}
-        targets = [text for own in self.target_texts.values() for t in own.values() for text in t]
+        roles = {text: "attributes" for texts in self.attribute_texts.values() for text in texts}
+        targets = [
+            text
+            for texts_by_target in self.target_texts.values()
+            for t in texts_by_target.values()
+            for text in t
+        ]
         return {**dict.fromkeys([*roles, *targets], "targets"), **roles}
 
     def _filled(self, texts: Texts) -> Texts:
         template = self.template or f"{self._content.get('prefix', '')} {{}}".strip()
         return {
-            name: tuple(template.replace("{}", text) for text in own) for name, own in texts.items()
+            name: tuple(template.replace("{}", text) for text in set_texts)
+            for name, set_texts in texts.items()
         }
 
 
@@ -466,16 +477,16 @@ class Config(AuditConfig):
         return self
 
     def _check_names(self) -> None:
-        seen: list[str] = []
+        share_names: list[str] = []
         for index, share in enumerate(self.shares):
             among(f"shares[{index}].model", share.model, self.models)
             among(f"shares[{index}].said", share.said, self.generators)
-            if share.of in seen:
+            if share.of in share_names:
                 raise ValueError(f"shares[{index}].of: {share.of!r} is there twice")
-            seen.append(share.of)
+            share_names.append(share.of)
         for name, model in self.models.items():
             among(f"models.{name}.images", model.images, self.generators)
-            among(f"models.{name}.labelled", model.labelled, seen)
+            among(f"models.{name}.labelled", model.labelled, share_names)
 
     @property
     def model_names(self) -> tuple[str, ...]:
