@@ -63,10 +63,10 @@ def against_rest(
             selected = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
             selected = selected[: max(_FEW // counts.groups.usable.sum(), 1)]
         if not within or metric == "true_positive_rate":
-            for same_groups in _by_groups(selected):
-                yield from _over_rows(same_groups)
+            for same_groups in _group_gaps(selected):
+                yield from _compare_over_rows(same_groups)
         elif counts is not None and metric in _RATES and not compared_to:
-            yield from _within(selected, counts)
+            yield from _compare_within_classes(selected, counts)
 
 
 def leaf(draft: UncorrectedFinding, parent: MetricSpec, **fields: Any) -> UncorrectedFinding:
@@ -76,7 +76,7 @@ def leaf(draft: UncorrectedFinding, parent: MetricSpec, **fields: Any) -> Uncorr
     return replace(draft.changed(**fields), harm="either", parent=parent)
 
 
-def _by_groups(gaps: Sequence[Gap]) -> list[list[Gap]]:
+def _group_gaps(gaps: Sequence[Gap]) -> list[list[Gap]]:
     """Return the gaps between the same groups together."""
     by_groups: dict[tuple[str, ...], list[Gap]] = {}
     for finding, groups in gaps:
@@ -86,28 +86,28 @@ def _by_groups(gaps: Sequence[Gap]) -> list[list[Gap]]:
     return [*by_groups.values()]
 
 
-def _within(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
+def _compare_within_classes(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
     """Yield the leaves of gaps between groups that are exchangeable within true classes."""
     rate, names = _RATES[gaps[0][0].metric], counts.groups.names
     comparison = AgainstRest.within_classes(counts, rate, gaps[0][0].level)
     for finding, groups in gaps:
         row = counts.classes.index(finding.subject)
         for index, group in enumerate(groups):
-            yield _leaf(finding, groups, comparison, (row, names.index(group.group)), index)
+            yield _leaf_finding(finding, groups, comparison, (row, names.index(group.group)), index)
 
 
-def _over_rows(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
+def _compare_over_rows(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
     """Yield the leaves of gaps between equally many groups that exchange any rows."""
-    n, value, size, method_note = _independent(gaps)
+    n, value, size, method_note = _independent_rows(gaps)
     rests = all_others(value * n) / all_others(n)
     comparison = AgainstRest.of(np.rint(value * size), size, gaps[0][0].level)
     comparison = replace(comparison, rest=replace(comparison.rest, value=rests))
     for row, (finding, groups) in enumerate(gaps):
         for place in range(len(groups)):
-            yield _leaf(finding, groups, comparison, (row, place), place, method_note)
+            yield _leaf_finding(finding, groups, comparison, (row, place), place, method_note)
 
 
-def _independent(gaps: Sequence[Gap]) -> tuple[Floats, Floats, Floats, str]:
+def _independent_rows(gaps: Sequence[Gap]) -> tuple[Floats, Floats, Floats, str]:
     """Return rows, shares and independent rows of every gap and group, and how they are known."""
     n = np.array([[group_value.n for group_value in groups] for _, groups in gaps], np.float64)
     value = np.array([[group_value.value for group_value in groups] for _, groups in gaps])
@@ -122,7 +122,7 @@ def _independent(gaps: Sequence[Gap]) -> tuple[Floats, Floats, Floats, str]:
     return n, value, size, "; n of each group divided by its design effect"
 
 
-def _leaf(
+def _leaf_finding(
     finding: Finding,
     groups: Sequence[GroupValue],
     comparison: AgainstRest,
@@ -130,7 +130,7 @@ def _leaf(
     index: int,
     method_note: str = "",
 ) -> UncorrectedFinding:
-    """Return the leaf of one of the groups, whose numbers stand at a place of arrays."""
+    """Return the leaf finding of one group, with the numbers at a position of arrays."""
     group, rest_n = groups[index], sum(group_value.n for group_value in groups) - groups[index].n
     rest_value, rest_low, rest_high, low, high, band, p, mean = (
         float(array[place])

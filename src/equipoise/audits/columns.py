@@ -1,4 +1,4 @@
-"""Columns and rows: tables beside the findings, numbers of a column, vectors of some items."""
+"""Columns and rows: tables of a run, numbers of a column, vectors of items."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 @record
 class ImageData:
-    """The images of an audit, with what its manifest keeps of all that was read.
+    """The images of an audit, with the inputs and counts for its manifest.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ from equipoise.stats.intervals import mean_t
 
 BySubject = dict[str, Finding]
 """The findings of one metric, groups and version."""
-Both = tuple[Finding, Finding]
+FindingPair = tuple[Finding, Finding]
 """Findings of two models about one subject, or a part of it."""
 
 FLIPS = 100_000
@@ -91,16 +91,16 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     started = perf_counter()
     name, first = next(iter(runs.items()))
     config = parse_config(first.manifest.resolved, source=f"{name}/manifest.json")
-    models = _models(runs)
+    models = _findings_by_model(runs)
     if len(models) < 2:
         raise one_model_only(models)
     groups = {row["group"] for run in runs.values() for row in rows(run, "group_sizes")}
     drafts: list[UncorrectedFinding] = []
     changes: list[Row] = []
     for pair in combinations(models, 2):
-        first_measures, second_measures = (_by_measure(models[model]) for model in pair)
+        first_measures, second_measures = (_group_by_measure(models[model]) for model in pair)
         shared_measures = [
-            _in_both(first_measures[measure], second_measures[measure])
+            _pair_findings(first_measures[measure], second_measures[measure])
             for measure in first_measures
             if measure in second_measures
         ]
@@ -111,9 +111,13 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
                 expected="runs with the same metrics, groups and subjects",
                 fix="audit both models with one configuration",
             )
-        drafts += [_draft(pair, parts, n_lost, groups, config) for parts, n_lost in compared]
+        drafts += [
+            _compare_parts(pair, parts, n_lost, groups, config) for parts, n_lost in compared
+        ]
         changes += [
-            _change(pair, *pair_of_findings) for parts, _ in compared for pair_of_findings in parts
+            _describe_change(pair, *pair_of_findings)
+            for parts, _ in compared
+            for pair_of_findings in parts
         ]
     manifest = replace(
         first.manifest,
@@ -144,12 +148,12 @@ def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]
     }
 
 
-About = TypeVar("About")
+Facts = TypeVar("Facts")
 
 
 def prefixed(
-    by_run: Mapping[str, Mapping[str, About]],
-) -> dict[str, About]:
+    by_run: Mapping[str, Mapping[str, Facts]],
+) -> dict[str, Facts]:
     """Return files or models of runs as one mapping, named after their run."""
     return {
         f"{run}: {name}": facts
@@ -158,7 +162,7 @@ def prefixed(
     }
 
 
-def _models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
+def _findings_by_model(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
     """Return the findings of each model.
 
     Findings about the images themselves are of no model, and compared with nothing.
@@ -173,8 +177,8 @@ def _models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
     }
 
 
-def _by_measure(findings: Sequence[Finding]) -> dict[Hashable, BySubject]:
-    """Return the findings that were tested, by what they measure, groups and version."""
+def _group_by_measure(findings: Sequence[Finding]) -> dict[Hashable, BySubject]:
+    """Return the tested findings by measure, groups and version."""
     by_measure: dict[Hashable, BySubject] = {}
     for finding in findings:
         if finding.family in TESTED and not finding.group:
@@ -183,7 +187,9 @@ def _by_measure(findings: Sequence[Finding]) -> dict[Hashable, BySubject]:
     return by_measure
 
 
-def _in_both(first_findings: BySubject, second_findings: BySubject) -> tuple[list[Both], int]:
+def _pair_findings(
+    first_findings: BySubject, second_findings: BySubject
+) -> tuple[list[FindingPair], int]:
     """Return the finite numbers that both models have, and of how many one has none.
 
     The number of a whole counts only where there are no parts.
@@ -197,8 +203,8 @@ def _in_both(first_findings: BySubject, second_findings: BySubject) -> tuple[lis
     return parts, len(names) - len(parts)
 
 
-def _change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
-    """Return both numbers and verdicts of a part, and what became of its disparity."""
+def _describe_change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
+    """Return the row of `changes`: both numbers, both verdicts, and the change."""
     were_disparities = before.verdict is Verdict.DISPARITY, after.verdict is Verdict.DISPARITY
     return {
         "model_a": models[0], "model_b": models[1], "metric": before.metric,
@@ -233,9 +239,9 @@ CHANGES = {
 """Columns of the table `changes`."""
 
 
-def _draft(
+def _compare_parts(
     models: tuple[str, str],
-    parts: Sequence[Both],
+    parts: Sequence[FindingPair],
     n_lost: int,
     groups: set[str],
     config: AuditConfig,
@@ -243,7 +249,7 @@ def _draft(
     """Return how much farther the second model is from 0, on average over subjects."""
     first_finding, level = parts[0][0], config.resampling.level
     names = [_subject_of(before) for before, _ in parts]
-    untested = _untested({before.subject for before, _ in parts}, names, groups)
+    untested = _reason_untested({before.subject for before, _ in parts}, names, groups)
     subjects = pa.array(names).dictionary_encode().indices.to_numpy()
     values = np.abs([[before.value, after.value] for before, after in parts]).T
     distances = np.stack([np.bincount(subjects, row) for row in values]) / np.bincount(subjects)
@@ -276,7 +282,7 @@ def _draft(
     )  # fmt: skip
 
 
-def _untested(names: set[str], subjects: Sequence[str], groups: set[str]) -> str:
+def _reason_untested(names: set[str], subjects: Sequence[str], groups: set[str]) -> str:
     """Return why nothing is tested over the subjects of parts; "" where they are."""
     if len(subjects) > 1 and names <= groups:
         return "the numbers are those of the groups, which depend on each other: none is tested"

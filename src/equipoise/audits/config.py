@@ -206,12 +206,12 @@ class TestingConfig(Section):
         return value
 
     def threshold(self, spec: MetricSpec) -> float | None:
-        """Return the practical threshold of what a record describes; None: none."""
+        """Return a metric's practical threshold; None without a threshold."""
         return self.thresholds.get(spec.name, spec.threshold)
 
 
 class AuditConfig(Section):
-    """What every audit is configured by, beside its own data, models and metrics.
+    """The config keys that all audits share.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ def group_name(attributes: tuple[str, ...]) -> str:
 
 
 def file_names(models: Iterable[str]) -> None:
-    """Refuse names of models that cannot be told apart as names of files."""
+    """Refuse model names that would collide as file names."""
     names = [*models]
     folded = {name.casefold() for name in names}
     if len(folded) < len(names) or any(len(quote(name, safe="")) > _MAX_NAME for name in names):
@@ -387,7 +387,7 @@ _WORKSHEET = ("text", "class")
 
 
 class NormalizeConfig(Section):
-    """How free text becomes classes; the wording is kept beside it.
+    """Settings that turn free text into classes; the wording is kept.
 
     Attributes
     ----------
@@ -552,7 +552,7 @@ Vocabulary = Annotated[
 
 
 def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:
-    """Check a configuration given as Python values.
+    """Parse a configuration from Python values.
 
     Parameters
     ----------
@@ -663,7 +663,7 @@ def _validated(
 
 
 def schema(audit: str) -> type[AuditConfig]:
-    """Return the schema of the configuration of a kind of audit: `Config` beside it."""
+    """Return the config schema of a kind of audit."""
     config: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
     return config
 

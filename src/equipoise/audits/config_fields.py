@@ -210,7 +210,7 @@ def given_keys(section: Section, keys: Iterable[str]) -> list[str]:
 
 
 def only_one(section: Section, *keys: str) -> str:
-    """Return which of some keys is given; refuse none, and several."""
+    """Return the only key that is set; refuse none, and several."""
     present = given_keys(section, keys)
     if len(present) != 1:
         raise ValueError(
@@ -220,7 +220,7 @@ def only_one(section: Section, *keys: str) -> str:
 
 
 def among(key: str, values: Iterable[str] | None, allowed: Iterable[str]) -> None:
-    """Refuse values of which one names none of the allowed ones; None names nothing.
+    """Refuse values that aren't allowed; None passes.
 
     Raises
     ------
@@ -350,7 +350,7 @@ class ItemsConfig(CsvConfig):
     where: Filters = {}
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         where = where_of(self.where)
         return ItemSource(located(self.table, base), self.id, columns, where=where, **self.csv)
 
@@ -391,7 +391,7 @@ class ArrayConfig(CsvConfig):
         return self
 
     def source(self, base: Path) -> ArraySource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         keys = {name: getattr(self, name) for name in ArrayConfig.model_fields}
         places = {"file": located(self.file, base), "ids": ids_at(self.ids, base)}
         return ArraySource(**keys | places)
@@ -415,7 +415,7 @@ class OutsideConfig(CsvConfig):
     value: Name
 
     def source(self, base: Path) -> ArraySource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         table = located(self.table, base)
         return ArraySource(table, id=self.subject, columns=(self.value,), **self.csv)
 
@@ -508,7 +508,7 @@ AS_IT_IS: tuple[str, ...] = ("{}",)
 
 
 class ExtractionConfig(Section):
-    """How models are run, and where what they say is kept.
+    """Settings of model runs, and the folder of their outputs.
 
     Attributes
     ----------
@@ -562,7 +562,7 @@ class LoadConfig(Section):
         return called(self.model)
 
     def located(self, base: Path) -> Any:
-        """Return the model, or its name with a folder or file beside the config in full."""
+        """Return the model, or its name with paths relative to the config resolved."""
         from equipoise.models.registry import is_code
 
         prefix, _, path = self.model.partition(":") if isinstance(self.model, str) else ("", "", "")
@@ -583,7 +583,7 @@ class LoadConfig(Section):
         )
 
     def needs_model(self, keys: Iterable[str]) -> None:
-        """Refuse keys about a model to run where none is given.
+        """Refuse keys about a live model in a section without a model.
 
         Parameters
         ----------

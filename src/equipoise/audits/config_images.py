@@ -1,4 +1,4 @@
-"""The section that says what the images of an audit are; see docs/images.md for every key."""
+"""The config section of the images; see docs/images.md for every key."""
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
@@ -80,7 +80,7 @@ Terms = Annotated[Mapping[Name, OneOrMore[Label]], Field(min_length=1)]
 
 
 def leave_out_images(why: str, ids: Sequence[str] = (), file: Path | None = None) -> LeaveOutImages:
-    """Return the rule that leaves out images by their ids, or those of a file, one a line."""
+    """Return the rule that leaves out images by id, from a list or a file."""
     if (file is None) == (not ids):
         raise InputError("expected either 'ids' or 'file'")
     if file is not None:
@@ -263,7 +263,7 @@ class CropConfig(Section):
 
 
 class PicturesConfig(CsvConfig):
-    """What the images are, and where their files lie.
+    """The images, and the folder of their files.
 
     One of `table`, `folder` and `format` says what there is.
 

@@ -140,7 +140,7 @@ _PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.
 
 
 def nearest(unknown_word: object, allowed: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the allowed word most like what was given, or ""."""
+    """Return "; did you mean 'x'?" for the most similar allowed word, or ""."""
     match = get_close_matches(str(unknown_word)[:100], [*allowed], n=1, cutoff=0.5)
     return f"; did you mean {match[0]!r}?" if match else ""
 
@@ -215,5 +215,5 @@ def _sentence(details: ErrorDetails) -> str:
 
 
 def keys(model: type[BaseModel]) -> list[str]:
-    """Return the keys of a schema: its own, then those it shares with others."""
+    """Return the keys of a schema, the shared keys last."""
     return sorted(model.model_fields, key=lambda name: name not in model.__annotations__)

@@ -1,4 +1,4 @@
-"""Demonstrations: audits of models whose bias was planted, beside the ground truth."""
+"""Demonstrations: audits of models with planted bias, against the ground truth."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +30,7 @@ SEED = 0
 
 
 def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionData]:
-    """Render held-out images, run the six shipped models on them, and audit what they say.
+    """Render held-out images, run the six shipped models, and audit their outputs.
 
     Returns
     -------
@@ -144,7 +144,7 @@ class Embedded:
 
 
 def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
-    """Render counterfactual sets, embed them with the shipped CLIP models, and audit what they say.
+    """Render counterfactual sets, embed them with the shipped CLIP models, and audit.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def _with(
 
 
 def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
-    """Return what the configs of retrieval and similarity share."""
+    """Return the keys that the configs of retrieval and similarity share."""
     images = pa.table(dict(scenes.table())).select(["image_id", "set", "subject", "hue", "frame"])
     planted = pa.Table.from_pylist([asdict(favourite) for favourite in BIASED.favourites])
     return {
@@ -314,7 +314,7 @@ _SCENE_NOTES = (
 
 
 def planted_scenes(result: AuditResult) -> Section:
-    """Return what was planted for each subject beside the gaps and rankings found."""
+    """Return the planted strength of each subject with its gaps and rankings."""
     scene_rows = rows(result, "planted_scenes")
     intro = (
         "Captions tied each subject to a favourite hue and frame on purpose. The truth is known: "
@@ -338,7 +338,7 @@ def planted_scenes(result: AuditResult) -> Section:
 
 
 def _chart(attribute: str, scene_rows: Sequence[Row]) -> Chart:
-    """Draw a subject's models at one strength: those without ties would all stand at 0."""
+    """Draw both models of a subject at the strength of the biased model."""
     planted = {row["subject"]: row["strength"] for row in scene_rows if row["model"] == BIASED.name}
     points = [
         {

@@ -167,7 +167,7 @@ def parts(
 ) -> list[UncorrectedFinding]:
     """Return one leaf finding for each part of an estimate, uncorrected."""
     base = whole(estimate, place, Family.LEAF)
-    return [_part(base, part, metric) for part in estimate.parts]
+    return [_part_finding(base, part, metric) for part in estimate.parts]
 
 
 def rate_and_gap(estimate: Estimate, place: Place) -> list[UncorrectedFinding]:
@@ -185,7 +185,7 @@ def numbers_of(part: Part) -> dict[str, Any]:
     return {name: getattr(part, name) for name in names} | ends
 
 
-def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> UncorrectedFinding:
+def _part_finding(base: UncorrectedFinding, part: Part, metric: str | None) -> UncorrectedFinding:
     name = metric or part.metric
     finding = replace(
         base.finding,
@@ -264,7 +264,7 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     queries, which never lead, don't share it. A finding that folds into another shares its test
     and verdict, see decision 0011.
     """
-    folded_drafts = _folded(list(drafts))
+    folded_drafts = _mark_folds(list(drafts))
     families: dict[tuple[str | None, Family], list[int]] = {}
     for index, draft in enumerate(folded_drafts):
         finding = draft.finding
@@ -281,22 +281,22 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     )
     # Those that are tested are judged below.
     findings = [
-        finding if finding.family in TESTED else _described(finding)
+        finding if finding.family in TESTED else _describe(finding)
         for finding in (draft.finding for draft in folded_drafts)
     ]
     correct = holm if testing.correction == "holm" else benjamini_hochberg
     for key, members in families.items():
         p, share = p_values[key], 1 if key[1] is Family.QUERY else max(sharing[key[0]], 1)
         q_values = np.minimum(share * correct(p), 1.0)
-        cutoff = _cutoff(p, q_values, testing) / share
+        cutoff = _find_cutoff(p, q_values, testing) / share
         for index, q in zip(members, q_values.tolist(), strict=True):
-            findings[index] = _judged(folded_drafts[index], q, cutoff, testing)
-    shared = _shared(findings, [_target(draft) for draft in folded_drafts])
+            findings[index] = _judge_finding(folded_drafts[index], q, cutoff, testing)
+    shared = _share_verdicts(findings, [_fold_key(draft) for draft in folded_drafts])
     return tuple(map(with_interval, shared))
 
 
 def with_interval(finding: Finding) -> Finding:
-    """Return a finding whose interval says so where it has no ends."""
+    """Return a finding with interval kind `none` where it has no ends."""
     if math.isnan(finding.ci_low) and finding.interval is not IntervalKind.NONE:
         return replace(finding, interval=IntervalKind.NONE)
     return finding
@@ -314,7 +314,7 @@ def _key(finding: Finding, fact: Fact) -> Key:
 
 
 def fact_of(finding: Finding) -> Fact:
-    """Return what a finding states."""
+    """Return the fact that a finding states."""
     return Fact(finding.metric, finding.aggregate, finding.subject, finding.compared_to)
 
 
@@ -327,17 +327,17 @@ def _own_key(finding: Finding) -> Key:
     return _key(finding, fact_of(finding))
 
 
-def _target(draft: UncorrectedFinding) -> Key | None:
+def _fold_key(draft: UncorrectedFinding) -> Key | None:
     """Return the key of the finding that a draft folds into; None without a fold."""
     return None if draft.fold is None else _key(draft.finding, draft.fold)
 
 
-def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
+def _mark_folds(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
     """Take drafts out of their families that fold into another that is there."""
     facts = {_own_key(draft.finding) for draft in drafts}
     return [
         replace(draft, finding=replace(draft.finding, family=Family.FOLD))
-        if draft.finding.family is not Family.DESCRIPTIVE and _target(draft) in facts
+        if draft.finding.family is not Family.DESCRIPTIVE and _fold_key(draft) in facts
         else replace(draft, fold=None)
         if draft.fold
         else draft
@@ -345,8 +345,8 @@ def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
     ]
 
 
-def _shared(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterator[Finding]:
-    """Give folded findings the test and verdict of the finding whose fact they state."""
+def _share_verdicts(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterator[Finding]:
+    """Give folded findings the test and verdict of the finding that they repeat."""
     facts = {_own_key(finding): place for place, finding in enumerate(findings)}
     for finding, fold in zip(findings, folds, strict=True):
         if fold is None:
@@ -363,17 +363,19 @@ def _shared(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterato
             q_value=base.q_value,
             threshold=base.threshold,
             verdict=base.verdict,
-            reason=f"the same fact as {_called(base)}{qualifier}, which is tested: {base.reason}",
+            reason=(
+                f"the same fact as {_full_name(base)}{qualifier}, which is tested: {base.reason}"
+            ),
             more=base.more,
             more_of=base.more_of,
         )
 
 
-def _called(finding: Finding) -> str:
+def _full_name(finding: Finding) -> str:
     return name_with(finding.metric, finding.aggregate)
 
 
-def _cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> float:
+def _find_cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> float:
     """Return the p-value from which on findings of a family count, as the family stands."""
     tests = sum(not math.isnan(p_value) for p_value in p)
     rejected = int((q_values <= testing.alpha).sum())
@@ -382,12 +384,14 @@ def _cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> flo
     return testing.alpha * max(rejected, 1) / max(tests, 1)
 
 
-def _described(finding: Finding) -> Finding:
+def _describe(finding: Finding) -> Finding:
     verdict = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
     return replace(finding, verdict=verdict)
 
 
-def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: TestingConfig) -> Finding:
+def _judge_finding(
+    draft: UncorrectedFinding, q: float, cutoff: float, testing: TestingConfig
+) -> Finding:
     finding = draft.finding
     spec = spec_of_finding(finding)
     configured = testing.threshold(draft.parent or spec)
@@ -426,7 +430,7 @@ def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: Testing
 
 
 def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[float, str, str]:
-    """Return how many more images of which groups would decide a finding, and this in words.
+    """Return the extra images that would decide a finding, their groups and a text.
 
     From the spread of the two groups farthest apart, at a power of 80 % against a difference as
     large as the threshold, and at the p-value from which on the family's findings count now.
@@ -498,7 +502,7 @@ _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydan
 
 
 def versions_of(libraries: Iterable[str]) -> dict[str, str]:
-    """Return the version of equipoise, and of those libraries that are installed."""
+    """Return the versions of equipoise and of installed libraries."""
     versions = {"equipoise": __version__}
     for name in libraries:
         with suppress(PackageNotFoundError):
@@ -517,7 +521,7 @@ def manifest_of(
     notes: tuple[str, ...],
     base: Path | None = None,
 ) -> Manifest:
-    """Describe a run that has just ended; `base` is the folder whose git commit is recorded."""
+    """Return the manifest of a run; `base` is the folder of the git commit to record."""
     commit, changes = "", ""
     if base is not None:
         with suppress(OSError, subprocess.SubprocessError):

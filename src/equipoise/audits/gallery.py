@@ -145,8 +145,8 @@ def pictures_of_findings(
     rows = [
         row
         for finding in leading[:MOST_FINDINGS]
-        for group in _named(finding)
-        for row in _of_group(finding, group, config, pictures, members, examples, ids)
+        for group in _groups_in_sentence(finding)
+        for row in _pictures_of_group(finding, group, config, pictures, members, examples, ids)
     ]
     return (
         table_of(
@@ -158,13 +158,13 @@ def pictures_of_findings(
     )
 
 
-def _named(finding: Finding) -> tuple[str, ...]:
+def _groups_in_sentence(finding: Finding) -> tuple[str, ...]:
     """Return the groups that the sentence of a finding names, the worst first."""
     contrasted = contrast(finding)
     return (contrasted[0].group, contrasted[1].group) if contrasted else ()
 
 
-def _of_group(
+def _pictures_of_group(
     finding: Finding,
     group: str,
     config: AuditConfig,
@@ -189,7 +189,7 @@ def _of_group(
     order = stream(seed, "pictures", *named).permutation(len(candidates))
     sampled = sorted(candidates[place] for place in order[: config.report.images].tolist())
     images = [(name, small) for name in sampled
-             if (small := _small(pictures, places[name], config.report.blur))]  # fmt: skip
+             if (small := _read_small(pictures, places[name], config.report.blur))]  # fmt: skip
     n_candidates = f"{len(candidates)} {examples.content}"
     title = f"{group}: {len(images)} of {n_candidates}, drawn at random with seed {seed}"
     if len(candidates) == len(images):
@@ -201,7 +201,9 @@ def _of_group(
         }  # fmt: skip
 
 
-def _small(pictures: Pictures, place: int, blur: Literal["faces", "all"] | None) -> bytes | None:
+def _read_small(
+    pictures: Pictures, place: int, blur: Literal["faces", "all"] | None
+) -> bytes | None:
     """Return a picture as a small JPEG; None where it can't be read."""
     try:
         return small_jpeg(pictures.decoded(place), SIDE, blur)
@@ -235,7 +237,9 @@ def small_jpeg(
     picture = Image.fromarray(pixels)
     width, height = picture.size
     picture.thumbnail((max(side, SEARCHED), max(side, SEARCHED)))
-    hidden = _faces(np.asarray(picture)) if blur == "faces" else [WHOLE] if blur else []
+    hidden = (
+        _find_blurred_boxes(np.asarray(picture)) if blur == "faces" else [WHOLE] if blur else []
+    )
     if boxes:
         picture = ImageOps.contain(picture, (side, side))
     picture.thumbnail((side, side))
@@ -263,8 +267,8 @@ def small_jpeg(
     return data.getvalue()
 
 
-def _faces(pixels: Bytes) -> list[tuple[float, ...]]:
-    """Return what to blur as shares of a picture: its faces, or all of it where none is found."""
+def _find_blurred_boxes(pixels: Bytes) -> list[tuple[float, ...]]:
+    """Return the boxes to blur as shares of a picture: faces, or the whole picture."""
     try:
         # A weak hit alone may be no face, and a face may be elsewhere.
         if not len(find_faces(pixels)):

@@ -38,7 +38,7 @@ SCHEMA = pa.schema(
 def groups_by(
     choices: Iterable[Sequence[str]], columns: Mapping[str, Labels], *, min_size: int = 1
 ) -> list[Groups]:
-    """Return the groups of each choice of attributes, whose labels are in columns."""
+    """Return the groups of each choice of attributes, from columns of labels."""
     return [
         Groups.of({name: columns[name] for name in attributes}, min_size=min_size)
         for attributes in choices
@@ -93,7 +93,7 @@ def listed(groups: Groups) -> str:
 
 
 def planned(groups: Groups, of: str, left_out: Mapping[str, int]) -> list[Row]:
-    """Return each group's row in a plan, then those of what is in no group.
+    """Return the plan's rows of groups, then of items in no group.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def notes(groups: Groups, of: str) -> Iterator[str]:
 
 
 def looking_missing(groups: Groups) -> Iterator[str]:
-    """Yield a note on groups whose names programs write for a missing value."""
+    """Yield a note on groups with names that look like missing values."""
     odd = {level: None for levels in groups.levels for level in levels if looks_missing(level)}
     if odd:
         yield (
@@ -171,7 +171,7 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
 def check_two(
     groups: Groups, problem: str, needed_items: str, *, file: str, alternative: str = "groups"
 ) -> None:
-    """Refuse groups of which fewer than two can be compared.
+    """Refuse a grouping with fewer than two groups to compare.
 
     Parameters
     ----------

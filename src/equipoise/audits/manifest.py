@@ -20,7 +20,7 @@ from equipoise.core.wording import PERCEIVED
 
 @dataclass
 class Account:
-    """What was read and run, and what failed.
+    """Files read, models run and failures of an audit.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Account:
 
 
 def account_of(inputs: AnyInputs) -> Account:
-    """Count what was read and run, and what failed."""
+    """Count files read, models run and failures."""
     models = inputs.models
     counts = {name: images.counts for name, images in models.sets.items() if images.counts}
     account = Account(counts=counts)
@@ -125,7 +125,7 @@ def manifest_of_run(
 
 
 def once(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return each note once: those that say the same of several models or groups are one.
+    """Return each note once, merging equal notes on several models or groups.
 
     What a note is about stands before its first colon.
     """

@@ -1,4 +1,4 @@
-"""Models of a run: what they are is kept in the store, and weights are loaded when one runs."""
+"""Models of a run: facts are cached in the store, weights load on first use."""
 
 import hashlib
 import json
@@ -60,7 +60,7 @@ class Deferred:
         )
 
     def open(self) -> None:
-        """Load the model before it runs: what is wrong with it is no fault of an image."""
+        """Load the model before it runs, so that its errors don't blame an image."""
         _ = self.model
 
 
@@ -138,7 +138,7 @@ def open_model(name: str, options: RunOptions, store: Path) -> Model:
 
 
 def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Preview]:
-    """Return the key of a model and what is known of it; nothing is loaded or fetched.
+    """Return a model's key and preview without loading or fetching anything.
 
     Files that are here are hashed, see `open_model`. The key is "" of a model that was never
     loaded, and None where only loading it tells.
@@ -154,14 +154,14 @@ def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Pr
 
 
 def preview_of(model: Model) -> tuple[str, Preview]:
-    """Return the key of a model that was loaded, and what is known of it."""
+    """Return the key and preview of a loaded model."""
     return str(model.info.key), Preview(offer_of(model), labels_of(model), model.info.dimension)
 
 
 def _recall(
     name: str, options: RunOptions, store: Path, *, fetch: bool = True
 ) -> tuple[Path | None, Model | None]:
-    """Return the file of what a model is, and a stand-in where that is there and whole.
+    """Return a model's cache file, and a stand-in where the file is valid.
 
     There is no file where only loading the model tells.
     """
@@ -178,7 +178,7 @@ def _recall(
 
 
 def _entry_path(name: str, options: RunOptions, store: Path, fetch: bool) -> Path | None:
-    """Return the file of what a model is, None where only loading it tells."""
+    """Return a model's cache file; None where only loading gives its facts."""
     try:
         adapter, target = find_adapter(name)
         if adapter.identify is None:

@@ -117,7 +117,7 @@ class Models:
         return images, self.once("images", lambda: load_items(source, what="images"))
 
     def once(self, name: str, read: Callable[[], T]) -> T:
-        """Return a table of a name: what a dry run has read, an audit doesn't read again."""
+        """Return a table by name, read once for the dry run and the audit."""
         if name not in self.tables:
             self.tables[name] = read()
         table: T = self.tables[name]
@@ -307,7 +307,7 @@ class Models:
         )  # fmt: skip
 
     def progress_of(self, about: str) -> Progress | None:
-        """Return a callback whose steps say what they are about."""
+        """Return a progress callback that prefixes steps with a label."""
         progress = self.progress
         if progress is None:
             return None
@@ -315,7 +315,7 @@ class Models:
 
 
 class DryRun(Models):
-    """Runs no model: returns stand-ins, and records what is to do.
+    """Return stand-ins instead of running models, and record the remaining work.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ class DryRun(Models):
         )  # fmt: skip
 
     def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
-        """Return the key of a model and what is known of it without running it; see `look_up`."""
+        """Return a model's key and preview without running it; see `look_up`."""
         model: Any = section.model if self._live is None else self._live.opened(section)
         if not isinstance(model, str):
             return preview_of(model)
@@ -418,7 +418,7 @@ class DryRun(Models):
 def make_images(
     section: GeneratorSection, models: Models, request: Request, on: str, sampling: Any
 ) -> tuple[Generated | None, dict[str, Any]]:
-    """Generate images, and return them with what `Outputs` say of them.
+    """Generate images, and return them with the fields of their `Outputs`.
 
     A dry run generates none: what is to do is among the latter.
     """

@@ -72,7 +72,7 @@ class Plan:
 
 
 def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
-    """Return what an audit would do and could find; no model is loaded.
+    """Return the plan of an audit without loading a model.
 
     Tests are counted by measuring as the audit does, with few draws; where a model is yet to run,
     random numbers stand in for its outputs, and the audit may have more tests or fewer.
@@ -171,7 +171,7 @@ def _count_tests(
 
 
 def _corrected_for(tests: Mapping[str, int | None], designs: Iterable[Design]) -> Mapping[str, int]:
-    """Return the tests of each model; where unknown, those that its p-values are to resolve."""
+    """Return the tests of each model, or the number that its p-values must resolve."""
     numbers = Counter({model: number for model, number in tests.items() if number is not None})
     for design in designs:
         if tests.get(design.model) is None:

@@ -53,8 +53,8 @@ class Predictor(Protocol):
         ...
 
 
-class Named(TypedDict, total=False):
-    """Columns and models that a user may name; what isn't named is guessed.
+class ColumnChoices(TypedDict, total=False):
+    """Columns and models that a user may name; the rest is guessed.
 
     Attributes
     ----------
@@ -124,21 +124,21 @@ class Guess:
             Paths are relative to it; to the present folder unless given.
         """
 
-        def placed(path: str | os.PathLike[str]) -> str:
+        def relative_path(path: str | os.PathLike[str]) -> str:
             return Path(os.path.relpath(path, folder or ".")).as_posix()
 
-        source = placed(table) if isinstance(table, str | os.PathLike) and folder else table
+        source = relative_path(table) if isinstance(table, str | os.PathLike) and folder else table
         images = {"table": source, **deepcopy(self.cells), **self.images}
-        images |= {} if self.root is None else {"root": placed(self.root)}
+        images |= {} if self.root is None else {"root": relative_path(self.root)}
         nested = {"rules", "path"} & {*images}
         source_columns = {"table": source, **deepcopy(self.cells)}
-        run = {"extraction": {"store": placed(_STORE)}} if self.root is not None else {}
+        run = {"extraction": {"store": relative_path(_STORE)}} if self.root is not None else {}
 
         def section_of(section: Mapping[str, Any]) -> dict[str, Any]:
             if "model" not in section:
                 return {**source_columns, **section}
             library, _, name = section["model"].partition(":")
-            resolved_name = placed(name) if Path(name).exists() else name
+            resolved_name = relative_path(name) if Path(name).exists() else name
             return {**section, "model": f"{library}:{resolved_name}"}
 
         return {
@@ -150,7 +150,7 @@ class Guess:
 
 
 def guess_config(
-    table: TableSource, *, target: str, groups: Sequence[str], **named: Unpack[Named]
+    table: TableSource, *, target: str, groups: Sequence[str], **named: Unpack[ColumnChoices]
 ) -> Guess:
     """Return the config of an audit of the predictions in a table; see `audit`.
 
@@ -164,12 +164,12 @@ def guess_config(
         When a model answers questions, or its images aren't named.
     """
     encoding, used = encoding_of(table), [target, *groups]
-    outputs = [*_several(named.get("pred")), *_several(named.get("score"))]
+    outputs = [*_as_list(named.get("pred")), *_as_list(named.get("score"))]
     used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
-    columns, missing, file = _read(table, encoding, used)
+    columns, missing, file = _read_columns(table, encoding, used)
     for name in groups:
         _check_numbers(columns[name], file)
-    bands = {name: bounds for name in groups if (bounds := _bounds(columns[name]))}
+    bands = {name: bounds for name in groups if (bounds := _guess_bounds(columns[name]))}
     other_names = [name for name in columns if name not in {target, *outputs, *groups}]
     ids, units = ([columns[o] for o in other_names if form.fullmatch(o)] for form in (_ID, _UNIT))
     unique = (column.name for column in ids if column.drop_nulls().n_unique() == len(column))
@@ -178,9 +178,9 @@ def guess_config(
         named.get("id") or next(unique, ROW_NUMBER),
         named.get("unit") or next(repeats, None),
     )
-    positive = named.get("positive") or _positive(columns[target])
-    root, images = _pictures(ids, file, named)
-    models, model_notes = _models(columns, target, positive, file, other_names, named)
+    positive = named.get("positive") or _guess_positive(columns[target])
+    root, images = _find_images(ids, file, named)
+    models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
     rules = [
         {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
         | {"names": _band_names(bounds)}
@@ -280,21 +280,21 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     >>> equipoise.audit(people, target="label", pred="pred", groups="gender").plot()
     <Plot: Accuracy by gender, 2 values>
     """
-    labels, run_model = _several(pred), model if isinstance(model, str) else ()
+    labels, run_model = _as_list(pred), model if isinstance(model, str) else ()
     if model is not None and not isinstance(model, str):
         if pred is not None:
             raise InputError("expected pred, the columns of predictions, or model, not both")
         models = model if isinstance(model, Mapping) else {type(model).__name__: model}
-        table, labels = _predicted(table, models, features), [*models]
+        table, labels = _with_predictions(table, models, features), [*models]
     guess = guess_config(
-        table, target=target, groups=_several(groups), pred=labels, score=_several(score),
+        table, target=target, groups=_as_list(groups), pred=labels, score=_as_list(score),
         threshold=threshold, model=run_model, images=images, positive=positive, id=id,
         unit=unit,
     )  # fmt: skip
     return run(parse_config(guess.config(table)))
 
 
-def _predicted(
+def _with_predictions(
     table: Any, models: Mapping[str, Predictor], features: Sequence[str] | None
 ) -> IntoDataFrame:
     """Return a data frame with a column of predictions for each model."""
@@ -317,21 +317,21 @@ def likely_outputs(names: Iterable[str]) -> list[str]:
     return [name for name in names if _OUTPUT.fullmatch(name)]
 
 
-def _several(names: str | Sequence[str] | None) -> list[str]:
+def _as_list(names: str | Sequence[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else [*(names or ())]
 
 
-def _models(
+def _guess_models(
     columns: Mapping[str, pl.Series],
     target: str,
     positive: str | None,
     file: str,
     other_names: Sequence[str],
-    named: Named,
+    named: ColumnChoices,
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return the section of each model, and what was guessed of it."""
-    labels, scores = _several(named.get("pred")), _several(named.get("score"))
-    run, notes, models = _several(named.get("model")), list[str](), dict[str, dict[str, Any]]()
+    """Return the section of each model, and notes on the guesses."""
+    labels, scores = _as_list(named.get("pred")), _as_list(named.get("score"))
+    run, notes, models = _as_list(named.get("model")), list[str](), dict[str, dict[str, Any]]()
     if not (labels or scores or run):
         labels = likely_outputs(other_names)
         if not labels:
@@ -347,7 +347,7 @@ def _models(
             scores.append(name)
             continue
         models[name] = {"prediction": name}
-        if words := _words(columns[name], truth, positive):
+        if words := _map_labels(columns[name], truth, positive):
             models[name]["map"] = words
             notes.append(f"{name}: " + ", ".join(f"{a} means {b}" for a, b in words.items()))
     for name in scores:
@@ -365,14 +365,14 @@ def _models(
         models[name] = {"score": name, "threshold": threshold}
         notes.append(f"{name}: a score; threshold: {threshold}")
     for name in run:
-        models[name] = _to_run(name, truth, file)
+        models[name] = _section_of_live_model(name, truth, file)
         words = models[name].get("vocabulary", ())
         notes += [f"{name}: chooses between {listed(words)}"] if words else []
     return models, notes
 
 
-def _to_run(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
-    """Return the section of a model to run: what chooses between texts gets the classes."""
+def _section_of_live_model(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
+    """Return the section of a live model, with the classes as vocabulary if needed."""
     section = RunConfig(model=name)
     model = open_model(section.located(Path()), section.options(ExtractionConfig()), _STORE)
     offer, classes = offer_of(model), _classes(truth)
@@ -398,8 +398,8 @@ def _to_run(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
     return {"model": name, "vocabulary": classes}
 
 
-def _pictures(
-    ids: Sequence[pl.Series], file: str, named: Named
+def _find_images(
+    ids: Sequence[pl.Series], file: str, named: ColumnChoices
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the folder of the images, and the column that names their files."""
     if not named.get("model"):
@@ -421,7 +421,7 @@ def _pictures(
     )
 
 
-def _read(
+def _read_columns(
     table: TableSource, encoding: str, named: Sequence[str]
 ) -> tuple[dict[str, pl.Series], list[str], str]:
     """Return named columns and likely ones, texts for missing values, and the file."""
@@ -442,7 +442,7 @@ def _read(
 
 
 def encoding_of(table: TableSource) -> str:
-    """Return the encoding of a text file: UTF-8 where it can be, else what Excel writes."""
+    """Return the encoding of a text file: UTF-8 if valid, else the one of Excel."""
     if not isinstance(table, str | os.PathLike) or not Path(table).is_file():
         return "utf-8"
     if Path(table).suffix.lower() in (".parquet", ".pq"):
@@ -491,7 +491,7 @@ def _check_numbers(column: pl.Series, file: str) -> None:
         )
 
 
-def _words(predicted: pl.Series, target: pl.Series, positive: str | None) -> dict[str, str]:
+def _map_labels(predicted: pl.Series, target: pl.Series, positive: str | None) -> dict[str, str]:
     """Return which class each predicted label means that is no class, where all are known."""
     classes = _classes(target)
     foreign = [label for label in _classes(predicted) if label not in classes]
@@ -506,14 +506,14 @@ def _words(predicted: pl.Series, target: pl.Series, positive: str | None) -> dic
     return resolved if len(resolved) == len(foreign) else {}
 
 
-def _positive(target: pl.Series) -> str | None:
+def _guess_positive(target: pl.Series) -> str | None:
     """Return the positive one of two classes, where their names say which it is."""
     classes = target.drop_nulls().unique().to_list()
     affirmative = [name for name in classes if name.strip().casefold() in _YES]
     return affirmative[0] if len(classes) == 2 and len(affirmative) == 1 else None
 
 
-def _bounds(column: pl.Series) -> list[int]:
+def _guess_bounds(column: pl.Series) -> list[int]:
     """Return where the bands of a column of many numbers begin; none for other columns."""
     numbers = column.cast(pl.Float64, strict=False)
     if column.n_unique() <= _MOST_VALUES or numbers.null_count() > column.null_count():
@@ -525,7 +525,7 @@ def _bounds(column: pl.Series) -> list[int]:
 
 
 def _band_names(bounds: Sequence[int]) -> list[str]:
-    """Return names that sort as the bands do, such as 00–17, 18–29 and 30+."""
+    """Return sortable names of bands, for example 00–17, 18–29 and 30+."""
     width = len(str(bounds[-1]))
     starts = [f"{start:0{width}d}" for start in (0, *bounds)]
     ends = [f"–{end - 1:0{width}d}" for end in bounds]

@@ -127,7 +127,7 @@ def _with_gallery(result: Result, inputs: AnyInputs) -> Result:
 
 
 def save(inputs: AnyInputs, folder: Path) -> None:
-    """Write into a run what `compare_runs` reads, and the examples that `equipoise review` shows.
+    """Write the files of `compare_runs` and the examples of `equipoise review`.
 
     Examples are written where the config says where the pictures are.
     """

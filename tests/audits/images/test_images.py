@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from equipoise.audits.config_images import RULES, CropConfig, PicturesConfig
-from equipoise.audits.images import known
+from equipoise.audits.images import open_images
 from equipoise.core import ConfigError, DataError
 from equipoise.data import FORMATS, load_items
 from image_files import (
@@ -67,7 +67,7 @@ def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_pa
     write_csv(tmp_path / "t.csv", [["id", "file"], ["b", "b.png"], ["a", "in/a.png"]])
     place_files(tmp_path / "photos", ["in/a.png", "b.png"])
     given = section(table="t.csv", id="id", path="file", root="photos")
-    found = known(given, tmp_path)
+    found = open_images(given, tmp_path)
     assert found.table is None
     assert (found.labels, found.inputs, found.counts, found.steps) == (None, {}, {}, ())
     assert found.pictures.ids.tolist() == ["a", "b"]
@@ -79,11 +79,11 @@ def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path):
     header = ["id", "file", "l", "t", "r", "b"]
     given = section(table="t.csv", id="id", path="file", crop=crop)
     write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3", "2"]])
-    pictures = known(given, tmp_path).pictures
+    pictures = open_images(given, tmp_path).pictures
     assert pictures.crops.tolist() == [[1, 0, 3, 2]]
     write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3.5", "2"]])
     with pytest.raises(DataError, match=r"column 'r', row 1: the cell is '3.5'. Expected: a whole"):
-        _ = known(given, tmp_path).pictures
+        _ = open_images(given, tmp_path).pictures
 
 
 def test_rules_make_columns_of_a_table(tmp_path):
@@ -92,7 +92,7 @@ def test_rules_make_columns_of_a_table(tmp_path):
     bands = {"rule": "band_groups", "attribute": "life", "column": "age", "bounds": [18],
              "names": ["young", "old"]}  # fmt: skip
     given = section(table="t.csv", id="name", rules=[bands])
-    found = known(given, tmp_path, columns=("life", "sex"))
+    found = open_images(given, tmp_path, columns=("life", "sex"))
     assert found.id == "name"
     items = load_items(found.source(tmp_path, ("life", "sex")))
     assert items.ids.tolist() == ["a", "b", "c"]
@@ -106,7 +106,7 @@ def test_rules_make_columns_of_a_table(tmp_path):
 def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path):
     place_files(tmp_path / "net", ["sketch/dog/1.png", "real/dog/1.png", "real/cat/2.png"])
     (tmp_path / "net" / "real" / "list.txt").write_text("no picture")
-    found = known(section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",))
+    found = open_images(section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",))
     assert frame(found).rows() == [
         ("real/cat/2.png", "real", "cat"),
         ("real/dog/1.png", "real", "dog"),
@@ -115,7 +115,7 @@ def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path):
     assert found.counts["read"] == {"images": 3, "files_left_out": 1}
     assert found.pictures.read(2) == png(0)
     with pytest.raises(DataError, match=r"the image 'real/cat/2.png' lies in 2 folders"):
-        known(section(folder="net", levels=["a", "b", "c"]), tmp_path)
+        open_images(section(folder="net", levels=["a", "b", "c"]), tmp_path)
 
 
 def test_captions_and_instances_of_coco_with_rules_in_order(coco):
@@ -125,7 +125,7 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco):
         {"rule": "leave_out_labels", "labels": "person", "why": "everyone in a group is one"},
         {"rule": "leave_out_unlabelled"},
     ]
-    found = known(section(**COCO, rules=rules), coco, columns=("gender", "gender (strict)"))
+    found = open_images(section(**COCO, rules=rules), coco, columns=("gender", "gender (strict)"))
     table = frame(found)
     assert table["image_id"].to_list() == ["139", "25", "9"]
     assert table["gender"].to_list() == ["woman", "man", None]
@@ -138,7 +138,7 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco):
 def test_crops_of_boxes_are_pictures_of_their_own(coco):
     place_files(coco / "val2017", [f"{one:012}.jpg" for one in (25, 9, 139)])
     given = section(**COCO, rules=[{"rule": "hall_captions"}], crop={"labels": ["chair"]})
-    found = known(given, coco, columns=("gender", "image"))
+    found = open_images(given, coco, columns=("gender", "image"))
     assert frame(found)["image_id"].to_list() == ["139#0", "9#0"]
     assert frame(found)["image"].to_list() == ["139", "9"]
     assert found.pictures.crops.tolist() == [[1, 2, 31, 42], [5, 5, 10, 10]]
@@ -154,7 +154,7 @@ def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
         {"rule": "leave_out_images", "file": "blurred.txt", "why": "they are blurred"},
         {"rule": "class_mapping", "file": "classes.csv", "name": "wide"},
     ]
-    found = known(section(**COCO, rules=rules), coco)
+    found = open_images(section(**COCO, rules=rules), coco)
     assert frame(found)["image_id"].to_list() == ["25"]
     assert found.labels.rows() == [("25", "animal")]
     rows = {Path(name).name: one["rows"] for name, one in found.inputs.items()}
@@ -166,7 +166,7 @@ def test_rules_that_read_a_file_say_so_among_the_inputs(coco):
 def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(coco):
     place = r"^data.images.rules\[0\] \(continents\): .* has no column 'country'"
     with pytest.raises(ConfigError, match=place):
-        known(section(**COCO, rules=[{"rule": "continents"}]), coco)
+        open_images(section(**COCO, rules=[{"rule": "continents"}]), coco)
 
 
 def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
@@ -176,28 +176,28 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
     files = {"objects": "objects.json", "image_data": "image_data.json"}
     rules = [{"rule": "hall_boxes"}, {"rule": "hall_boxes", "size": "large boxes", "version": "V2"}]
     given = section(format="visual_genome", files=files, root="vg", rules=rules)
-    found = known(given, tmp_path, columns=("gender (V2)",))
+    found = open_images(given, tmp_path, columns=("gender (V2)",))
     assert [found.pictures.read(place) for place in range(4)] == [png(shade) for shade in range(4)]
     with pytest.raises(OSError, match=r"5.jpg"):
         found.pictures.read(4)
     place_files(tmp_path / "vg", ["again/1.png"])
     with pytest.raises(DataError, match=r"'VG_100K/1.jpg' and 'again/1.png' could both be the im"):
-        _ = known(given, tmp_path).pictures
+        _ = open_images(given, tmp_path).pictures
 
 
 def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
     write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
     place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
-    viso = known(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
+    viso = open_images(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
     assert viso.pictures.ids.tolist() == ["OP_1", "OP_2"]
     assert viso.pictures.read(1) == png(1)
     lines = pata(tmp_path, PATA).name
     place_files(tmp_path / "pata", ["1.jpg", "2.jpg"])
-    found = known(section(format="pata", files=lines, root="pata"), tmp_path)
+    found = open_images(section(format="pata", files=lines, root="pata"), tmp_path)
     assert [found.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
     pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
     with pytest.raises(DataError, match=r"both end in '2.jpg'"):
-        known(section(format="pata", files=lines, root="pata"), tmp_path)
+        open_images(section(format="pata", files=lines, root="pata"), tmp_path)
 
 
 def features(**columns):
@@ -222,7 +222,7 @@ def test_data_sets_of_hugging_face_in_a_file_and_a_folder(tmp_path):
     pa.parquet.write_table(table, tmp_path / "parts" / "train-0.parquet")
     pa.parquet.write_table(table, tmp_path / "set.parquet")
     for files in ("parts", "set.parquet"):
-        found = known(section(format="huggingface", files=files), tmp_path, columns=("label",))
+        found = open_images(section(format="huggingface", files=files), tmp_path, columns=("label",))
         assert frame(found)["image_id"].to_list()[:2] == ["00", "01"]
         assert frame(found)["label"].to_list()[:3] == ["cat", "dog", None]
         missing = {"label": 4, "name": 0}
@@ -230,7 +230,7 @@ def test_data_sets_of_hugging_face_in_a_file_and_a_folder(tmp_path):
             "images": 12, "missing": missing, "columns_left_out": ["tags"]
         }  # fmt: skip
         assert found.pictures.read(11) == png(11)
-        named = known(section(format="huggingface", files=files, id="name"), tmp_path)
+        named = open_images(section(format="huggingface", files=files, id="name"), tmp_path)
         assert named.pictures.ids[0] == "n00"
         assert named.pictures.read(0) == png(11)
 

@@ -1,4 +1,4 @@
-"""Warnings about models whose labels say nothing of groups: constant, at chance, or failed."""
+"""Warnings about uninformative models: constant, at chance, or failed."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,7 +20,7 @@ _FEWEST, _ONE_CLASS = 30, 0.9
 
 
 def broken(designs: Iterable[LabelDesign]) -> Iterator[Note | str]:
-    """Yield what is wrong with each model's labels as a whole, or in one group alone."""
+    """Yield warnings about each model's labels, overall and by group."""
     described: set[tuple[str, str]] = set()
     for design in designs:
         # Texts as they are written are no classes.

@@ -1,11 +1,11 @@
-"""Labels by group: designs over model, version and groups, and what is measured on their counts."""
+"""Labels by group: designs over model, version and groups, and their findings."""
 
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class LabelDesign:
         return bool(complete.any()) and self.counts.determines_target
 
     def splits_as(self, other: Groups) -> bool:
-        """Whether within each true class the compared groups are those of fewer attributes.
+        """Whether groups of fewer attributes are the same within each true class.
 
         An attribute that determines the target, or is the target, splits no class.
         """
@@ -143,7 +143,7 @@ class LabelDesign:
 
     @cached_property
     def wording(self) -> bool:
-        """Whether the labels are texts as they are written, whose content is another version."""
+        """Whether the labels are raw texts; another version holds their classes."""
         return self.version not in self.labels.judged
 
     @cached_property
@@ -191,16 +191,39 @@ def one_group(n: int) -> Groups:
 def groups_of(
     section: LabelledImagesConfig, data: PredictionData, rows: Booleans | None = None
 ) -> list[Groups]:
-    """Return the groups of rows, all unless given, for each choice of attributes."""
+    """Return the groups of all or some rows for each choice of attributes."""
     selected: Any = slice(None) if rows is None else rows
     coded = {name: attribute.take(selected) for name, attribute in data.coded_attributes.items()}
     return groups_by(section.groups, coded, min_size=section.min_group_size)
 
 
-def compared(
+class LabelComparison(NamedTuple):
+    """Groups to compare in one version of a model's labels.
+
+    Attributes
+    ----------
+    key : str
+        Of the model's labels in `data.models`.
+    version : str
+    groups : Groups
+        Of the rows.
+    all_groups : sequence of Groups
+        Groups of the same rows by each choice of attributes.
+    rows : ndarray of bool, shape (n,)
+        Rows with output of the model.
+    """
+
+    key: str
+    version: str
+    groups: Groups
+    all_groups: Sequence[Groups]
+    rows: Booleans
+
+
+def list_comparisons(
     section: LabelledImagesConfig, data: PredictionData
-) -> Iterator[tuple[str, str, Groups, Sequence[Groups], Booleans]]:
-    """Yield every key of `data.models` with its versions, groups, all groups, and rows with output.
+) -> Iterator[LabelComparison]:
+    """Yield the comparisons of every model, version and choice of groups.
 
     Raises
     ------
@@ -224,7 +247,7 @@ def compared(
         )
         for version in model.versions:
             for groups in all_groups:
-                yield key, version, groups, all_groups, rows
+                yield LabelComparison(key, version, groups, all_groups, rows)
 
 
 MOST_CLASSES = 20_000
@@ -263,7 +286,7 @@ def notes_of_texts(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
 
 
 def notes_of_targets(designs: Iterable[LabelDesign]) -> Iterator[str]:
-    """Yield which groups determine the target, and what follows from it."""
+    """Yield notes on groups that determine the target."""
     for name in dict.fromkeys(design.groups.name for design in designs if design.determined):
         yield (
             f"{name}: the groups determine the target. A model without mistakes gives them "
@@ -491,7 +514,7 @@ def with_folds(
     determined: bool,
     equivalent_groups: str = "",
 ) -> Iterator[UncorrectedFinding]:
-    """Say which findings of a design state the fact of another, or what base rates decide.
+    """Fold findings that repeat another, and untest findings that base rates decide.
 
     Parameters
     ----------
@@ -533,7 +556,7 @@ def with_folds(
             yield draft
 
 
-def once(
+def without_repeats(
     drafts: Iterable[tuple[UncorrectedFinding, Hashable]],
 ) -> Iterator[UncorrectedFinding]:
     """Take the verdict from drafts that stand on the same numbers as one of other groups before.

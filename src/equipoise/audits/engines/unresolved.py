@@ -63,7 +63,7 @@ def with_unresolved(
         Of the design: `UNRESOLVED` is a label like others.
     """
     if UNRESOLVED not in counts.classes:
-        yield from map(_of_class, drafts)
+        yield from map(_without_class_verdict, drafts)
         return
     texts = Unresolved(counts)
     worst = max(np.flatnonzero(counts.groups.usable).tolist(), key=texts.shares.__getitem__)
@@ -73,7 +73,7 @@ def with_unresolved(
         f"sure; a verdict needs at most {percent(MOST_UNRESOLVED)} in every group. To do: fill in "
         "the worksheet"
     )
-    for draft in map(_of_class, drafts):
+    for draft in map(_without_class_verdict, drafts):
         if draft.finding.family is Family.DESCRIPTIVE or (
             # Whether a row has an answer doesn't depend on what the others say.
             draft.finding.metric == "unanswered_rate"
@@ -121,7 +121,7 @@ def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
     return {WORKSHEET: table_of(rows, _COLUMNS)} if rows else {}
 
 
-def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:
+def _without_class_verdict(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Take the verdict from a finding about texts that name no class, or several."""
     if draft.finding.subject not in NO_CLASS:
         return draft
@@ -130,7 +130,7 @@ def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:
 
 @record
 class Unresolved:
-    """Counts of texts, some of which are unresolved, and what numbers become of them.
+    """Counts of texts, with the range of values that unresolved texts allow.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Unresolved:
         if math.isnan(low) or math.isnan(value):
             return draft
         decrease, increase = max(value - low, 0.0), max(high - value, 0.0)
-        p = max(finding.p_value, _p_of(draft, decrease, df))
+        p = max(finding.p_value, _p_after_decrease(draft, decrease, df))
         return replace(draft.changed(p_value=p), doubt=(decrease, increase))
 
     def _gap(self, finding: Finding) -> Range:
@@ -198,12 +198,12 @@ class Unresolved:
         return low, high
 
     def _other(self, finding: Finding) -> Range:
-        """Return the range of a difference whose shares move by that of the unresolved."""
+        """Return the range of a difference when shares shift by the unresolved share."""
         # Of accuracy the overall share and the worst move the same way.
         overall = finding.aggregate is Aggregate.WORST_GROUP or finding.compared_to == "overall"
         factor = 1.0 if overall else 2.0
         doubt = factor * float(self.shares[self.counts.groups.usable].max())
-        return _folded(finding.value - doubt, finding.value + doubt)
+        return _fold_range(finding.value - doubt, finding.value + doubt)
 
     def _against_rest(self, finding: Finding) -> Range:
         """Return how close to 0 and how far from it a group's difference to all others may be."""
@@ -218,7 +218,7 @@ class Unresolved:
             return math.nan, math.nan
         rest_low, rest_high = ((bound[is_rest] * n[is_rest]).sum() / n[is_rest].sum()
                                for bound in (low, high))  # fmt: skip
-        return _folded(float(low[is_group][0] - rest_high), float(high[is_group][0] - rest_low))
+        return _fold_range(float(low[is_group][0] - rest_high), float(high[is_group][0] - rest_low))
 
     def _effects(self, finding: Finding) -> tuple[float, float, int]:
         """Return the range of an effect size, and the degrees of freedom of its table."""
@@ -286,7 +286,7 @@ def _gaps(low: Floats, high: Floats) -> Floats:
     return np.stack([smallest, largest])
 
 
-def _folded(low: float, high: float) -> Range:
+def _fold_range(low: float, high: float) -> Range:
     """Return the smallest and largest distance from 0 within a range."""
     return max(low, -high, 0.0), max(abs(low), abs(high))
 
@@ -317,7 +317,7 @@ def _effects(table: Floats, code: int) -> tuple[float, float, float, float]:
     return observed, lowest, highest, float(associations.df[0])
 
 
-def _p_of(draft: UncorrectedFinding, decrease: float, df: int) -> float:
+def _p_after_decrease(draft: UncorrectedFinding, decrease: float, df: int) -> float:
     """Return the p-value of a number that has fallen, from the band of its chance level.
 
     Its square is taken to be a multiple of a chi-squared variable, whose scale the end of the

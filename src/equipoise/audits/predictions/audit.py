@@ -20,9 +20,9 @@ from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
 from equipoise.audits.engines.labels import (
     LabelDesign,
-    compared,
     findings_of,
     groups_of,
+    list_comparisons,
     notes_left_out,
     notes_of_rows,
     notes_of_targets,
@@ -46,7 +46,7 @@ from equipoise.audits.predictions.config import Config, ModelConfig
 from equipoise.audits.predictions.levels import pooled_rates
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
-    Scored,
+    ModelScores,
     curves,
     note_of,
     read_scores,
@@ -178,11 +178,11 @@ class ScoredData(PredictionData):
 
     Attributes
     ----------
-    scores : mapping of str to Scored
+    scores : mapping of str to ModelScores
         By model.
     """
 
-    scores: Mapping[str, Scored]
+    scores: Mapping[str, ModelScores]
 
 
 @record
@@ -241,7 +241,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         truth, *table_outputs = each(lambda read: read(), reads)
         from_tables = dict(zip(tables, table_outputs, strict=True))
         outputs: dict[str, tuple[Outputs, Reading]] = {}
-        scores: dict[str, Scored] = {}
+        scores: dict[str, ModelScores] = {}
         for name, section in config.models.items():
             if section.score is not None:
                 outputs_read, scores[name] = read_scores(
@@ -284,7 +284,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 all_groups=all_groups,
                 first=groups.name == first_groups,
             )
-            for model, version, groups, all_groups, rows in compared(config.data, data)
+            for model, version, groups, all_groups, rows in list_comparisons(config.data, data)
         ]
 
     def measure(
@@ -298,8 +298,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
         metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
         place, counts = design.place(self.name, level), design.counts
         if design.wording:
-            return _wording(design, config, place)
-        findings = [*_levels(design, config, replace(place, groups=""))] if design.first else []
+            return _measure_wording(design, config, place)
+        findings = (
+            [*_describe_levels(design, config, replace(place, groups=""))] if design.first else []
+        )
         by_class = design.by_class
         tested, parts, left_out = findings_of(
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
@@ -341,13 +343,15 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        tables = _tables_of(design, parts, config) | _over_thresholds(design, data, config, place)
+        tables = _tables_of(design, parts, config) | _tables_over_thresholds(
+            design, data, config, place
+        )
         notes = tuple(notes_left_out(place, left_out))
         return Measured(tuple(findings), tables | worksheet_of(design), notes)
 
     def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
-        """Count the states of all rows beside what all designs gave."""
-        states = Measured(tables={"states": _states_of(data)})
+        """Add the counts of row states to the results of all designs."""
+        states = Measured(tables={"states": _table_of_states(data)})
         return Measured.together([states, *measured])
 
     def details(
@@ -378,7 +382,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 for name, predictions in data.models.items()
             ],
             "detectable": [
-                _detectable(design, config, max(tests[design.model], 1))
+                _smallest_effects(design, config, max(tests[design.model], 1))
                 for design in designs
                 if not design.wording
             ],
@@ -389,7 +393,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         yield from notes_of_rows(data.models)
         yield from notes_of_targets(designs)
         yield from notes_of_texts(data.models)
-        yield from _unused(data)
+        yield from _notes_of_unused_maps(data)
         for name, model_scores in data.scores.items():
             yield note_of(name, model_scores, str(config.data.positive))
         for design in designs:
@@ -424,7 +428,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
     def examples(self, config: Config, data: ScoredData) -> dict[str, pl.DataFrame]:
         """Return hits of each class, and wrong predictions of both classes that they are about."""
         return {
-            name: _examples(data.coded_target, predictions)
+            name: _examples_of_model(data.coded_target, predictions)
             for name, predictions in data.models.items()
         }
 
@@ -448,7 +452,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         return compare(pairs, progress=progress)
 
 
-def _wording(design: Design, config: Config, place: Place) -> Measured:
+def _measure_wording(design: Design, config: Config, place: Place) -> Measured:
     """Describe how texts as they are written depend on the group."""
     effects = [
         metric for metric in measures_of(config, design.counts) if isinstance(metric, EffectSizes)
@@ -459,7 +463,7 @@ def _wording(design: Design, config: Config, place: Place) -> Measured:
     return Measured(tuple(described), _tables_of(design, parts, config))
 
 
-def _over_thresholds(
+def _tables_over_thresholds(
     design: Design, data: ScoredData, config: Config, place: Place
 ) -> dict[str, pa.Table]:
     """Return the rates of each group over thresholds, and where verdicts hold; none of labels."""
@@ -476,7 +480,7 @@ def _over_thresholds(
     return tables_of(rows, _COLUMNS)
 
 
-def _levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
+def _describe_levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
     """Yield accuracy and rates over all labelled rows, whatever their groups."""
     if config.metrics.accuracy is not None:
         resampling, seed = resampling_of(config, 1), config.resampling.seed
@@ -486,7 +490,7 @@ def _levels(design: Design, config: Config, place: Place) -> Iterator[Uncorrecte
         yield from pooled_rates(design.overall, place, config.data.positive)
 
 
-def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
+def _smallest_effects(design: LabelDesign, config: Config, tests: int) -> Row:
     alpha, overall, counts = config.testing.alpha, design.overall, design.counts
     right = overall.table[overall.truth == overall.prediction].sum() / overall.table.sum()
     # Away from 0 and 1, where a difference could go one way only.
@@ -508,7 +512,7 @@ def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
     }  # fmt: skip
 
 
-def _unused(data: PredictionData) -> Iterator[str]:
+def _notes_of_unused_maps(data: PredictionData) -> Iterator[str]:
     """Name entries of class mappings that no row used: perhaps a typing error."""
     facts_of = {"data": data.counts["labels"]}
     for model, counts in data.counts["models"].items():
@@ -530,11 +534,11 @@ def _tables_of(
         least, options = effect_options.min_expected, effect_options.model_dump(exclude=_OF_FILTER)
         dropped = dropped_columns(design.counts, least, **options)
         tables["mev_sweep"] = mev_sweep(design.counts, effect_options.sweep or MEV_SWEEP, **options)
-    classes = [*_classes(design, parts, dropped)]
+    classes = [*_rows_of_classes(design, parts, dropped)]
     rows: dict[str, Iterable[Row]] = {
         "classes": classes,
-        "confusions": _confusions(design),
-        "correlations": _correlations(classes),
+        "confusions": _rows_of_confusions(design),
+        "correlations": _rows_of_correlations(classes),
     }
     by_name = {name: table_of(table_rows, _COLUMNS[name]) for name, table_rows in rows.items()}
     return {name: placed(table, place) for name, table in (by_name | tables).items()}
@@ -544,7 +548,7 @@ _OF_FILTER = {"min_expected", "sweep"}
 """Options of effect sizes that say which labels are dropped."""
 
 
-def _classes(
+def _rows_of_classes(
     design: LabelDesign,
     parts: Mapping[str, tuple[Part, ...]],
     dropped: Mapping[str, tuple[int, int]],
@@ -584,7 +588,7 @@ def _classes(
         }
 
 
-def _confusions(design: LabelDesign) -> Iterator[Row]:
+def _rows_of_confusions(design: LabelDesign) -> Iterator[Row]:
     counts = design.counts
     totals = counts.by_truth(counts.table[None])[0]
     everything = len(counts.classes) <= _ALL_CELLS
@@ -600,7 +604,7 @@ def _confusions(design: LabelDesign) -> Iterator[Row]:
             }
 
 
-def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
+def _rows_of_correlations(classes: Sequence[Row]) -> Iterator[Row]:
     effects = np.array([row["effect_size"] for row in classes])
     for other in _AGAINST:
         values = np.array([row[other] for row in classes])
@@ -622,7 +626,7 @@ def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
         yield row | dict(zip(_CORRELATION, numbers.tolist(), strict=True))
 
 
-def _states_of(data: PredictionData) -> pa.Table:
+def _table_of_states(data: PredictionData) -> pa.Table:
     """Return the states of all rows of each model, as the table `states`."""
     rows: list[Row] = []
     for name, model in data.models.items():
@@ -653,7 +657,7 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
                 "chooses between"
             )
         outputs = models.predict(name, section, pictures)
-        return _labels(outputs, outputs.names, section.k, "model")
+        return _rank_labels(outputs, outputs.names, section.k, "model")
     words, top = prompts(section.vocabulary, section.templates), None
     if models.capability(name, section, "encoder", "scorer") == "encoder":
         outputs = models.embed_images(name, section, pictures)
@@ -664,10 +668,10 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
     else:
         pairs = models.score_pairs(name, section, pictures, words.texts)
         outputs = average_prompts(pairs, words)
-    return _labels(outputs, words.names, section.k, "vocabulary", top)
+    return _rank_labels(outputs, words.names, section.k, "vocabulary", top)
 
 
-def _labels(
+def _rank_labels(
     outputs: Outputs, names: Strings, k: int, key: str, top: AnyArray | None = None
 ) -> Outputs:
     """Return outputs as labels by rank: from the places of the best names, else from the scores.
@@ -696,7 +700,7 @@ def _labels(
     )
 
 
-def _examples(target: Coded, model: ModelPredictions) -> pl.DataFrame:
+def _examples_of_model(target: Coded, model: ModelPredictions) -> pl.DataFrame:
     """Return images by true class, and wrong predictions again by the class predicted."""
     labels = next(iter(model.versions.values()))
     rows = pl.DataFrame(

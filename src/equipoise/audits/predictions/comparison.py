@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -22,9 +22,9 @@ from equipoise.audits.comparison import difference, model_names, one_model_only,
 from equipoise.audits.engines.labels import (
     MOST_FOLDED,
     groups_of,
-    once,
     one_group,
     with_folds,
+    without_repeats,
 )
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, conclude, gap_of, manifest_of
 from equipoise.core import (
@@ -83,8 +83,22 @@ _UNANSWERED = "unanswered"
 _NOTHING = np.zeros(0)
 
 
-Compared = tuple[str, Joint, Sequence[Measure]]
-"""Counts of some models by groups, whose name it has, and what is measured."""
+class MeasuredCounts(NamedTuple):
+    """Joint counts of models by groups, and the measures to take of them.
+
+    Attributes
+    ----------
+    groups : str
+        Name of the groups; "" without groups.
+    joint : Joint
+    measures : sequence of Measure
+    """
+
+    groups: str
+    joint: Joint
+    measures: Sequence[Measure]
+
+
 Contrast = tuple[UncorrectedFinding, Hashable]
 """The difference of two models, and what it was read from: equal ones are equal comparisons."""
 
@@ -119,18 +133,18 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     """
     started = perf_counter()
     config, data = next(iter(runs.values()))
-    models, states = _models(runs)
-    joints: list[Compared] = []
-    of_labels: list[Compared] = []
+    models, states = _align_models(runs)
+    joints: list[MeasuredCounts] = []
+    of_labels: list[MeasuredCounts] = []
     sets: dict[int, list[str]] = {}
-    for names in [[*pair] for pair in combinations(models, 2)] + [[*models]] * (len(models) > 2):
-        of_labels = [*_joints(config, data, {name: models[name] for name in names})]
+    for names in _list_model_sets(models):
+        of_labels = [*_count_jointly(config, data, {name: models[name] for name in names})]
         n = max((round(joint.counts.table.sum()) for _, joint, _ in of_labels), default=0)
         sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
         joints += of_labels
         if config.metrics.unanswered_rate is not None:
             answer_states = {name: states[name] for name in names}
-            joints += _joints(config, data, answer_states, answers=False)
+            joints += _count_jointly(config, data, answer_states, answers=False)
     if not any(sets):
         raise DataError(
             f"no image has a label and answers of two models: {', '.join(models)}",
@@ -140,10 +154,10 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     contrasts: list[Contrast] = []
     ranking: list[Row] = []
     for name, joint, measures in with_progress(joints, progress, "comparing"):
-        model_contrasts, ranking_rows = _compared(name, joint, measures, config)
+        model_contrasts, ranking_rows = _compare_models(name, joint, measures, config)
         contrasts += model_contrasts
         ranking += ranking_rows if len(joint.models) == len(models) else []
-    findings = conclude(once(contrasts), config.testing)
+    findings = conclude(without_repeats(contrasts), config.testing)
     manifest = _manifest(runs, sets, perf_counter() - started)
     sizes = (
         row for name, joint, measures in of_labels if name
@@ -153,7 +167,16 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     return Result(findings, manifest, tables)
 
 
-def _models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
+def _list_model_sets(models: Iterable[str]) -> list[list[str]]:
+    """Return every pair of models, and all of them where there are more than two."""
+    names = [*models]
+    sets = [[*pair] for pair in combinations(names, 2)]
+    if len(names) > 2:
+        sets.append(names)
+    return sets
+
+
+def _align_models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
     """Return each model's best predictions of the first run's images, and whether it gave any.
 
     -1 where its run lacks the image or its label, or the model has no output.
@@ -198,18 +221,16 @@ def _models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
     return models, states
 
 
-def _joints(
+def _count_jointly(
     config: Config, data: PredictionData, labels: Mapping[str, Coded], *, answers: bool = True
-) -> Iterator[Compared]:
+) -> Iterator[MeasuredCounts]:
     """Yield counts and measures without groups, then for each choice of groups.
 
     Of the rows that all models have labels of; without `answers`, these are whether they gave any.
     """
     rows = np.flatnonzero(np.all([coded.codes >= 0 for coded in labels.values()], axis=0))
-    answered_labels, unit = (
-        {name: coded.take(rows) for name, coded in labels.items()},
-        data.coded_unit,
-    )
+    answered_labels = {name: coded.take(rows) for name, coded in labels.items()}
+    unit = data.coded_unit
     truth = data.coded_target.take(rows)
     if not answers:
         truth = Coded(np.zeros_like(rows), (_UNANSWERED,))
@@ -220,11 +241,11 @@ def _joints(
     count = partial(join, truth, answered_labels, units=None if unit is None else unit.take(rows))
     if not answers or config.metrics.accuracy is not None:
         overall_measure = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
-        yield "", count(groups=one_group(len(rows))), (overall_measure,)
+        yield MeasuredCounts("", count(groups=one_group(len(rows))), (overall_measure,))
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
         measures = _measures(config, joint.counts) if answers else (Unanswered(),)
-        yield groups.name, joint, [*measures]
+        yield MeasuredCounts(groups.name, joint, [*measures])
 
 
 @dataclass(frozen=True)
@@ -281,8 +302,8 @@ def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
             yield measure
 
 
-def _keys(measure: Measure, counts: Counts) -> list[Fact]:
-    """Return what each number of a measure states: of the whole (""), of classes."""
+def _list_facts(measure: Measure, counts: Counts) -> list[Fact]:
+    """Return the fact of each value of a measure: overall (""), then by class."""
     if isinstance(measure, SkewSize):
         return [Fact(DESCRIBED, Aggregate.VALUE)]
     if isinstance(measure, Accuracy):
@@ -299,8 +320,8 @@ def _keys(measure: Measure, counts: Counts) -> list[Fact]:
     return [gap_of(cast("RateGaps", measure).name, subject) for subject in ("", *counts.classes)]
 
 
-def _behind(joint: Joint, measure: Measure) -> tuple[bytes, ...]:
-    """Return what a measure reads of counts: where this agrees, numbers do.
+def _counts_read(joint: Joint, measure: Measure) -> tuple[bytes, ...]:
+    """Return the counts that a measure reads; equal counts give equal values.
 
     Measures that condition on the true class see how the rows of each class fall into groups, not
     which group of one class goes with which of another.
@@ -330,7 +351,7 @@ def _measure(
             for measure in measures:
                 # Columns that no key names are of classes without a number.
                 values = zip(
-                    _keys(measure, view.counts), measure(view.counts, tables).T, strict=False
+                    _list_facts(measure, view.counts), measure(view.counts, tables).T, strict=False
                 )
                 for key, block_values in values:
                     values_by_fact.setdefault(key, []).append(block_values)
@@ -340,7 +361,7 @@ def _measure(
     ]
 
 
-def _compared(
+def _compare_models(
     name: str, joint: Joint, measures: Sequence[Measure], config: Config
 ) -> tuple[list[Contrast], list[Row]]:
     """Measure all models, and the difference of two; replicates are drawn once for all."""
@@ -359,7 +380,7 @@ def _compared(
             contrasts += _contrasts(name, joint, measure, pair, numbers, config)
     ranking: list[Row] = []
     for measure in measures:
-        overall_fact, *_ = _keys(measure, views[0].counts)
+        overall_fact, *_ = _list_facts(measure, views[0].counts)
         values = np.array([model_numbers[overall_fact][0] for model_numbers in observed])
         replicates = np.stack(
             [model_numbers.get(overall_fact, _NOTHING) for model_numbers in boot], axis=1
@@ -393,8 +414,8 @@ def _contrasts(
     class_codes = np.union1d(pair.counts.truth, pair.counts.prediction)
     classes = tuple(pair.counts.classes[place] for place in class_codes)
     names = joint.models[0], joint.models[1]
-    determined, counts_read = joint.counts.determines_target, _behind(joint, measure)
-    overall_fact, *class_facts = _keys(measure, pair.counts)
+    determined, counts_read = joint.counts.determines_target, _counts_read(joint, measure)
+    overall_fact, *class_facts = _list_facts(measure, pair.counts)
     for fact in [overall_fact, *(key for key in class_facts if key.subject in classes)]:
         # A model has no number of classes that it doesn't show.
         (before, after), boot, null = (
@@ -597,11 +618,11 @@ def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Ro
                 "aggregate_b": b.aggregate.value,
                 "model_a": first.first,
                 "model_b": first.second,
-                "sentence": f"{_prefers(a, first)}; {_prefers(b, second)}.",
+                "sentence": f"{_describe_preference(a, first)}; {_describe_preference(b, second)}.",
             }
 
 
-def _prefers(finding: Finding, pair: ModelPair) -> str:
+def _describe_preference(finding: Finding, pair: ModelPair) -> str:
     over = f" over {finding.groups}" if finding.groups else ""
     sides = zip((pair.first, pair.second), pair.values, strict=True)
     (better, value), (_, other) = sorted(sides, key=lambda side: side[0] == pair.worse)

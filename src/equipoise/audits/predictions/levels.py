@@ -1,4 +1,4 @@
-"""Levels of the rates: each over all rows, beside the differences that are tested."""
+"""Rates over all rows, shown with the tested differences."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType

@@ -34,7 +34,7 @@ _EFFECT = Axis("effect size", domain=(0.0, 1.0))
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return what was measured on which images."""
+    """Return the number of images and the target."""
     data = result.manifest.resolved.get("data", {})
     return (image_count(result), ("Target", str(data.get("target", ""))))
 

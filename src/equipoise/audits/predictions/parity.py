@@ -1,4 +1,4 @@
-"""Parity against the labels: what predictions add to the difference that the labels have."""
+"""Parity against the labels: the disparity that predictions add to label gaps."""
 
 from collections.abc import Iterable, Iterator
 
@@ -19,7 +19,7 @@ _CELLS = ("total", "both", "truth", "prediction")
 _TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "total"))
 
 
-def _added(counts: Counts, level: float) -> tuple[Floats, Floats, Floats, Floats]:
+def _compare_to_labels(counts: Counts, level: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Compare predictions and labels of the same rows, which may repeat by unit.
 
     Returns
@@ -52,7 +52,7 @@ def _added(counts: Counts, level: float) -> tuple[Floats, Floats, Floats, Floats
             )
         shares.append(scored(side(predictions) / design, rows / design, level))
         labels.append(divide(side(positives), rows))
-        spread += _spread(false_positives, false_negatives, rows, unit_sums)
+        spread += _variance(false_positives, false_negatives, rows, unit_sums)
     prediction_gap, label_gap = shares[0].minus(shares[1]), labels[0] - labels[1]
     predicted, half = prediction_gap.value, normal(level) * np.sqrt(spread)
     agree = predicted * label_gap >= 0.0
@@ -70,7 +70,7 @@ def _added(counts: Counts, level: float) -> tuple[Floats, Floats, Floats, Floats
     )
 
 
-def _spread(
+def _variance(
     false_positives: Floats, false_negatives: Floats, n: Floats, squares: Floats | None
 ) -> Floats:
     """Variance of the mean of prediction minus label, with half a row for each kind of error.
@@ -99,7 +99,7 @@ def beside_labels(
     level: float,
     required: bool,
 ) -> Iterator[UncorrectedFinding]:
-    """Put the labels' own difference beside findings of parity, and say whether they may lead.
+    """Add the labels' difference to parity findings, and decide whether they lead.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def beside_labels(
     required : bool
         Parity is demanded whatever the labels say: every finding may lead.
     """
-    arrays = _added(counts, level)
+    arrays = _compare_to_labels(counts, level)
     _, added, low, _ = arrays
     leads = (low > 0.0) & (added >= threshold)
     for draft in drafts:

@@ -36,7 +36,7 @@ _RULES = {
 
 
 @record
-class Scored:
+class ModelScores:
     """The scores of a model, and the threshold from which on they mean the positive class.
 
     Attributes
@@ -55,7 +55,7 @@ class Scored:
 
 def read_scores(
     name: str, section: ModelConfig, truth: LabelRows, positive: str | None, base: Path
-) -> tuple[Outputs, Scored]:
+) -> tuple[Outputs, ModelScores]:
     """Read the scores of a model, and make labels of them.
 
     Raises
@@ -89,7 +89,7 @@ def read_scores(
         usable = ~np.isnan(values) & (truth.target.codes >= 0)
         right = truth.target.codes[usable] == place
         rule = _RULES[threshold]
-        threshold = choose(values[usable], right, threshold, section.costs)
+        threshold = choose_threshold(values[usable], right, threshold, section.costs)
     codes = np.where(
         np.isnan(file_scores), -1, np.where(file_scores >= threshold, place, 1 - place)
     )
@@ -97,10 +97,10 @@ def read_scores(
         model=name, content="labels", source=table.name, ids=ids, column=column, rows=table.rows,
         labels=Coded(codes.astype(np.int32)[:, None], classes), inputs={table.name: table.digest},
     )  # fmt: skip
-    return outputs, Scored(values, threshold, rule)
+    return outputs, ModelScores(values, threshold, rule)
 
 
-def choose(scores: Floats, positive: Booleans, rule: str, costs: CostConfig) -> float:
+def choose_threshold(scores: Floats, positive: Booleans, rule: str, costs: CostConfig) -> float:
     """Return the threshold that a rule chooses among the scores; of equals the largest.
 
     Parameters
@@ -129,7 +129,7 @@ def choose(scores: Floats, positive: Booleans, rule: str, costs: CostConfig) -> 
     return float(thresholds[int(np.argmin(loss))])
 
 
-def note_of(name: str, model_scores: Scored, positive: str) -> str:
+def note_of(name: str, model_scores: ModelScores, positive: str) -> str:
     """Say from which score on a model predicts the positive class, and why."""
     chosen = (
         f" It was chosen on these rows, so that {model_scores.rule}." if model_scores.rule else ""
@@ -140,7 +140,7 @@ def note_of(name: str, model_scores: Scored, positive: str) -> str:
 
 
 def curves(
-    design: LabelDesign, model_scores: Scored, positive: str, costs: CostConfig, level: float
+    design: LabelDesign, model_scores: ModelScores, positive: str, costs: CostConfig, level: float
 ) -> Iterator[Row]:
     """Yield the rates and the cost of each group at each threshold.
 
@@ -158,7 +158,7 @@ def curves(
         if not design.groups.usable[group] or not group_rows.any():
             continue
         true_positives, false_positives = (
-            _from(values[group_rows & side], thresholds) for side in (right, ~right)
+            _count_reaching(values[group_rows & side], thresholds) for side in (right, ~right)
         )
         n_positive, n_negative = (
             np.full(thresholds.shape, (group_rows & side).sum(), float) for side in (right, ~right)
@@ -195,7 +195,7 @@ def curves(
 
 def verdict_ranges(
     design: LabelDesign,
-    model_scores: Scored,
+    model_scores: ModelScores,
     positive: str,
     testing: TestingConfig,
     place: Place,
@@ -243,13 +243,13 @@ def verdict_ranges(
         }  # fmt: skip
 
 
-def _thresholds(model_scores: Scored, n_thresholds: int) -> Floats:
+def _thresholds(model_scores: ModelScores, n_thresholds: int) -> Floats:
     """Return so many thresholds, with as many scores between each two."""
     scores = model_scores.values[~np.isnan(model_scores.values)]
     return np.unique(np.quantile(scores, np.linspace(0.0, 1.0, n_thresholds), method="nearest"))
 
 
-def _from(scores: Floats, thresholds: Floats) -> Floats:
+def _count_reaching(scores: Floats, thresholds: Floats) -> Floats:
     """Return how many scores reach each threshold."""
     below = np.searchsorted(np.sort(scores), thresholds, side="left")
     return np.asarray(len(scores) - below, np.float64)

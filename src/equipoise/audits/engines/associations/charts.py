@@ -57,7 +57,7 @@ def tabled(
 
 
 def by_target(panel: Iterable[Row], key: str = "target") -> dict[str, list[Row]]:
-    """Split rows by target: those with the largest mean values, in their order."""
+    """Split rows by target and keep the targets with the largest mean values."""
     split = {target: target_rows for (target,), target_rows in panels(panel, key).items()}
     means = {
         target: fsum(row["value"] for row in target_rows) / len(target_rows)

@@ -74,7 +74,7 @@ Names = Annotated[Labels, BeforeValidator(several)]
 
 
 class MeasureConfig(Section):
-    """One question: a metric, and the sets or groups it is asked of.
+    """One question: a metric with its sets or groups.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class MeasureConfig(Section):
 
     @property
     def figures(self) -> OutsideConfig | None:
-        """The external figures, or those of a hypothesis."""
+        """External figures, or the figures of a hypothesis."""
         return self.outside or self.hypothesis
 
     @property

@@ -147,8 +147,8 @@ def measure_weat(question: Question) -> Iterator[Result]:
             **about(sides),
         }
         finding = finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **fields)
-        yield finding.changed(beside=_beside(attribute_variations))
-        yield from _uneven(question, estimate, fields["subject"])
+        yield finding.changed(beside=_sentence_on_similar_sets(attribute_variations))
+        yield from _note_uneven_targets(question, estimate, fields["subject"])
         statistic_finding = finding_of(estimate, place, Family.COMPOSITE, statistic, **fields)
         yield replace(
             statistic_finding, fold=Fact("weat", Aggregate.VALUE, finding.finding.subject)
@@ -159,8 +159,8 @@ def measure_weat(question: Question) -> Iterator[Result]:
 _UNEVEN = 1.25
 
 
-def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
-    """Yield the note on targets whose spreads and sizes differ."""
+def _note_uneven_targets(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
+    """Yield the note on targets that differ in spread and size."""
     ratio = estimate.params["spread_ratio"]
     if question.options.studentized or math.isnan(ratio) or 1 / _UNEVEN < ratio < _UNEVEN:
         return
@@ -172,7 +172,7 @@ def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[st
     )
 
 
-def _beside(variations: Iterable[Part]) -> str:
+def _sentence_on_similar_sets(variations: Iterable[Part]) -> str:
     """Return the interval that is about other attributes like these, as a sentence."""
     estimable = [part for part in variations if not math.isnan(part.low)]
     return "d is about these attribute sets." + "".join(
@@ -275,13 +275,13 @@ def compare_totals(measured_models: Iterable[Measured], config: AuditConfig) -> 
             yield finding_of(
                 estimate, model_totals[larger][0].place(modality), Family.COMPOSITE,
                 # With two models the difference of the pair is that of all, whose chance is drawn.
-                _absolute(part, estimate.chance if len(pairs) == 1 else None),
+                _orient_difference(part, estimate.chance if len(pairs) == 1 else None),
                 subject=f"against {smaller}",
                 direction=f"the targets lean more with {larger} than with {smaller}",
             )  # fmt: skip
 
 
-def _absolute(part: Part, chance: Chance | None) -> Part:
+def _orient_difference(part: Part, chance: Chance | None) -> Part:
     """Return a difference as that of the larger total minus the smaller, with a chance level."""
     low, high = (part.low, part.high) if part.value >= 0 else (-part.high, -part.low)
     part = replace(part, metric="encoder_difference", value=abs(part.value), low=low, high=high)
@@ -291,7 +291,7 @@ def _absolute(part: Part, chance: Chance | None) -> Part:
 
 
 def measure_mcas(question: Question) -> Iterator[Result]:
-    """Measure MCAS of each target, and what follows from its parts."""
+    """Measure MCAS of each target, its parts and their summaries."""
     place, pair, estimates = question.place(), question.pair, dict[str, Estimate]()
     for case in question.cases:
         target = case.targets[0]
@@ -322,7 +322,7 @@ def measure_mcas(question: Question) -> Iterator[Result]:
             })  # fmt: skip
     yield from _summaries(question, place, estimates, "mcas")
     if question.options.generated:
-        yield from _generated(question, estimates)
+        yield from _measure_generated(question, estimates)
 
 
 def _mcas(question: Question, sides: Sides, **options: Any) -> Estimate:
@@ -341,8 +341,8 @@ def _four_sides(question: Question, target: str) -> Sides:
     }
 
 
-def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
-    """Yield what the images add to the association of their prompts, by target."""
+def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
+    """Yield how much images amplify the association of their prompts, by target."""
     place, categories = question.place(), question.options.categories
     generation_bias = {
         target: (diffusion_bias(estimate), bias_amplification(estimate))
@@ -541,12 +541,12 @@ def _values(question: Question, case: Case) -> dict[str, float]:
 def measure_regions(question: Question) -> Iterator[Result]:
     """Measure trend or gender difference by region, and its relation to external figures."""
     options, place = question.options, question.place()
-    images, up, down = _similarities(question)
+    images, up, down = _compare_to_words(question)
     tested = options.metric == "gender_difference"
     metric = gender_difference if tested else trend
     estimate = metric(images, up, down, **question.drawn)
-    yield from _by_region(question, estimate)
-    yield from _word_rows(place, images, up)
+    yield from _findings_by_region(question, estimate)
+    yield from _rows_of_words(place, images, up)
     if options.outside is None:
         return
     by_subject: dict[str, dict[str, Part | GroupValue]] = {}
@@ -567,7 +567,7 @@ def measure_regions(question: Question) -> Iterator[Result]:
         yield from related(question, place, values, name, ends)
 
 
-def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
+def _compare_to_words(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
     """Return similarities of images to words, and the positive and negative words."""
     options, space, table = question.options, question.space, question.table
     images, rows = space.images(table), space.usable[table]
@@ -598,7 +598,7 @@ def _cosines(space: Space, rows: Side, columns: Side) -> Floats:
     return embedded["rows"].similarities(embedded["columns"].vectors)
 
 
-def _by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
+def _findings_by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
     """Yield the number over all regions, and that of each where there are several."""
     table, place = question.table, question.place()
     n_unusable = int((~question.space.usable[table]).sum())
@@ -630,7 +630,7 @@ def _averages(estimate: Estimate) -> tuple[GroupValue, ...]:
         by_group.setdefault(group_value.group, []).append(group_value)
     averages = []
     for group, group_values in by_group.items():
-        mean = _mean(
+        mean = _average(
             [group_value.value for group_value in group_values if not math.isnan(group_value.value)]
         )
         n = sum(group_value.n for group_value in group_values)
@@ -638,11 +638,11 @@ def _averages(estimate: Estimate) -> tuple[GroupValue, ...]:
     return tuple(averages)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _average(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> Iterator[Row]:
+def _rows_of_words(place: Place, images: ImageSimilarities, up: Sequence[str]) -> Iterator[Row]:
     """Yield the mean similarity of each region and group to each word."""
     groups = np.asarray(images.groups)
     regions = np.asarray([_ONE_REGION] * len(groups) if images.regions is None else images.regions)
@@ -660,7 +660,7 @@ def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> It
 def measure_label_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of the labels that are predicted most for each of two groups."""
     options, space, place = question.options, question.space, question.place()
-    labels, groups, units, vocabulary = _predicted(question)
+    labels, groups, units, vocabulary = _predict_labels(question)
     first, second = _two_groups(question, groups)
     sides = [space.chosen(name, "text") for name in options.attributes]
     estimate = predicted_label_weat(
@@ -678,7 +678,7 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
     )
     label_sets = {first: "in x", second: "in y"}
     means = [
-        _mean([part.value for part in estimate.parts if part.shows.endswith(side)])
+        _average([part.value for part in estimate.parts if part.shows.endswith(side)])
         for side in label_sets.values()
     ]
     names = [f"labels of {group}" for group in label_sets]
@@ -686,7 +686,7 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
         estimate, place, Family.COMPOSITE, subject=" against ".join(options.attributes),
         direction=crossed(names, means, question.pair),
     )  # fmt: skip
-    yield from _label_rows(question, labels, groups)
+    yield from _rows_of_labels(question, labels, groups)
     for part in estimate.parts:
         side = first if part.shows.endswith("in x") else second
         yield Row("label_scores", place, {**vars(part), "label": part.subject, "set": side})
@@ -695,7 +695,7 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
 def measure_concentration(question: Question) -> Iterator[Result]:
     """Measure how much the labels of each group concentrate on a few."""
     options, place = question.options, question.place()
-    labels, groups, units, vocabulary = _predicted(question)
+    labels, groups, units, vocabulary = _predict_labels(question)
     estimate = label_concentration(
         labels,
         groups,
@@ -710,10 +710,10 @@ def measure_concentration(question: Question) -> Iterator[Result]:
     for part in shapes:
         described = finding_of(estimate, place, Family.DESCRIPTIVE, part, by_group=part.by_group)
         yield without_verdict(described, "a shape of counts, without a chance level")
-    yield from _label_rows(question, labels, groups)
+    yield from _rows_of_labels(question, labels, groups)
 
 
-def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | None, Side]:
+def _predict_labels(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | None, Side]:
     """Return the labels, groups and units of images, and the vocabulary.
 
     A label is the text that an image is most similar to.
@@ -728,7 +728,7 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
 
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:
-    """Return the group whose labels are X, and the other; refuse other than two groups."""
+    """Return the group with labels X, then the other; refuse other numbers of groups."""
     names, first = sorted({*groups} - {None}), question.options.first
     if len(names) != 2 or first not in (None, *names):
         first_group = "" if first is None else f", one of them {show(first)}"
@@ -742,7 +742,7 @@ def _two_groups(question: Question, groups: Objects) -> list[str]:
     return names[::-1] if first == names[1] else names
 
 
-def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:
+def _rows_of_labels(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:
     """Yield how often each group has each label, and the note on images without one."""
     pairs = zip(groups.tolist(), labels.tolist(), strict=True)
     counts = Counter(pair for pair in pairs if None not in pair)

@@ -210,13 +210,13 @@ class Space:
 
     @cached_property
     def usable(self) -> Mapping[str, Booleans]:
-        """Known items whose vectors are finite and not 0; all known items of scores of pairs."""
+        """Items with finite nonzero vectors, or all items with scores of pairs."""
         if self.vectors is None:
             return self.known
         return {table: vectors.usable for table, vectors in self.vectors.items()}
 
     def members(self, name: str, kind: str) -> dict[str, Integers]:
-        """Return the members of a set of one kind, by table of which the model can use some."""
+        """Return the members of one kind of a set, by table with a usable member."""
         kinds, usable, of_set = self.data.kinds, self.usable, self.data.sets[name].items()
         return {t: r for t, r in of_set if kinds[t] == kind and t in usable and usable[t][r].any()}
 
@@ -276,7 +276,7 @@ class Space:
         return mask
 
     def only_usable(self, side: Side) -> Side:
-        """Return the members whose vectors are finite and not 0."""
+        """Return the members that have finite, nonzero vectors."""
         usable = self._usable_numbers[side.numbers]
         return side if usable.all() else side.only(usable)
 
@@ -352,7 +352,7 @@ _SECONDS_PER_MEMBER, _SECONDS_PER_CASE = 1.7e-8, 7e-3
 
 @record
 class Question:
-    """One entry of `measure`, asked of one model.
+    """One entry of `measure` for one model.
 
     Attributes
     ----------
@@ -390,7 +390,7 @@ class Question:
 
     @cached_property
     def cases(self) -> list[Case]:
-        """The numbers that are measured; none where the model can't give them."""
+        """Cases to measure; empty where the model can't compare the sets."""
         options, space = self.options, self.space
         if options.images is not None:
             return [Case("")] if self._knows_images else []

@@ -76,7 +76,7 @@ _COLUMNS = {
 }
 
 
-def _estimates(
+def _measure_rankings(
     design: RankingDesign, arguments: Mapping[str, Any], resampling: Resampling | None
 ) -> Iterator[tuple[str, Estimate]]:
     """Yield the version and the estimate of every measure at every K, and of similarities."""
@@ -97,7 +97,7 @@ def _estimates(
         yield design.version, spread
 
 
-def _several(estimate: Estimate) -> bool:
+def _has_parts(estimate: Estimate) -> bool:
     main_parts = [part for part in estimate.parts if is_main(part, estimate)]
     return len(main_parts) > 1 and any(not math.isnan(part.value) for part in main_parts)
 
@@ -105,12 +105,14 @@ def _several(estimate: Estimate) -> bool:
 def _findings(
     estimate: Estimate, place: Place, design: RankingDesign
 ) -> Iterator[UncorrectedFinding]:
-    for finding in _of_estimate(estimate, place):
+    for finding in _findings_of_estimate(estimate, place):
         reason = "of two groups' shares one follows from the other: max_skew is tested"
-        yield without_verdict(finding, reason) if _repeats(finding, design) else finding
+        yield (
+            without_verdict(finding, reason) if _repeats_tested_share(finding, design) else finding
+        )
 
 
-def _repeats(finding: UncorrectedFinding, design: RankingDesign) -> bool:
+def _repeats_tested_share(finding: UncorrectedFinding, design: RankingDesign) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
     compared, measured = design.compared, design.config.ranking.measures
     metric, subject = finding.finding.metric, finding.finding.subject
@@ -123,13 +125,13 @@ def _repeats(finding: UncorrectedFinding, design: RankingDesign) -> bool:
     return metric in shares or (metric == "bias_at_k" and bool(subject))
 
 
-def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
-    """Yield the mean over queries, each query, and other targets and nulls beside."""
+def _findings_of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+    """Yield the findings on the mean, on each query and on other targets and nulls."""
     if estimate.metric == "skew_at_k":
         # As a whole this is MaxSkew@K again; its own findings are the groups' mean skews.
         yield from _group_skews(estimate, place)
         return
-    has_parts = _several(estimate)
+    has_parts = _has_parts(estimate)
     main_part = next((part for part in estimate.parts if is_main(part, estimate)), None)
     yield tested(
         whole(
@@ -183,7 +185,7 @@ def tested(draft: UncorrectedFinding) -> UncorrectedFinding:
 
 
 def beside(draft: UncorrectedFinding) -> UncorrectedFinding:
-    """Describe the other target, or the other null, beside the measure."""
+    """Return the untested finding of another target or another null."""
     finding = draft.finding
     name = _VERSIONS[finding.variant]
     pooled = finding.variant is Variant.POOL_ORDER
@@ -269,7 +271,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
     def queries(self, config: RankingT, images: Items) -> QueriesConfig | None:
         """Return the prompts of the config; neutral ones where models run without any."""
         if config.queries is None and config.makes_queries and runs_models(config):
-            return _neutral(config, images)
+            return _make_neutral_queries(config, images)
         return config.queries
 
     def designs(self, config: RankingT, data: RankingData) -> list[RankingDesign]:
@@ -288,7 +290,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         return designs
 
     def check(self, config: RankingT, data: RankingData, design: RankingDesign) -> None:
-        """Refuse fewer than two groups, sets in none of which two stand, and unknown groups."""
+        """Refuse fewer than two groups, sets without two groups, and unknown groups."""
         design.check()
 
     def measure(
@@ -303,9 +305,9 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         spreads: list[dict[str, Any]] = []
         at = {"model": design.model, "groups": design.name}
         arguments = design.arguments()
-        for version, estimate in _estimates(design, arguments, resampling):
+        for version, estimate in _measure_rankings(design, arguments, resampling):
             findings += _findings(estimate, design.at(version), design)
-            if _several(estimate) and estimate.metric not in _NO_SPREAD:
+            if _has_parts(estimate) and estimate.metric not in _NO_SPREAD:
                 spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
         preference = systematic_preference(**arguments, k=design.ks[0], resampling=resampling)
@@ -379,7 +381,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                 )
 
 
-def _neutral(config: RankingAudit, images: Items) -> QueriesConfig:
+def _make_neutral_queries(config: RankingAudit, images: Items) -> QueriesConfig:
     """Return the neutral prompts of every subject of the images.
 
     Raises

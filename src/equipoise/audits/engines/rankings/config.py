@@ -242,7 +242,7 @@ class HypothesisConfig(CsvConfig):
         return self
 
     def source(self, base: Path) -> ItemSource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         columns = tuple(filter(None, (self.favours, self.value)))
         return ItemSource(located(self.table, base), self.concept, columns, **self.csv)
 

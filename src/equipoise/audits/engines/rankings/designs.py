@@ -12,7 +12,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.config import group_name
 from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
 from equipoise.audits.engines.rankings.hypotheses import Hypothesis
-from equipoise.audits.engines.rankings.scores import RankingData, Scored
+from equipoise.audits.engines.rankings.scores import RankingData, RankingScores
 from equipoise.audits.findings import Place
 from equipoise.core import DataError, Groups, InputError, Integers32, Objects, record
 from equipoise.core.types import Json
@@ -55,7 +55,7 @@ class ScoreDesign:
     done: ClassVar[str] = "compared"
 
     @property
-    def scored(self) -> Scored:
+    def scored(self) -> RankingScores:
         """The model's scores."""
         return self.data.models[self.model]
 
@@ -86,7 +86,7 @@ class ScoreDesign:
         return [*compress(self.groups.names, self.groups.usable)]
 
     def at(self, version: str | None = None) -> Place:
-        """Return where numbers are measured, of the design's own version unless given."""
+        """Return the place of the measurements, by default with the design's version."""
         config = self.config
         named = version or self.version
         within = group_name(self.within) if self.within else ""
@@ -143,7 +143,7 @@ class ScoreDesign:
         return complete_rows.n_unique() > complete_rows.drop("").n_unique()
 
     def check(self) -> None:
-        """Refuse fewer than two groups, and sets in none of which two stand.
+        """Refuse fewer than two groups, and sets that never hold two groups.
 
         Where attributes are held fixed, no set has to hold images of two groups.
 
@@ -214,7 +214,7 @@ class RankingDesign(ScoreDesign):
         return _SECONDS_PER_DESIGN + draws * shares * _SECONDS_PER_SHARE
 
     def arguments(self) -> dict[str, Any]:
-        """Return what metrics take: each value of the attributes held fixed is a pool."""
+        """Return the arguments of the metrics; each fixed attribute value is a pool."""
         within = {name: self.column(name) for name in self.within}
         return {**super().arguments(), "within": within or None}
 
@@ -250,12 +250,12 @@ class RankingDesign(ScoreDesign):
 
     @property
     def desired(self) -> Any:
-        """The desired shares; those of another choice of groups don't apply."""
+        """Desired shares of these groups; None where the config has other groups."""
         return self.config.ranking.desired if self.has_desired else "pool"
 
     @property
     def has_desired(self) -> bool:
-        """Whether the desired shares of the config are those of these groups."""
+        """Whether the config's desired shares name exactly these groups."""
         shares = self.config.ranking.desired
         if not isinstance(shares, Mapping):
             return True

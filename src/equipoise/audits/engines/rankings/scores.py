@@ -133,7 +133,7 @@ def with_query(
     source: tuple[str, str | None],
     data: DataConfig,
 ) -> tuple[Integers, Counter[str]]:
-    """Return the images whose subject a query asks for, and how many have which other subject.
+    """Return the images that match a query's subject, and counts of other subjects.
 
     Raises
     ------
@@ -166,7 +166,7 @@ _NO_QUERY = "images whose subject no usable query asks for"
 
 
 @record
-class Scored:
+class RankingScores:
     """One model's scores.
 
     Attributes
@@ -244,7 +244,7 @@ class Scored:
         return pl.concat(parts)
 
     def notes(self, model: str) -> Iterator[str]:
-        """Yield what was done to the embeddings, and which images and queries aren't used."""
+        """Yield notes on normalised embeddings and on unused images and queries."""
         if self.rescaled:
             yield f"{model}: the embeddings are not of length 1; they are normalised."
         for reason, count in self.counts.items():
@@ -259,12 +259,12 @@ class RankingData(ImageData):
 
     Attributes
     ----------
-    models : mapping of str to Scored
+    models : mapping of str to RankingScores
     hypotheses : tuple of Hypothesis
         In the order of the config.
     """
 
-    models: Mapping[str, Scored]
+    models: Mapping[str, RankingScores]
     hypotheses: tuple[Hypothesis, ...] = ()
 
 
@@ -323,7 +323,7 @@ def load_scores(
         if section is None
         else models.once("queries", lambda: Queries.read(section, models.base))
     )
-    scored: dict[str, Scored] = {}
+    scored: dict[str, RankingScores] = {}
     for name, model in config.models.items():
         if model.model is not None and section is not None and queries is not None:
             pictures = models.read_images(config.data.images, config.data.columns)
@@ -334,18 +334,20 @@ def load_scores(
             if embeds:
                 outputs = models.embed_images(name, model, pixels)
                 texts = models.embed_texts(name, model, prompts)
-                model_scores = _from_vectors(name, outputs, texts, images, queries, config.data)
+                model_scores = _score_from_vectors(
+                    name, outputs, texts, images, queries, config.data
+                )
             else:
                 outputs = models.score_pairs(name, model, pixels, prompts.texts)
                 means = average_prompts(outputs, prompts)
-                model_scores = _from_scores(name, means, images, queries, config.data)
+                model_scores = _read_scores(name, means, images, queries, config.data)
             scored[name] = replace(model_scores, scale=outputs.info.get("scale"))
         elif model.scores is not None:
             scores = model.scores.source(models.base)
-            scored[name] = _from_scores(name, scores, images, queries, config.data)
+            scored[name] = _read_scores(name, scores, images, queries, config.data)
         elif model.images is not None and model.queries is not None and queries is not None:
             sources = model.images.source(models.base), model.queries.source(models.base)
-            scored[name] = _from_vectors(name, *sources, images, queries, config.data)
+            scored[name] = _score_from_vectors(name, *sources, images, queries, config.data)
     inputs = {**images.inputs}
     matched = {name: model_scores.matched for name, model_scores in scored.items()}
     counts: dict[str, Any] = {"images": images.counts, "models": matched}
@@ -365,14 +367,14 @@ def load_scores(
     return RankingData(images, inputs, counts, scored, hypotheses)
 
 
-def _from_vectors(
+def _score_from_vectors(
     name: str,
     image_source: Source,
     query_source: Source,
     images: Items,
     queries: Queries,
     data: DataConfig,
-) -> Scored:
+) -> RankingScores:
     limit = data.max_unmatched
     vectors = load_vectors(image_source, images, what=f"{name} images", max_unmatched=limit)
     texts = load_vectors(query_source, queries.items, what=f"{name} queries", max_unmatched=limit)
@@ -380,7 +382,7 @@ def _from_vectors(
     names, means = vectors_by_subject(texts, queries)
     usable = np.flatnonzero(vectors.usable)
     used, unmatched = with_query(usable, images, names, (queries.items.name, queries.column), data)
-    return Scored(
+    return RankingScores(
         scores=cosine_scores(rows_of(vectors, used), means, names=names),
         queries=names,
         used=used,
@@ -400,9 +402,9 @@ def _from_vectors(
     )
 
 
-def _from_scores(
+def _read_scores(
     name: str, source: Source, images: Items, queries: Queries | None, data: DataConfig
-) -> Scored:
+) -> RankingScores:
     limit = data.max_unmatched
     matrix = load_matrix(source, images, what=f"{name} scores", max_unmatched=limit)
     names, all_scores = matrix.names, matrix.take(matrix.names)
@@ -425,7 +427,7 @@ def _from_scores(
             expected="finite scores",
             fix="leave out the queries that lack scores with `columns:`",
         )
-    return Scored(
+    return RankingScores(
         scores=scores[..., finite],
         queries=names,
         used=used[finite],
