@@ -139,7 +139,7 @@ def with_every_column(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _located(pictures: Pictures, run: Path) -> pl.DataFrame:
-    """Return where each picture is, and what is cut out of it."""
+    """Return the path, row and crop of each picture."""
     folders: dict[str, str] = {}
 
     def near(path: str) -> str:
@@ -195,7 +195,7 @@ def base_of(run: Path) -> Path:
 
 
 def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:
-    """Return where the pictures of a run are: those of some places, or all.
+    """Return the sources of some or all pictures of a run.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ PART_OF_ANSWERS = 32
 
 @record
 class Extraction:
-    """What a model gave for a set of images.
+    """The outputs of a model for a set of images.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ def extract_request(
     store: Path,
     settings: Settings,
 ) -> Extraction:
-    """Return the evidence of a request: what lies there, and what is missing computed anew.
+    """Return the outputs of a request: stored parts, and missing parts computed.
 
     Raises
     ------
@@ -366,7 +366,7 @@ def extract_request(
 def _engine(
     settings: Settings, model: str | Model | Extractor, request: Request
 ) -> Native | Cluster:
-    """Return the engine that settings name, with a model that can be asked the request.
+    """Return the engine that settings name, with a model for the request.
 
     Raises
     ------
@@ -383,7 +383,7 @@ def _engine(
 
 
 def _facts(request: Request, pictures: Pictures, settings: Settings) -> Fields:
-    """Return what is known of a folder's key without the model."""
+    """Return the part of a folder's key that doesn't depend on the model."""
     return {
         "format": _FORMAT,
         "table": request.table,
@@ -398,7 +398,7 @@ def _facts(request: Request, pictures: Pictures, settings: Settings) -> Fields:
 
 
 def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings) -> list[Outcome]:
-    """Return what became of every part, in order.
+    """Return the outcome of every part, in order.
 
     Raises
     ------
@@ -442,7 +442,7 @@ def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings
 
 
 def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
-    """Return every failure; those of reading say where the picture was looked for.
+    """Return every failure; failures to read name the path.
 
     Parts do not say it: they hold for the same pictures in another folder.
     """
@@ -460,7 +460,7 @@ def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
 
 @dataclass(frozen=True)
 class Pending:
-    """What lies in a store for a model and a set of images, and what is missing.
+    """Stored and missing outputs of a model for a set of images.
 
     Attributes
     ----------
@@ -481,7 +481,7 @@ class Pending:
 
     @property
     def to_do(self) -> int:
-        """Images that are to be read, and of which the model is to be asked."""
+        """Images that the model still has to run on."""
         return self.images - self.present - self.failed
 
 
@@ -495,7 +495,7 @@ def pending(
     part: int | None = None,
     **request: Any,
 ) -> Pending:
-    """Say what an extraction would do.
+    """Return the stored and the missing outputs of an extraction.
 
     Parameters
     ----------

@@ -59,11 +59,11 @@ class Source(Protocol):
         ...
 
     def where(self, place: int) -> str:
-        """Return where a picture lies, for messages."""
+        """Return the location of a picture, for messages."""
         ...
 
     def take(self, places: Sequence[int]) -> Source:
-        """Return the source of some of the pictures, in the order given."""
+        """Return the source of some pictures, in the order of `places`."""
         ...
 
 
@@ -91,7 +91,7 @@ class Files:
 
     @cached_property
     def missing(self) -> tuple[int, ...]:
-        """Places whose file is not there; each file is looked for once, and none is opened."""
+        """Places without a file; each path is checked once, and no file is opened."""
         exists = {path: os.path.exists(path) for path in {*self.paths}}  # noqa: PTH110 - a million
         return tuple(place for place, path in enumerate(self.paths) if not exists[path])
 
@@ -173,15 +173,15 @@ class Pictures:
         return self.source.read(place)
 
     def where(self, place: int) -> str:
-        """Return where one picture lies, for messages."""
+        """Return the location of one picture, for messages."""
         return self.source.where(place)
 
     def crop(self, place: int) -> Integers | None:
-        """Return the corners of what is cut out of one picture; None where it is seen whole."""
+        """Return the corners of one picture's crop; None without a crop."""
         return None if self.crops is None else self.crops[place]
 
     def decoded(self, place: int) -> Bytes:
-        """Return the pixels of what a model sees of one picture.
+        """Return the pixels of one picture, cropped and resized for a model.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class Pictures:
         return {name: place for place, name in enumerate(self.ids.tolist())}
 
     def take(self, places: Sequence[int]) -> Pictures:
-        """Return some of the images, in the order given."""
+        """Return some of the images, in the order of `places`."""
         return Pictures(
             self.name,
             self.ids[list(places)],
@@ -396,7 +396,7 @@ def pictures_on_disk(
     image: str = "image",
     id: str | None = None,  # noqa: A002
 ) -> Pictures:
-    """Return the pictures of a data set that lies on disk.
+    """Return the pictures of a data set on disk.
 
     Parameters
     ----------
@@ -609,7 +609,7 @@ class Decoding:
 
     @property
     def facts(self) -> dict[str, Json]:
-        """What stands in the key and the manifest."""
+        """Facts for the key and the manifest."""
         return {"version": self.version, **asdict(self), "background": [*self.background]}
 
 

@@ -28,7 +28,7 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 @dataclass(frozen=True)
 class Piece:
-    """What a worker is given: the images of a part, and the digest of the part that lies there."""
+    """The images of a part, and the digest of the stored part."""
 
     number: int
     pictures: Pictures
@@ -37,7 +37,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a piece.
+    """The outcome of a piece.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def key_of(facts: Json) -> str:
 
 
 def crops_digest(pictures: Pictures) -> str | None:
-    """Return the SHA-256 of what is cut out of a set; None where nothing is."""
+    """Return the SHA-256 of the crops of a set; None without crops."""
     return None if pictures.crops is None else hashlib.sha256(pictures.crops.tobytes()).hexdigest()
 
 
@@ -174,7 +174,7 @@ def part_name(number: int, digest: str) -> str:
 
 
 def parts_in(folder: Path) -> list[tuple[int, str, Path]]:
-    """Return the number, digest and path of each part that lies in a folder, in their order."""
+    """Return the number, digest and path of each stored part, in order."""
     matches = ((_NAME.fullmatch(path.name), path) for path in folder.glob("part-*.parquet"))
     return sorted((int(match[1]), match[2], path) for match, path in matches if match)
 
@@ -278,7 +278,7 @@ class Ledger:
         return min(self.part, len(self.pictures) - number * self.part)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the work, part by part, each with the digest of the part that lies there."""
+        """Yield the pieces of work, each with the digest of its stored part."""
         have = {
             number: digest
             for number, digest, path in parts_in(self.folder)
@@ -289,7 +289,7 @@ class Ledger:
             yield Piece(number, pictures, have.get(number, ""))
 
     def keep(self, outcome: Outcome) -> Outcome:
-        """Write a part, or see that it lies there; return it without its bytes.
+        """Write a part unless it is stored; return it without its bytes.
 
         Raises
         ------
@@ -303,7 +303,7 @@ class Ledger:
         return replace(outcome, data=None)
 
     def path(self, outcome: Outcome) -> Path:
-        """Return where a part lies."""
+        """Return the path of a part."""
         return self.folder / part_name(outcome.number, outcome.digest)
 
     def forget(self, done: Sequence[Outcome]) -> None:

@@ -111,7 +111,7 @@ def load_copies(
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked about every image.
+    """A question or task for every image.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Request:
     facts: Facts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what is asked.
+        """Check the texts of scores.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Extractor:
-    """A loaded model and what it is asked.
+    """A loaded model, ready for a request.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Extractor:
         return 256 if self.info.device.startswith("cuda") else 32
 
     def values(self, ids: Sequence[str], images: Images) -> Any:
-        """Return what the model gives for images: a text or map each, or a row of a matrix.
+        """Return the outputs for images: a text or map each, or a row of a matrix.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class FormError(ModelError):
 
 
 def make_extractor(model: Model | Extractor, request: Request) -> Extractor:
-    """Return a model with what it is asked; one that was asked already stays as it is.
+    """Return a model as an extractor for a request; keep an extractor unchanged.
 
     Raises
     ------
@@ -324,7 +324,7 @@ class Readers:
         return future
 
     def result(self, future: Future[Found]) -> Found:
-        """Return what a call gave.
+        """Return the result of a call.
 
         Raises
         ------
@@ -346,7 +346,7 @@ class Readers:
         items: Iterable[Item],
         room: Callable[[Sequence[Future[Found]]], bool] = lambda _: True,
     ) -> Generator[Found]:
-        """Yield what a call makes of items, in order; the next are at work meanwhile.
+        """Yield the results of a call for items, in order, working ahead.
 
         Parameters
         ----------
@@ -388,7 +388,7 @@ def map_workers(
     items: Iterable[Item],
     stop: threading.Event,
 ) -> Generator[Found]:
-    """Yield what workers make of items, in order; the next items are at work meanwhile.
+    """Yield the outputs of workers for items, in order, working ahead.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ class Worker:
     stopped: Callable[[], bool] = lambda: False
 
     def __call__(self, piece: Piece) -> Outcome:
-        """Return the part of a piece, or that the one that lies there still holds."""
+        """Return the part of a piece; reuse the stored part where it still holds."""
         with closing(Readers(self.threads, self.stopped)) as readers:
             return self._reuse(piece, readers) or self._compute(piece, readers)
 
@@ -507,7 +507,7 @@ class Worker:
         )
 
     def _batches(self, pictures: Pictures, readers: Readers) -> Iterator[list[_DecodedImage]]:
-        """Yield what goes to the model together, cut by count and pixels, never by timing."""
+        """Yield batches, cut by count and pixels and never by timing."""
         batch: list[_DecodedImage] = []
         n_pixels = 0
         places = range(len(pictures))
@@ -589,7 +589,7 @@ _STEP = "images through the model"
 def telling(
     progress: Callable[[str, int, int | None], None] | None, total: int
 ) -> Callable[[int], None]:
-    """Return what counts images that are done, and tells how many there are."""
+    """Return a counter of finished images that reports progress."""
     lock, done = threading.Lock(), 0
 
     def tell(images: int) -> None:
@@ -618,18 +618,18 @@ class Native:
 
     @property
     def info(self) -> ModelInfo:
-        """What the model is."""
+        """The model's facts."""
         return self.models[0].info
 
     @property
     def names(self) -> Strings:
-        """What the numbers of a row are of."""
+        """Names of the columns of a row."""
         return self.models[0].names
 
     def outcomes(
         self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
     ) -> Generator[Outcome]:
-        """Yield what becomes of each piece, in order; the next are at work meanwhile."""
+        """Yield the outcome of each piece, in order, working ahead."""
         stop = threading.Event()
         threads = max(processors() // len(self.models), 1)
         workers = [
@@ -663,7 +663,7 @@ class Remote:
             raise ModelError(str(error)) from None  # others do not survive the way back
 
     def identity(self) -> tuple[ModelInfo, Strings]:
-        """Return what the model is, and what the numbers of a row are of."""
+        """Return the model's facts and the names of the columns."""
         return self._model.info, self._model.names
 
     def work(self, key: str, expected: str, piece: Piece) -> Outcome:
@@ -735,7 +735,7 @@ class Cluster:
     def outcomes(
         self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
     ) -> Generator[Outcome]:
-        """Yield what becomes of each piece, as soon as it is done."""
+        """Yield the outcome of each piece as soon as it is done."""
         sizes = {piece.number: len(piece.pictures) for piece in pieces}
 
         def work(worker: Any, piece: Piece) -> Any:
@@ -754,7 +754,7 @@ class Cluster:
             self._kill(worker)
 
     def _made(self, call: Callable[[Any, Any], Any], values: Sequence[Any]) -> Generator[Any]:
-        """Yield what the workers make of values.
+        """Yield the results of the workers for values.
 
         Raises
         ------

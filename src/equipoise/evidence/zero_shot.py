@@ -339,7 +339,7 @@ def embed_texts(
     part: int = 256,
     progress: Progress | None = None,
 ) -> Texts:
-    """Return the vectors of texts; those that lie in the store are read, others computed and kept.
+    """Return the vectors of texts: read stored ones, compute and keep the others.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -298,7 +298,7 @@ def _read_maps(
     config: Config,
     models: Models,
 ) -> tuple[Mapped, Sequence[Vectors]]:
-    """Read or make the maps of a model, and what lies over what."""
+    """Read or make the maps of a model, and match them with the regions."""
     grid: tuple[int, int] | None = None
     frames: ArraySource | Outputs | None = None
     maps: ArraySource | Outputs
@@ -331,7 +331,7 @@ def _extract_maps(
     config: Config,
     models: Models,
 ) -> Extraction:
-    """Return the maps of pictures: what lies in the store is read, the rest is made.
+    """Return the maps of pictures: read stored maps, and make the others.
 
     Raises
     ------
@@ -434,6 +434,14 @@ def _map_regions(
     return Mapped(used, maps, framed_boxes, edges, len(cells.rows) - len(used), falls=falls)
 
 
+class _Maps(NamedTuple):
+    """A model's maps as rows of cells, the frame of each, and the rows and columns of a map."""
+
+    maps: Outputs
+    frames: Outputs
+    grid: tuple[int, int]
+
+
 def _make_maps(
     name: str,
     section: ModelConfig,
@@ -442,7 +450,7 @@ def _make_maps(
     boxes: Mapping[str, Floats],
     config: Config,
     models: Models,
-) -> tuple[Outputs, Outputs, tuple[int, int]]:
+) -> _Maps:
     """Make a model's maps, with their frames and grid; a dry run returns stand-ins of one cell."""
     # Maps of half precision are too coarse.
     precise = section.model_copy(update={"dtype": section.dtype or "float32"})
@@ -491,7 +499,7 @@ def _make_maps(
     outputs = models.keep(
         name, "embeddings", str(on), ids, requested=pictures.ids, values=maps, **more
     )
-    return outputs, replace(outputs, values=frames), grid
+    return _Maps(outputs, replace(outputs, values=frames), grid)
 
 
 def _targets_by_id(

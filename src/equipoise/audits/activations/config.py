@@ -124,7 +124,7 @@ class ModelConfig(RunConfig):
 
 
 class QuestionsConfig(Section):
-    """What models are asked about two people in every image.
+    """Questions to models about two people in every image.
 
     Attributes
     ----------

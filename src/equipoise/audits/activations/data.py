@@ -47,7 +47,7 @@ class Mapped:
     fallen: Floats = field(default_factory=lambda: np.empty(0))
 
     def of_people(self, persons: Strings, n: int) -> Mapped:
-        """Return what the maps say of two people in n images, without the maps."""
+        """Return the shares on two people in n images, without the maps."""
         shares = np.full((2, n), np.nan)
         for region, person_shares in zip(persons, shares, strict=True):
             regions = Regions.of(self.maps, self.boxes[region])
@@ -61,7 +61,7 @@ class Mapped:
 
 @record
 class ActivationData(ImageData):
-    """What an audit of activations measures.
+    """The data of an audit of activations.
 
     Attributes
     ----------

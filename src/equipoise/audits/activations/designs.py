@@ -70,7 +70,7 @@ class Design:
 
     @cached_property
     def rows(self) -> Integers:
-        """Places, among the images with a map, of those that have a share."""
+        """Rows of the images with a share, among the images with a map."""
         return Regions.of(self.mapped.maps, self.mapped.boxes[self.region]).rows
 
     @cached_property
@@ -119,7 +119,7 @@ class Question(Design):
 
     @property
     def groups(self) -> Groups:
-        """Groups of all images: those without a share are counted."""
+        """Groups of all images, with or without a share."""
         return self.all_groups
 
     @cached_property
@@ -205,7 +205,7 @@ class Question(Design):
         )
 
     def _rows(self, share: Estimate, fall: Estimate | None, level: float) -> Iterator[Row]:
-        """Yield all images, then each group, with what hiding people did."""
+        """Yield rows of all images and of each group, with the effect of hiding people."""
         agree = np.sign(self.mapped.share_differences) * np.sign(self.mapped.fallen)
         ends, p = share.interval(level), math.nan if share.p_value is None else share.p_value
         overall = Part(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,9 @@ from equipoise.audits.config_fields import located
 from equipoise.audits.config_yaml import nearest
 from equipoise.audits.engines.labels import (
     LabelDesign,
-    compared,
     groups_of,
     label_gaps,
+    list_comparisons,
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
@@ -171,7 +171,7 @@ class AnswersDesign(LabelDesign):
 
     @cached_property
     def pooled(self) -> Counts:
-        """Counts of answers by group, those pooled that are too rare or too many."""
+        """Counts of answers by group, with rare and excess answers pooled."""
         if len(self.frequent) == self.different:
             return self.by_answer
         compared = {*self.frequent, *NO_CLASS}
@@ -267,7 +267,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             When the first group of a figure is not compared.
         """
         designs: list[AnswersDesign] = []
-        for key, version, groups, _, rows in compared(config.data, data.rows):
+        for key, version, groups, _, rows in list_comparisons(config.data, data.rows):
             model, question = data.questions[key]
             design = AnswersDesign(
                 model, version, groups, data.rows, rows, config=config, key=key,
@@ -320,12 +320,10 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         points: list[Row] = []
         notes = []
         for name in design.figures:
-            compared, points_of_figure, unmatched = _compare_with_figure(
-                design, place, name, data.figures[name]
-            )
-            drafts += compared
-            points += points_of_figure
-            if unmatched:
+            comparison = _compare_with_figure(design, place, name, data.figures[name])
+            drafts += comparison.drafts
+            points += comparison.points
+            if unmatched := comparison.unmatched:
                 notes.append(
                     f"{design.model}, {place.version}: {name} has no figure for {len(unmatched)} "
                     f"answers: {listed([*map(shortened, unmatched)], _LISTED)}."
@@ -461,7 +459,7 @@ def _read(
 
 
 def _without_spread_verdict(draft: UncorrectedFinding) -> UncorrectedFinding:
-    """Call ends that leave out their own value what they are: no interval."""
+    """Describe ends that leave out their own value as a spread, not an interval."""
     finding = draft.finding
     inside = math.isnan(finding.ci_low) or finding.ci_low <= finding.value <= finding.ci_high
     if inside or finding.interval is not IntervalKind.PERCENTILE:
@@ -513,7 +511,7 @@ def _measure_answers(
 def _measure_gaps(
     design: AnswersDesign, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
-    """Yield how often each answer is given to each group, all answers together first."""
+    """Yield the gap of all answers together, then of each answer."""
     frequent, seed = {*design.frequent}, design.config.resampling.seed
     for draft in label_gaps(
         design.pooled, frequent, "answer_gap", place, resampling, seed, shows="share of answers"
@@ -547,21 +545,29 @@ def _about_rows(draft: UncorrectedFinding) -> UncorrectedFinding:
     return draft.changed(subject="", family=Family.COMPOSITE, direction=about)
 
 
-def _compare_with_figure(
-    design: AnswersDesign, place: Place, name: str, figures: Mapping[str, float]
-) -> tuple[list[UncorrectedFinding], list[Row], list[str]]:
-    """Correlate the lean of answers to a group with a figure from outside.
+class _FigureComparison(NamedTuple):
+    """Answers compared with a figure from outside.
 
-    Returns
-    -------
+    Attributes
+    ----------
     drafts : list of UncorrectedFinding
     points : list of dict
         A row for each answer with its figure and its lean, in [0, 1]: the share of the first
         group's answers, over that share and the rest's together; 0.5 where both get it equally
         often, whatever the groups' sizes.
-    lost : list of str
+    unmatched : list of str
         Frequent answers without a figure.
     """
+
+    drafts: list[UncorrectedFinding]
+    points: list[Row]
+    unmatched: list[str]
+
+
+def _compare_with_figure(
+    design: AnswersDesign, place: Place, name: str, figures: Mapping[str, float]
+) -> _FigureComparison:
+    """Correlate the lean of answers to a group with a figure from outside."""
     config, counts = design.config, design.by_answer
     first = config.figures[name].first
     figures = {design.predictions.resolve(answer): figure for answer, figure in figures.items()}
@@ -583,7 +589,7 @@ def _compare_with_figure(
         numbers = {"outside": figures[answer], "lean": share / (share + other), "n": round(a + b)}
         points.append(place_row | {"answer": answer} | numbers)
     if not points:
-        return [], [], sorted(unmatched)
+        return _FigureComparison([], [], sorted(unmatched))
     leans, outside = ([point[key] for point in points] for key in ("lean", "outside"))
     estimate = correlation(leans, outside, level=config.resampling.level)
     verb = "rises" if estimate.value > 0 else "falls"
@@ -596,7 +602,7 @@ def _compare_with_figure(
             without_verdict(spearman, "beside Pearson's correlation, which is tested"),
         )
     ]
-    return drafts, points, sorted(unmatched)
+    return _FigureComparison(drafts, points, sorted(unmatched))
 
 
 def _place_columns(design: AnswersDesign) -> Row:
@@ -637,7 +643,7 @@ def _answer_table(design: AnswersDesign) -> pa.Table:
 
 
 def _state_table(design: AnswersDesign) -> pa.Table:
-    """Count what became of the rows of each group, whichever states occur."""
+    """Count the rows of each group by state."""
     states, rows = design.state, []
     kinds = [state for state in ("answered", *_RATES) if (states == state).any()]
     for group, name in enumerate(design.groups.names):

@@ -30,7 +30,7 @@ from equipoise.audits.config_fields import (
 
 
 class DataConfig(LabelledImagesConfig):
-    """The images that were asked about, their groups, and the true answer where it is known."""
+    """The images with their groups, and the true answer where it is known."""
 
     @model_validator(mode="after")
     def _check_answers_data(self) -> Self:

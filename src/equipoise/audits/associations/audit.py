@@ -196,7 +196,7 @@ class Associations(Audit[Config, AssociationData, Question]):
     def combine(
         self, config: Config, data: AssociationData, measured_designs: Sequence[Measured]
     ) -> Measured:
-        """Compare totals of models, show what several questions share once, and add the sets."""
+        """Compare totals of models, drop repeated rows, and add the sets."""
         differences = measured(measures.compare_totals(measured_designs, config))
         together = Measured.together([*measured_designs, differences])
         tables = {**together.tables, "sets": _size_table(data, config.sets)}

@@ -25,7 +25,7 @@ from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig, M
 
 
 class TableConfig(PicturesConfig):
-    """Items, with what they are: a table; of images also a folder, or a data set in its format.
+    """Items of one kind: a table, or for images also a folder or a data set.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Config(AuditConfig):
 
 
 def _finding_keys(options: MeasureConfig) -> Iterator[tuple[object, ...]]:
-    """Yield what tells the findings of a measurement from others."""
+    """Yield the key of each finding of a measurement."""
     subjects: tuple[object, ...] = options.target_names or ("",)
     if options.metric in PAIRS:
         subjects = (options.target_names,)

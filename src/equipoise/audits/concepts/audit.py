@@ -105,7 +105,7 @@ _GROUP_COLUMNS = {
 
 
 @record
-class Cut:
+class Selection:
     """The rows of one version that take part.
 
     Attributes
@@ -121,7 +121,7 @@ class Cut:
 
     @property
     def labelled(self) -> Groups:
-        """Groups of the rows that take part, and of those that lack an attribute alone."""
+        """Groups of the rows that take part or lack only an attribute."""
         codes = self.groups.codes[self.groups.codes >= 0]
         none = np.full(self.excluded.get(_NO_GROUP, 0), -1, dtype=np.int32)
         return replace(self.groups, codes=np.concatenate([codes, none]))
@@ -136,7 +136,7 @@ class Design:
     config : Config
     model : str
     version : Version
-    baseline, cut : Cut
+    baseline, selection : Selection
         The rows of the baseline, and of this version.
     concepts : int
     measured : dict of Key to Run
@@ -146,8 +146,8 @@ class Design:
     config: Config
     model: str
     version: Version
-    baseline: Cut
-    cut: Cut
+    baseline: Selection
+    selection: Selection
     concepts: int
     measured: dict[Key, Run]
 
@@ -166,13 +166,13 @@ class Design:
         """Tests for which p-values are drawn finely enough."""
         if self.version.changes:
             return 0
-        pairs, groups = self._pairs, int(self.cut.groups.usable.sum())
+        pairs, groups = self._pairs, int(self.selection.groups.usable.sum())
         tests_of_concept = pairs if pairs < 2 else 1 + pairs + groups
         return len(self.config.metrics) * self.concepts * tests_of_concept
 
     @property
     def _pairs(self) -> int:
-        usable = int(self.cut.groups.usable.sum())
+        usable = int(self.selection.groups.usable.sum())
         return usable * (usable - 1) // 2
 
     @property
@@ -187,7 +187,7 @@ class Design:
 
     def seconds(self, _: int) -> float:
         """About how long it takes to measure."""
-        resampling, rows = self.resampling, int((self.cut.groups.codes >= 0).sum())
+        resampling, rows = self.resampling, int((self.selection.groups.codes >= 0).sum())
         if resampling is None:
             return 0.0
         shuffled = permutations_of(resampling, rows=rows, concepts=self.concepts)
@@ -235,7 +235,7 @@ class Run:
 
 @dataclass(frozen=True)
 class MeasuredVersion(Measured):
-    """What a design gave, with a run for each of its metrics."""
+    """The results of a design, with a run for each of its metrics."""
 
     runs: tuple[Run, ...] = ()
 
@@ -264,13 +264,21 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for model, scores in data.models.items():
             for attributes in config.data.groups:
                 measured: dict[Key, Run] = {}
-                cuts = [
+                selections = [
                     (version, _select_rows(config, data, model, attributes, version))
                     for version in config.every_version
                 ]
                 designs += [
-                    Design(config, model, version, cuts[0][1], cut, len(scores.concepts), measured)
-                    for version, cut in cuts
+                    Design(
+                        config,
+                        model,
+                        version,
+                        selections[0][1],
+                        selection,
+                        len(scores.concepts),
+                        measured,
+                    )
+                    for version, selection in selections
                 ]
         return designs
 
@@ -282,12 +290,12 @@ class Concepts(Audit[Config, ConceptData, Design]):
         DataError
             With the sizes of the groups, or the version.
         """
-        file, groups, version = data.images.name, design.cut.groups, design.version
+        file, groups, version = data.images.name, design.selection.groups, design.version
         name = f"groups {groups.name}: fewer than two groups"
         remedies = "groups or terms"
         group_sizes.check_two(design.baseline.groups, name, "rows", file=file, alternative=remedies)
         if not (groups.codes >= 0).any():
-            reasons = ", ".join(f"{reason}: {n}" for reason, n in design.cut.excluded.items())
+            reasons = ", ".join(f"{reason}: {n}" for reason, n in design.selection.excluded.items())
             raise DataError(
                 f"{groups.name}, version {version.name!r}: no row is left ({reasons})",
                 file=file,
@@ -298,7 +306,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
     def warnings(
         self, config: Config, data: ConceptData, designs: Sequence[Design]
     ) -> Iterator[Note]:
-        """Return models whose hit rate is trivial."""
+        """Yield a warning for each model with a trivial hit rate."""
         for name, scores in data.models.items() if config.hit_rate else ():
             classes = len(scores.concepts) + len(scores.other_classes(config.choices.map))
             yield from trivial_hits(name, config.hit_rate or 0, classes)
@@ -310,7 +318,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         design: Design,
         resampling: Resampling | None,
     ) -> MeasuredVersion:
-        """Measure a version with every metric whose numbers no earlier version has."""
+        """Measure a version; reuse the numbers of equal earlier versions."""
         keys = design.keys
         fresh = [metric for metric, key in keys.items() if key not in design.measured]
         hit_rate = _measure(data, design, fresh) if fresh else []
@@ -353,7 +361,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for design in designs:
             if design.model != designs[0].model:
                 continue
-            groups, positives = design.cut.groups, _count_positives(data, design)
+            groups, positives = design.selection.groups, _count_positives(data, design)
             choices = choices_of(config, design.version)
             compared = sum("" in reasons_of(groups, counts, choices) for counts in positives)
             versions.append({
@@ -393,9 +401,9 @@ class Concepts(Audit[Config, ConceptData, Design]):
         """Return the sizes of the groups of the baseline, of the first model."""
         model, baseline = next(iter(config.models)), config.every_version[0]
         for attributes in config.data.groups:
-            cut = _select_rows(config, data, model, attributes, baseline)
-            reasons = "; ".join(f"{reason}: {n}" for reason, n in cut.excluded.items())
-            yield from group_sizes.sizes_of(cut.groups, missing=reasons)
+            selection = _select_rows(config, data, model, attributes, baseline)
+            reasons = "; ".join(f"{reason}: {n}" for reason, n in selection.excluded.items())
+            yield from group_sizes.sizes_of(selection.groups, missing=reasons)
 
 
 def resampling_of(config: Config, tests: int) -> Bootstrap | None:
@@ -423,14 +431,14 @@ def _measure(
     data: ConceptData, design: Design, metrics: Sequence[Metric]
 ) -> list[UncorrectedFinding]:
     """Keep the runs of some metrics, and return the findings of the baseline's hit rate."""
-    config, version, cut = design.config, design.version, design.cut
+    config, version, selection = design.config, design.version, design.selection
     model, seed = data.models[design.model], config.resampling.seed
     labels = data.labels.by_image(model.concepts, version.choices.map)
     scores = model.by_image(version.choices.map)
     measured = concept_metrics(
         scores,
         labels,
-        cut.groups,
+        selection.groups,
         metrics,
         choices_of(config, version),
         unlabelled=version.choices.unlabelled,
@@ -440,17 +448,17 @@ def _measure(
         rng=seed,
     )
     for metric, results in measured.items():
-        # The cut says why rows have no group.
+        # The selection says why rows have no group.
         excluded = {
             reason: n for reason, n in results.excluded.items() if reason != "missing group"
         }
-        numbers = replace(results, excluded=cut.excluded | excluded)
+        numbers = replace(results, excluded=selection.excluded | excluded)
         design.measured[design.keys[metric]] = Run(design, numbers, summarise(numbers))
     if config.hit_rate is None or not {*version.changes} <= {"map"}:
         return []
     hit_resampling = resampling_of(config, len(config.models) * len(config.data.groups))
     estimate = concept_hit_rate(
-        scores, labels, cut.groups, k=config.hit_rate,
+        scores, labels, selection.groups, k=config.hit_rate,
         others=map(model.matrix.column, model.other_classes(version.choices.map)), units=data.units,
         resampling=hit_resampling, rng=seed,
     )  # fmt: skip
@@ -483,7 +491,7 @@ def _make_groups(
 
 def _select_rows(
     config: Config, data: ConceptData, model: str, attributes: Strings, version: Version
-) -> Cut:
+) -> Selection:
     """Return the groups of the rows that take part in a version."""
     groups = _make_groups(config, data, attributes, version)
     out = {
@@ -503,7 +511,7 @@ def _select_rows(
         counts[reason] = int((excluded & remaining).sum())
         remaining &= ~excluded
     codes = np.where(remaining, groups.codes, -1).astype(np.int32)
-    return Cut(
+    return Selection(
         replace(groups, codes=codes),
         {reason: count for reason, count in counts.items() if count},
     )
@@ -513,7 +521,7 @@ def _count_positives(data: ConceptData, design: Design) -> Integers:
     """Count positives by concept and group, shape (concepts, groups)."""
     concepts, name = data.models[design.model].concepts, design.version.choices.map
     labels = data.labels.by_image(concepts, name)
-    groups = design.cut.groups
+    groups = design.selection.groups
     inside = groups.codes >= 0
     counted = (
         np.bincount(groups.codes[inside & has_concept], minlength=len(groups))
@@ -524,7 +532,7 @@ def _count_positives(data: ConceptData, design: Design) -> Integers:
 
 def _uncompared_groups(config: Config, data: ConceptData, design: Design) -> Iterator[str]:
     """Name groups that are large enough and yet compared in no concept, with their positives."""
-    groups, positives = design.cut.groups, _count_positives(data, design)
+    groups, positives = design.selection.groups, _count_positives(data, design)
     choices = choices_of(config, design.version)
     reasons = np.array([reasons_of(groups, counts, choices) for counts in positives])
     for place in np.flatnonzero(groups.usable & (reasons != "").all(axis=0)):
@@ -538,7 +546,7 @@ def _uncompared_groups(config: Config, data: ConceptData, design: Design) -> Ite
 
 
 def _smallest_differences(design: Design, positives: Integers, tests: int) -> Row:
-    groups, options = design.cut.groups, design.config.testing
+    groups, options = design.selection.groups, design.config.testing
     sizes = np.sort(positives[:, groups.usable], axis=1)
     smallest = sizes[np.argsort(sizes[:, 0], kind="stable")[len(sizes) // 2], :2]
     row: Row = {"groups": groups.name, "positives": None, "true_positive_rate_difference": None}
@@ -552,7 +560,7 @@ def _smallest_differences(design: Design, positives: Integers, tests: int) -> Ro
 def _excluded_notes(design: Design) -> Iterator[str]:
     """Say which rows a version leaves out; the base says which of the baseline have no group."""
     version = design.version
-    for reason, count in design.cut.excluded.items():
+    for reason, count in design.selection.excluded.items():
         if reason != _NO_GROUP or version.changes:
             model = f"{design.model}, " if reason == _UNSCORED else ""
             yield f"{model}{design.groups.name}, {version.name}: {count} rows left out ({reason})."
@@ -605,7 +613,7 @@ def _leaf_finding(run: Run, draft: UncorrectedFinding) -> UncorrectedFinding:
 
 
 def _null_fields(run: Run, concept: int | None) -> Fields:
-    """Return what the test of a concept, or of their mean, exchanges, and how it was drawn."""
+    """Return the null hypothesis of a concept or of the mean, and its method."""
     method = run.results.null_differences(concept)[1]
     exchanged = run.results.choices.prevalence != "observed" or run.metric == "auroc"
     permuted = NullHypothesis.WITHIN_CLASS if exchanged else NullHypothesis.ROWS
@@ -625,7 +633,7 @@ def _pair_finding(run: Run, draft: UncorrectedFinding, family: Family) -> Uncorr
 def _complete_finding(
     run: Run, draft: UncorrectedFinding, repeats: bool = False
 ) -> UncorrectedFinding:
-    """Set the direction of a finding, and leave untested what a version or a fold repeats."""
+    """Set the direction of a finding; leave versions and repeats untested."""
     finding = draft.finding
     draft = draft.changed(direction=_direction(run, finding.by_group))
     if run.results.hall:
@@ -662,7 +670,7 @@ def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
 
 
 def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
-    """Return what versions change, and what that does to the disparities, by name."""
+    """Return the tables of versions and of their effect on disparities."""
     config_versions = config.every_version
     changes = [
         {"version": version.name, "changes": version.description} for version in config_versions
@@ -688,7 +696,7 @@ def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
 
 
 def _group_rows(run: Run) -> Iterator[Row]:
-    """Yield a row for each concept and group: its value beside its prevalence."""
+    """Yield the value and prevalence of each concept and group."""
     design, results = run.design, run.results
     concept_parts = (
         part

@@ -106,7 +106,7 @@ class MatrixConfig(CsvConfig):
         return tuple(chain(self.map, *self.maps.values()))
 
     def source(self, base: Path) -> ArraySource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         return ArraySource(
             file=located(self.file, base),
             array=self.array,
@@ -206,7 +206,7 @@ class DataConfig(Section):
 
 
 class ChoicesConfig(Section):
-    """How disparities are measured; of a version, what differs.
+    """Choices of a measurement, or the changes of a version.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ class ChoicesConfig(Section):
 
     @property
     def changes(self) -> Fields:
-        """What is set, as the config writes it."""
+        """The keys that are set, as the config writes them."""
         dumped = self.model_dump(mode="json", exclude_unset=True)
         return {key: value for key, value in dumped.items() if value != {}}
 

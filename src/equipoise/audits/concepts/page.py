@@ -1,4 +1,4 @@
-"""The page of an audit of concepts: what other choices do to each disparity."""
+"""The page of an audit of concepts, with the effect of other choices."""
 
 from collections.abc import Sequence
 
@@ -50,7 +50,7 @@ def _subject(row: Row) -> str:
 
 
 def versions(result: AuditResult) -> Section | None:
-    """Return the difference in every version, those that change a conclusion first."""
+    """Return the difference in every version; changed conclusions come first."""
     choices = rows(result, "choices")
     if not choices:
         return None

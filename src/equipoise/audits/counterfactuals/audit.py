@@ -13,7 +13,7 @@ from equipoise.core.types import Json
 
 
 def count_sets(design: RankingDesign) -> dict[str, int]:
-    """Count the sets whose images are compared.
+    """Count the sets of compared images.
 
     Returns
     -------

@@ -82,7 +82,7 @@ def subjects(result: AuditResult) -> Section | None:
 
 
 def _design(finding: Finding) -> tuple[object, ...]:
-    """Return what a number and its variants share."""
+    """Return the key that a number and its variants share."""
     place = finding.model, finding.groups, finding.within, finding.metric
     return *place, finding.top_k
 

@@ -1,4 +1,4 @@
-"""The audit of a data set: who is in it, with which labels, and in what quality."""
+"""The audit of a data set: groups, labels and image quality."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
     def measure(
         self, config: Config, data: DatasetData, design: Design, resampling: Resampling | None
     ) -> Measured:
-        """Measure one design with every metric whose inputs it has."""
+        """Measure one design with every metric that it has inputs for."""
         level, metrics = config.resampling.level, config.metrics
         place = Place(self.name, design.model, design.groups.name, "default", level)
         if design.model in data.models:
@@ -284,7 +284,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
         }
 
     def notes(self, config: Config, data: DatasetData, designs: Sequence[Design]) -> Iterator[str]:
-        """Return the notes on the reference, and on what isn't compared."""
+        """Yield the notes on the reference, and on labels that aren't compared."""
         for name in dict.fromkeys(design.groups.name for design in designs):
             if config.metrics.representation is not None and name not in data.reference:
                 yield f"{name}: {_NO_REFERENCE}, without a verdict. Add `reference` to the config."
@@ -452,7 +452,7 @@ def _ratio_to_reference(part: Part) -> GroupValue:
 
 
 def _representation_rows(drafts: Sequence[UncorrectedFinding]) -> Iterator[Row]:
-    """Yield the row of each group beside the reference."""
+    """Yield the share of each group in the data set and in the reference."""
     gap, *leaves = (draft.finding for draft in drafts)
     for leaf, ratio in zip(leaves, gap.by_group, strict=True):
         share, other = leaf.by_group
@@ -464,12 +464,12 @@ def _representation_rows(drafts: Sequence[UncorrectedFinding]) -> Iterator[Row]:
         }  # fmt: skip
 
 
-Found = tuple[list[UncorrectedFinding], list[Row]]
+FindingsAndRows = tuple[list[UncorrectedFinding], list[Row]]
 
 
 def _measure_labels(
     design: Design, config: Config, place: Place, resampling: Resampling | None
-) -> Iterator[Found]:
+) -> Iterator[FindingsAndRows]:
     """Yield the findings and rows of each column of labels, then of each label of a data set."""
     named_versions = len(design.data.labels) > 1
     for name, column in design.data.labels.items():
@@ -486,7 +486,7 @@ def _measure_labels(
 
 def _measure_column(
     design: Design, column: Coded, config: Config, place: Place, resampling: Resampling | None
-) -> Found:
+) -> FindingsAndRows:
     """Compare how often groups have each label of a column."""
     frequent, metrics = {*_options(config).frequent(column)}, config.metrics
     seed, groups, units = config.resampling.seed, design.groups, design.units
@@ -516,7 +516,7 @@ def _measure_column(
 
 
 def _label_rows(counts: Counts, labels: Sequence[str], place: Place) -> Iterator[Row]:
-    """Yield the share of each label in each group, and what sets it apart from all others."""
+    """Yield the share of each label in each group, and in all other groups."""
     cells = Cells.of(counts, counts.observed)
     ((label_counts, n),) = SELECTION_RATE.effective(counts)
     shares = scored(label_counts, n, place.level)

@@ -28,7 +28,7 @@ def facts(result: AuditResult) -> Pairs:
 
 
 def _reference_chart(panel: Rows, max_groups: int) -> Chart:
-    """Draw the share of each group beside its share in the reference, the lowest ratio first."""
+    """Draw each group's share and its reference share, lowest ratio first."""
     estimated = sorted((row for row in panel if has(row["ratio"])), key=lambda row: row["ratio"])
     shown_rows = [
         {**row, "label": f"{row['group']} (n = {count(row['n'])})"}

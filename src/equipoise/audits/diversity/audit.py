@@ -412,7 +412,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
 
 def _read_embeddings(name: str, config: Config, models: Models) -> tuple[Items, dict[str, Vectors]]:
-    """Read images, those of a reference unless `name` is "images", and their embeddings."""
+    """Read the images, or those of a reference, with their embeddings."""
     of_reference = config.references.get(name)
     section = of_reference.images if of_reference else config.data.images
     columns = () if of_reference else config.data.columns
@@ -448,7 +448,7 @@ def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers],
 
 
 def _embedding_notes(name: str, vectors: Vectors) -> Iterator[str]:
-    """Say which embeddings are changed or not used; failures of a live model are told by group."""
+    """Yield notes on embeddings that are changed or not used."""
     if vectors.rescaled:
         yield f"{name}: the embeddings are not of length 1; they are normalised."
     for n, problem in (

@@ -14,7 +14,7 @@ _KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "s
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return how many images and sets there are, and what a distance is."""
+    """Return the counts of images and sets, and the kind of distance."""
     sizes = [row["n"] for row in rows(result, "group_sizes")]
     return (
         ("Images", f"{count(sum(sizes))} in {plural(len(sizes), 'set')}"),

@@ -1,4 +1,4 @@
-"""The audit of generation: which sets filters keep, and whose images they reject more often."""
+"""The audit of generation: kept sets, and rejections by group."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
     def pictured(
         self, config: Config, data: GenerationData, models: Models
     ) -> tuple[Objects, list[Groups], list[Pictures]]:
-        """Return the images with the groups of those that have the attributes."""
+        """Return the images, with groups where attributes are known."""
         all_rows = np.arange(len(data.ids))
         groups = [data.grouped(names, all_rows, config.min_group_size) for names in config.compared]
         return data.ids, groups, [] if data.pictures is None else [data.pictures]

@@ -144,7 +144,7 @@ class GeneratorConfig(GeneratorSection):
 
     @property
     def draws(self) -> Fields:
-        """What is drawn for each set of captions, as `request_captions` takes it."""
+        """Arguments of `request_captions`."""
         keys = ("candidates", "seed", "shared", "shared_self")
         return {key: getattr(self, key) for key in keys}
 
@@ -233,7 +233,7 @@ FILTERS = ("similarity", "content", "attributes")
 
 
 class SimilarityConfig(RunConfig):
-    """Keep sets whose images are like their captions, and like each other.
+    """Filter of sets by the similarity of images to captions and to each other.
 
     Attributes
     ----------

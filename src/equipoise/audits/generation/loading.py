@@ -71,7 +71,7 @@ Joined = TypeVar("Joined", Vectors, Matrix)
 
 @record
 class Quality:
-    """What a model sees in the images, and in those of a reference.
+    """Features of the images and of reference images.
 
     Attributes
     ----------

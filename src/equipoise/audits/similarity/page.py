@@ -27,7 +27,7 @@ MOST_CONCEPTS, MOST_GROUPS = 30, 16
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return which images are compared, and what is resampled together."""
+    """Return the compared images, and the unit of resampling."""
     data = result.manifest.resolved.get("data", {})
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
     return (

@@ -1,4 +1,4 @@
-"""A published study: what its file holds, the files it writes, and the tables of its report."""
+"""A published study: its file, the configurations, and the report's tables."""
 
 import json
 import math
@@ -270,7 +270,7 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
 
 
 def _fill_table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
-    """Return a table of the source with this run's numbers; None where the run has none of them."""
+    """Return a table of the source with this run's numbers; None without any."""
     rows: list[list[str | Number]] = []
     measured = False
     for place, (name, where) in enumerate(table.rows.items()):

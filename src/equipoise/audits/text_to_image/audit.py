@@ -116,7 +116,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             pictures += [
                 replace(batch_pictures, ids=prefix + batch_pictures.ids) for batch_pictures in parts
             ]
-        classes = {of: judged.outcomes for of, judged in data.judged.items()}
+        classes = {of: image_classes.outcomes for of, image_classes in data.image_classes.items()}
         classes |= loading.leaning(config, data)
         groups = [
             Groups.of({of: np.concatenate([outcomes[name] for name in data.generated])})
@@ -154,7 +154,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
     def combine(
         self, config: Config, data: TextToImageData, measured_designs: Sequence[Measured]
     ) -> Measured:
-        """Add errors of classifiers, and what the versions of findings stand for."""
+        """Add the errors of classifiers, and the table of versions."""
         together = Measured.together(measured_designs)
         versions = {
             (design.model, design.version): {**vars(design), "version": design.version}
@@ -179,16 +179,16 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             for name, generated in data.generated.items()
         ]  # fmt: skip
         rarest = {
-            of: int(judged.confusion.labelled.min())
-            for of, judged in data.judged.items()
-            if judged.confusion is not None
+            of: int(image_classes.confusion.labelled.min())
+            for of, image_classes in data.image_classes.items()
+            if image_classes.confusion is not None
         }
         return {"images": images, "labelled_of_the_rarest": rarest}
 
     def warnings(
         self, config: Config, data: TextToImageData, designs: Sequence[Design]
     ) -> Iterator[str]:
-        """Yield the shares whose classifier nobody checked."""
+        """Yield a warning for each share of an unchecked classifier."""
         for share in config.shares:
             if share.labelled is None:
                 yield f"{share.of}: shares have no verdict, because {UNCHECKED}."
@@ -228,7 +228,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
 
 def _confusion_rows(config: Config, data: TextToImageData) -> Iterator[dict[str, Any]]:
     for share in config.shares:
-        confusion = data.judged[share.of].confusion
+        confusion = data.image_classes[share.of].confusion
         if confusion is None:
             continue
         counts = confusion.counts.tolist(), confusion.labelled.tolist()

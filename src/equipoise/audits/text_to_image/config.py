@@ -73,7 +73,7 @@ class CountsConfig(Section):
 
 
 class PromptsConfig(Section):
-    """What images are asked for.
+    """Prompts of attributes and targets.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class PromptsConfig(Section):
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """Every prompt, with "attributes" or "targets": what it is asked for as first."""
+        """Every prompt with its first role, "attributes" or "targets"."""
         roles = {text: "attributes" for texts in self.attribute_texts.values() for text in texts}
         targets = [
             text
@@ -261,7 +261,7 @@ class ModelConfig(RunConfig):
 
 
 class AssociationsConfig(Section):
-    """What is measured in the space of the encoders.
+    """Associations in the space of the encoders.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class SaidConfig(ItemsConfig):
 
 
 class LabelledConfig(ImageTable):
-    """Images whose class is known, on which the errors of a classifier are counted.
+    """Labelled images, to count the errors of a classifier.
 
     Attributes
     ----------
@@ -421,12 +421,12 @@ class SharesConfig(Section):
 
     @property
     def source(self) -> str:
-        """What says the classes: the zero-shot classifier, or "answers"."""
+        """The source of the classes: the zero-shot classifier, or "answers"."""
         return self.model or "" if self.zero_shot else "answers"
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """Classes whose shares are compared."""
+        """Classes that are compared."""
         return tuple(name for name in self.classes if name not in self.no_person)
 
 
@@ -513,7 +513,7 @@ class Config(AuditConfig):
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """Models whose space associations are measured in."""
+        """Models that embed images and prompts for associations."""
         if not self.pairs or self.associations is None:
             return ()
         answers = {share.model for share in self.shares if share.question is not None}

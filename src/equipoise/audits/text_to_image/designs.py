@@ -30,7 +30,7 @@ from equipoise.audits.text_to_image.loading import (
     Encoder,
     ExternalShares,
     GeneratedImages,
-    Judged,
+    ImageClasses,
     TextToImageData,
 )
 from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, Variant, record
@@ -143,7 +143,7 @@ class SpaceDesign(Design):
 
     @property
     def tested(self) -> bool:
-        """Whether its numbers are tested: those of one of several encoders stand beside."""
+        """Whether its numbers are tested; those of one of several encoders aren't."""
         return self.by == ALL or len(self.config.encoders) == 1
 
     @cached_property
@@ -272,7 +272,7 @@ class SpaceDesign(Design):
 
 
 def _resample_for_intervals(resampling: Resampling | None) -> Resampling | None:
-    """Return what draws intervals alone: no chance level is shown of what is not tested."""
+    """Return a resampling for intervals alone, without a chance level."""
     if not isinstance(resampling, Bootstrap):
         return resampling
     return Bootstrap(resampling.replicates, 1, resampling.level, 1.0)
@@ -323,9 +323,9 @@ class ShareDesign(Design):
         return Place(AUDIT, self.model, self.share.of, self.version, level)
 
     @property
-    def judged(self) -> Judged:
+    def image_classes(self) -> ImageClasses:
         """The classes of the images."""
-        return self.data.judged[self.share.of]
+        return self.data.image_classes[self.share.of]
 
     @property
     def external(self) -> ExternalShares:
@@ -351,8 +351,8 @@ class ShareDesign(Design):
         images, share = self.generated, self.share
         rows = rows[images.state[rows] == IMAGE]
         return corrected_shares(
-            self.judged.outcomes[self.model][rows],
-            self.judged.confusion,
+            self.image_classes.outcomes[self.model][rows],
+            self.image_classes.confusion,
             classes=share.compared,
             aside=share.no_person,
             units=images.items.columns["seed"][rows] if images.seeded and len(rows) else None,
@@ -364,7 +364,8 @@ class ShareDesign(Design):
         )
 
     def _report_shares(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
-        by_group, corrected = _shares_by_class(estimate, "corrected_share"), self.judged.confusion
+        by_group = _shares_by_class(estimate, "corrected_share")
+        corrected = self.image_classes.confusion
         finding = whole(
             estimate, self.place, Family.LEAF, by_group=by_group, about=target,
             shows="share" if corrected is None else "corrected share",
@@ -404,16 +405,17 @@ class ShareDesign(Design):
         yield self._describe(finding, subject=target, direction=direction)
 
     def _describe(self, uncorrected: UncorrectedFinding, **fields: Any) -> UncorrectedFinding:
-        """Name a finding's subject, and describe what is not tested."""
+        """Name a finding's subject; leave it untested without a check or a null."""
         named = uncorrected.changed(**fields)
-        if self.judged.confusion is None:
+        if self.image_classes.confusion is None:
             return without_verdict(named, UNCHECKED)
         if not math.isnan(named.finding.value) and math.isnan(named.finding.p_value):
             return without_verdict(named, "without resampling there is no chance level")
         return named
 
     def _count_states(self, target: str, rows: Integers) -> Iterator[Result]:
-        pairs = zip(self.generated.state[rows], self.judged.outcomes[self.model][rows], strict=True)
+        outcomes = self.image_classes.outcomes[self.model]
+        pairs = zip(self.generated.state[rows], outcomes[rows], strict=True)
         states = Counter(
             str(state if state != IMAGE else outcome or "not judged") for state, outcome in pairs
         )

@@ -147,7 +147,7 @@ class Encoder:
 
 
 @record
-class Judged:
+class ImageClasses:
     """Classes of images.
 
     Attributes
@@ -184,7 +184,7 @@ class ExternalShares:
 
 @record
 class TextToImageData:
-    """What an audit of text-to-image models measures.
+    """The data of an audit of text-to-image models.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class TextToImageData:
         By generator.
     encoders : mapping of str to Encoder
         By model.
-    judged : mapping of str to Judged
+    image_classes : mapping of str to ImageClasses
         Classes of images, by entry of `shares`.
     external : mapping of str to ExternalShares
         By entry of `shares` that has some.
@@ -202,7 +202,7 @@ class TextToImageData:
 
     generated: Mapping[str, GeneratedImages]
     encoders: Mapping[str, Encoder]
-    judged: Mapping[str, Judged]
+    image_classes: Mapping[str, ImageClasses]
     external: Mapping[str, ExternalShares]
     inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
@@ -237,8 +237,10 @@ def load(config: Config, models: Models) -> TextToImageData:
         for name, section in config.models.items()
         if section.model is None or name in (*zero_shot, *config.encoders)
     }
-    judged = {
-        share.of: _judge_images(share, config, models, generated, encoders, labelled.get(share.of))
+    image_classes = {
+        share.of: _classify_images(
+            share, config, models, generated, encoders, labelled.get(share.of)
+        )
         for share in config.shares
     }
     external = {
@@ -253,17 +255,17 @@ def load(config: Config, models: Models) -> TextToImageData:
         for name, encoder in encoders.items()
         for generator, image_vectors in encoder.images.items()
     }
-    read: list[Items | Vectors | Judged | ExternalShares] = [
+    read: list[Items | Vectors | ImageClasses | ExternalShares] = [
         *(images.items for images in generated.values()),
         *(encoder.texts for encoder in encoders.values()),
-        *vectors.values(), *judged.values(), *external.values(),
+        *vectors.values(), *image_classes.values(), *external.values(),
     ]  # fmt: skip
     counts: dict[str, Any] = {
         name: dict(Counter(images.state)) for name, images in generated.items()
     }
     counts |= {name: dict(image_vectors.counts) for name, image_vectors in vectors.items()}
     inputs = {file: digest for source in read for file, digest in source.inputs.items()}
-    return TextToImageData(generated, encoders, judged, external, inputs, counts)
+    return TextToImageData(generated, encoders, image_classes, external, inputs, counts)
 
 
 def _load_generator_images(name: str, config: Config, models: Models) -> GeneratedImages:
@@ -487,14 +489,14 @@ def _labelled_pictures(share: SharesConfig, items: Items, base: Path) -> Picture
     return required(pictures, f"shares ({share.of})", share.model or "", fix)
 
 
-def _judge_images(
+def _classify_images(
     share: SharesConfig,
     config: Config,
     models: Models,
     generated: Mapping[str, GeneratedImages],
     encoders: Mapping[str, Encoder],
     labelled: Items | None,
-) -> Judged:
+) -> ImageClasses:
     """Return the classes of the images of every generator, and the errors on labelled ones.
 
     Raises
@@ -511,7 +513,7 @@ def _judge_images(
         true = np.asarray(labelled.columns[share.labelled.label])
         confusion, _ = Confusion.of_labels(true, classified, outcomes=tuple(share.classes))
         classifier.inputs |= labelled.inputs
-    return Judged(outcomes, confusion, classifier.inputs)
+    return ImageClasses(outcomes, confusion, classifier.inputs)
 
 
 @dataclass(eq=False)

@@ -78,7 +78,7 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
 
 
 def shares(result: AuditResult) -> Section | None:
-    """Return the shares of classes by target, beside shares from outside."""
+    """Return the shares of classes by target, with external shares."""
     table = rows(result, "shares")
     if not table:
         return None
