@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +36,7 @@ from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, MetricSpec, Tested, make_estimate, own_aggregate
 from equipoise.stats import Resampling
-from equipoise.stats.chance import band, p_value
+from equipoise.stats.chance import SAMPLED, band, p_value
 from equipoise.stats.intervals import ClosedForm, divide, percentile, wilson
 
 PERCENTILE = "percentile bootstrap"
@@ -97,14 +97,21 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
     return dict(zip(names, found, strict=True))
 
 
+_DEFAULTS = {
+    field.name: field.default
+    for field in fields(Part)
+    if field.name not in ("by_group", "excluded")
+}
+
+
 def filled(metric: str, aggregate: Aggregate | None = None, **columns: Any) -> pa.Table:
     """Return parts from some of their columns; the aggregate is the metric's own, unless set."""
     many = len(columns["value"])
     names = {"metric": metric, "aggregate": (aggregate or own_aggregate(metric)).value}
     empty: dict[str, Any] = {name: [text] * many for name, text in names.items()}
     empty |= {"excluded": [[]] * many, "by_group": [[]] * many}
-    for one in SCHEMA:
-        empty.setdefault(one.name, [math.nan if one.type == pa.float64() else ""] * many)
+    for name, default in _DEFAULTS.items():
+        empty.setdefault(name, [default] * many)
     return pa.table({**empty, **columns}, schema=SCHEMA)
 
 
@@ -181,13 +188,18 @@ def against(
     weights: Floats | float | None = None,
     resolution: float = 0.0,
     scale: float | None = None,
+    sampled: str = SAMPLED,
 ) -> Against:
-    """Hold a number against draws of its null distribution, which `text` names."""
+    """Hold a number against draws of its null distribution, which `text` names.
+
+    `sampled` names a p-value that counts draws; "" leaves it unnamed.
+    """
     if null is None or math.isnan(value) or np.isnan(null).all():
         return NOTHING
     found = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
     chance = band(null, method=text, weights=weights)
-    return Against(chance, found.value, f"{text}; {found.method}" if text else found.method)
+    method = sampled if found.method == SAMPLED else found.method
+    return Against(chance, found.value, "; ".join(filter(None, (text, method))))
 
 
 def against_chance(draws: Draws, index: int, harm: Harm) -> Against:

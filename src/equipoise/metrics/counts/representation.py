@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
@@ -29,7 +28,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
-from equipoise.metrics.building import NOTHING, Against, against, known_ends, number, spread_level
+from equipoise.metrics.building import NOTHING, against, known_ends, number, spread_level
 from equipoise.metrics.counts.shares import independent_rows
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL, Drawing
 from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
@@ -117,7 +116,7 @@ def representation(
         null = sides.drawn(stream(seed, "representation", own.name), draws)
     finest, apart = resolution_of(resampling), float(np.abs(sides.shares - target).max())
     every = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
-    held = against(every, apart, "higher", sides.hypothesis, resolution=finest)
+    held = against(every, apart, "higher", sides.hypothesis, resolution=finest, sampled="draw")
     how = "Wilson" if math.isinf(of) else "Newcombe"
     return make_estimate(
         "representation_gap",
@@ -125,7 +124,7 @@ def representation(
         dict(zip(names, n.tolist(), strict=True)),
         NO_INTERVAL if resampling is None else f"{how}, simultaneous over groups",
         params={"reference": {name: round(one, 12) for name, one in shares.items()}},
-        **_drawn(held).fields("no resampling was asked for"),
+        **held.fields("no resampling was asked for"),
         by=sides.parts(n.tolist(), null, level_of(resampling), finest),
         excluded={"no group": own.n_missing},
         interval_kind=IntervalKind.SIMULTANEOUS,
@@ -204,7 +203,9 @@ class _Sides:
                 first, second = (one[:, place % one.shape[1]] for one in null)
                 drawn = np.log(np.maximum(first, least) / np.maximum(second, least))
                 seen = max(float(logs.value[place]), math.log(least / self.target[place]))
-                held = against(drawn, seen, "either", self.hypothesis, resolution=finest)
+                held = against(
+                    drawn, seen, "either", self.hypothesis, resolution=finest, sampled="draw"
+                )
             low, high = (float(end[place]) for end in (logs.low, logs.high))
             yield number(
                 "representation",
@@ -212,7 +213,7 @@ class _Sides:
                 subject=name,
                 ends=no_ends if null is None or reason else known_ends(low, high),
                 level=level,
-                held=_drawn(held),
+                held=held,
                 n=sum(sizes),
                 by_group=(
                     GroupValue(name, (name,), sizes[place], *_at(own, place)),
@@ -225,11 +226,6 @@ class _Sides:
 def _at(side: Scored, place: int) -> tuple[float, float, float]:
     value, low, high = (float(one[place]) for one in side.arrays)
     return value, low, high
-
-
-def _drawn(held: Against) -> Against:
-    """Call draws of images what they are."""
-    return replace(held, drawn=held.drawn.replace("permutation", "draw"))
 
 
 def _counts(weights: Floats, total: int) -> Integers:

@@ -563,8 +563,8 @@ class Shares:
         if null is None:
             return NOTHING
         text = f"true shares are {what}; {len(null)} draws of images and labelled images"
-        held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
-        return replace(held, drawn=held.drawn.replace("; permutation", ""))
+        resolution = resolution_of(self.resampling)
+        return against(null, value, harm, text, resolution=resolution, sampled="")
 
 
 def inequality(sets: Sequence[Shares]) -> Inequality | None:

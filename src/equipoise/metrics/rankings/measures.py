@@ -51,6 +51,7 @@ from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import UNITS, exchange_labels
 from equipoise.metrics.rankings.pools import (
     Desired,
+    Pool,
     Pooling,
     Pools,
     Ranking,
@@ -396,9 +397,18 @@ def _of_queries(
     sizes = floats(pools.sizes)
     by_group = group_columns(groups, sizes, shown, nothing, nothing, note)
     return filled(
-        measure.metric, None, subject=[one.name for one in pools.pools], **spread, reason=reasons,
+        measure.metric, None, **_subjects(pools.pools), **spread, reason=reasons,
         shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
     )  # fmt: skip
+
+
+def _subjects(pools: Sequence[Pool]) -> dict[str, list[str | None]]:
+    """Return the columns of parts that name the pools."""
+    return {
+        "subject": [pool.name for pool in pools],
+        "part_of": [pool.part_of for pool in pools],
+        "within_value": [pool.within_value for pool in pools],
+    }
 
 
 def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Table]:
@@ -424,12 +434,12 @@ def _of_beside(measure: Measure, beside: Beside, draws: Draws) -> Iterator[pa.Ta
         )
     if not beside.subject:
         numbers = against_each(draws, range(1, len(sizes) + 1), beside.harm)
-        names = [pools[index].name for index in tops.pool.tolist()]
+        ranked = [pools[index] for index in tops.pool.tolist()]
         variant = [beside.variant.value] * len(sizes)
         yield filled(
             beside.metric,
             None,
-            subject=names,
+            **_subjects(ranked),
             variant=variant,
             value=draws.observed[1:],
             n=sizes,

@@ -821,6 +821,8 @@ class Concepts:
                 by_group=by_group[index],
                 reason=self.reason(index),
                 shows=shows,
+                part_of=pool.part_of,
+                within_value=pool.within_value,
             )
             for index, pool in enumerate(pools.pools)
         ]
@@ -1208,7 +1210,9 @@ def _against_rest(
                 concepts.metric,
                 value,
                 aggregate=Aggregate.AGAINST_REST,
-                subject=effects.pools.pools[index].name,
+                subject=(pool := effects.pools.pools[index]).name,
+                part_of=pool.part_of,
+                within_value=pool.within_value,
                 ends=known_ends(low, high),
                 held=replace(held, chance=band(by_chance[:, group])),
                 n=own.n + others.n,

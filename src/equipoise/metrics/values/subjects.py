@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import permutations as orderings
 from typing import Any, Literal
@@ -235,15 +236,17 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
     parts = []
     for category in sorted({categories[name] for name in known}):
         values = np.sort([one for name, one in known.items() if categories[name] == category])
-        sides = {", a": values[values > 0], ", b": values[values < 0], "": values}
-        for suffix, some in sides.items():
-            n = len(some)
+        sides = {"a": values[values > 0], "b": values[values < 0], "": values}
+        for side, some in sides.items():
+            subject = f"{category}, {side}" if side else category
+            owner, n = category if side else None, len(some)
+            category_part = Part("", subject, math.nan, n=n, part_of=owner, within_value=side)
             mean = float(some.mean()) if n else math.nan
             spread = float(some.std(ddof=1)) if n > 1 else math.nan
             few = "fewer than two targets" if n < 2 else ""
             parts += [
-                Part("mean", category + suffix, mean, n=n, reason="" if n else "no target"),
-                Part("sd", category + suffix, spread, n=n, reason=few),
+                replace(category_part, metric="mean", value=mean, reason="" if n else "no target"),
+                replace(category_part, metric="sd", value=spread, reason=few),
             ]
     return make_estimate(
         "score_summary",

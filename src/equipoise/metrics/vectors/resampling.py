@@ -42,7 +42,7 @@ from equipoise.core.types import Json
 from equipoise.metrics.building import NOTHING, STUDENT, Against, against, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Drawing
 from equipoise.metrics.spec import make_estimate
-from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
+from equipoise.metrics.vectors.sets import Members, Similarity, dropped_of, embed, shared_members
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
@@ -844,9 +844,9 @@ class Space:
             harm=harm,
             by=parts,
             excluded={
-                f"{name}: {why}": count
+                dropped_of(name, reason): count
                 for name, one in self.sets.items()
-                for why, count in one.dropped.items()
+                for reason, count in one.dropped.items()
             },
             unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
             reason=reason,
