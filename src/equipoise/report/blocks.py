@@ -30,15 +30,18 @@ class Badge:
     verdict : Verdict
     comparison : bool
         Whether it is about two models, whose differences are no disparities.
+    limit : str
+        The smallest size that matters, where it is shown.
     """
 
     verdict: Verdict
     comparison: bool = False
+    limit: str = ""
 
     @property
     def word(self) -> str:
         """What people read for the verdict."""
-        return verdict_title(self.verdict, comparison=self.comparison)
+        return verdict_title(self.verdict, comparison=self.comparison, limit=self.limit)
 
     @property
     def symbol(self) -> str:

@@ -42,6 +42,7 @@ from equipoise.report.text import (
     number,
     p_value,
     plural,
+    verdict_title,
 )
 from equipoise.report.words import (
     better_off,
@@ -51,6 +52,7 @@ from equipoise.report.words import (
     harmful_side,
     heading,
     is_comparison,
+    limit_of,
     name_of,
     null_sentence,
     pair_of,
@@ -174,8 +176,12 @@ def _card(text: str, same: Sequence[Finding], drawn: Chart | None, *, repeats: b
             chart = own
         blocks = [*([estimates] if estimates and chart is not estimates else []), table, *blocks]
     lines = tuple(dict.fromkeys(_how_sure(one) for one in same if not math.isnan(one.value)))
-    badge = None if first.audit == "mitigation" else Badge(first.verdict, is_comparison(first))
+    badge = None if first.audit == "mitigation" else _badge(first)
     return Card(badge, text, lines, tuple(blocks), chart)
+
+
+def _badge(finding: Finding) -> Badge:
+    return Badge(finding.verdict, is_comparison(finding), limit_of(finding))
 
 
 def _how_sure(finding: Finding) -> str:
@@ -211,13 +217,13 @@ def _estimates(findings: Sequence[Finding]) -> Chart:
         label = f"{one.subject}: {name_of(one)}" if one.subject else name_of(one)
         # Two findings about one number differ in what they hold it against.
         label = f"Within class: {label}" if one.null is NullHypothesis.WITHIN_CLASS else label
-        word = VERDICT_TITLES[one.verdict]
+        word = verdict_title(one.verdict)
         marks.append(
             mark(one, label)
             | {"series": word, "line": one.chance + harmful_side(one) * one.threshold}
             | {"tip": f"{label}, {word}: {figures(one)}"}
         )
-    verdicts = [*dict.fromkeys(VERDICT_TITLES[one.verdict] for one in findings)]
+    verdicts = [*dict.fromkeys(verdict_title(one.verdict) for one in findings)]
     key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
     label = f"{heading(findings[0])}. {key}"
     distinct = {(one["label"], one["value"], one["low"], one["line"]): one for one in marks}
@@ -229,7 +235,7 @@ def all_findings(findings: Sequence[Finding]) -> Section | None:
     columns = {
         "Metric": name_of, "Subject": lambda one: in_words(one.subject), "#Value": "value",
         "#Interval": "ci_low ci_high",
-        "#Chance": "chance", "Verdict": lambda one: Badge(one.verdict, is_comparison(one)),
+        "#Chance": "chance", "Verdict": _badge,
         "Model": "model", "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
         "#Chance band": "chance_low chance_high", "#n": "n",
         "~Note": lambda one: in_words(one.reason),
