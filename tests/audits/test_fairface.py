@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from equipoise import audits
-from equipoise.core import Verdict
+from equipoise.core import NullHypothesis, Verdict
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "predictions.yaml"
 
@@ -15,12 +15,13 @@ def result(shared_dir):
     return audits.run(audits.load_config(EXAMPLE), base=EXAMPLE.parent)
 
 
-def found(result, model, metric, groups, aggregate=None):
+def found(result, model, metric, groups, aggregate=None, compared_to=""):
     return [
         one
         for one in result.findings
         if (one.model, one.metric, one.groups, one.subject) == (model, metric, groups, "")
         and aggregate in (None, one.aggregate)
+        and one.compared_to == compared_to
     ]
 
 
@@ -33,11 +34,11 @@ def test_figures(result, model, accuracy, worst, gap):
     both = "race × gender"
     assert found(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
     (lowest,) = found(result, model, "accuracy", both, "worst_group")
-    (between,) = found(result, model, "accuracy", both, "difference")
+    (between,) = found(result, model, "accuracy", both, "difference", "overall")
     assert lowest.value == pytest.approx(worst, abs=5e-5)
     assert between.value == pytest.approx(gap, abs=5e-5)
     for finding in (lowest, between):
         assert finding.verdict is Verdict.DISPARITY
-        assert "exchangeable over all rows" in finding.null
+        assert finding.null is NullHypothesis.ROWS
         assert finding.q_value < 0.05
         assert finding.ci_low < finding.value < finding.ci_high

@@ -10,6 +10,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import Estimate, InputError
+from equipoise.metrics.spec import spec_for
 from equipoise.stats import Bootstrap
 
 N = 720
@@ -235,7 +236,7 @@ def test_every_metric_has_a_case():
 @EVERY
 def test_it_returns_an_estimate_with_a_record_and_its_reference(name: str) -> None:
     found = measured(name, CASES[name])
-    spec = m.SPECS[found.metric]
+    spec = spec_for(found.metric, found.aggregate, found.compared_to)
     assert found.reference
     assert found.method
     assert found.estimable or found.reason

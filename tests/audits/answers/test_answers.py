@@ -198,8 +198,8 @@ def test_a_model_that_names_every_group_rightly_is_not_condemned():
     gaps = [one for one in result.findings if one.metric == "answer_gap"]
     assert {one.value for one in gaps} == {1.0}
     assert all("without mistakes" in one.reason for one in gaps)
-    assert pick(result, "accuracy_gap").tested
+    assert pick(result, "accuracy", compared_to="overall").tested
     wrong = answers({"man": N - 20, "woman": 20}, {"woman": N})
     result = run(wrong, frame=groups, data={"groups": ["sex"], "target": "sex"})
-    found = {one.metric for one in result.findings if one.verdict is Verdict.DISPARITY}
-    assert found == {"accuracy_gap"}
+    disparities = [one for one in result.findings if one.verdict is Verdict.DISPARITY]
+    assert {(one.metric, one.compared_to) for one in disparities} == {("accuracy", "overall")}

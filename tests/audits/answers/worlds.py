@@ -35,12 +35,12 @@ def run(table, **changes):
     return audits.run(config(table, **changes))
 
 
-def pick(result, metric, subject="", version=None):
+def pick(result, metric, subject="", version=None, compared_to=""):
     """The one finding of a metric; of normalised answers unless told otherwise."""
     found = [
         one
         for one in result.findings
-        if (one.metric, one.subject) == (metric, subject)
+        if (one.metric, one.subject, one.compared_to) == (metric, subject, compared_to)
         and (one.version == version if version else not one.version.endswith("raw"))
     ]
     assert len(found) == 1, [(one.metric, one.subject, one.version) for one in result.findings]
