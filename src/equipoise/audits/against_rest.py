@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,19 +107,36 @@ def _compare_over_rows(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
             yield _leaf_finding(finding, groups, comparison, (row, place), place, method_note)
 
 
-def _independent_rows(gaps: Sequence[Gap]) -> tuple[Floats, Floats, Floats, str]:
-    """Return rows, shares and independent rows of every gap and group, and how they are known."""
+class IndependentRows(NamedTuple):
+    """Rows of every gap and group.
+
+    Attributes
+    ----------
+    n, value, size : ndarray, shape (gaps, groups)
+        Rows, shares, and the number of independent rows.
+    method_note : str
+        Addition to the method, where rows repeat by unit.
+    """
+
+    n: Floats
+    value: Floats
+    size: Floats
+    method_note: str
+
+
+def _independent_rows(gaps: Sequence[Gap]) -> IndependentRows:
+    """Return the rows, shares and independent rows of every gap and group."""
     n = np.array([[group_value.n for group_value in groups] for _, groups in gaps], np.float64)
     value = np.array([[group_value.value for group_value in groups] for _, groups in gaps])
     if gaps[0][0].unit == "row":
-        return n, value, n, ""
+        return IndependentRows(n, value, n, "")
     # How many rows count as one, by the width of an interval that knows of units.
     width = np.array(
         [[group_value.high - group_value.low for group_value in groups] for _, groups in gaps]
     )
     independent_width = np.subtract(*wilson(value * n, n, gaps[0][0].level))
     size = np.rint(n / np.fmax((width / independent_width) ** 2, 1.0))
-    return n, value, size, "; n of each group divided by its design effect"
+    return IndependentRows(n, value, size, "; n of each group divided by its design effect")
 
 
 def _leaf_finding(

@@ -72,8 +72,8 @@ def distinct(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Refuse a list that names the same thing twice."""
     for value in values:
         if values.count(value) > 1:
-            shown = " × ".join(value) if isinstance(value, tuple) else repr(value)
-            raise ValueError(f"{shown} appears more than once")
+            label = " × ".join(value) if isinstance(value, tuple) else repr(value)
+            raise ValueError(f"{label} appears more than once")
     return values
 
 

@@ -429,7 +429,25 @@ def _judge_finding(
     )
 
 
-def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[float, str, str]:
+class WantedImages(NamedTuple):
+    """Extra images that would decide a finding.
+
+    Attributes
+    ----------
+    more : float
+        Number of images; NaN where it is unknown or too large.
+    groups : str
+        Groups of the images; "" without a number.
+    text : str
+        Both in words; "" where the groups' intervals are unknown.
+    """
+
+    more: float
+    groups: str
+    text: str
+
+
+def images_wanted(finding: Finding, threshold: float, cutoff: float) -> WantedImages:
     """Return the extra images that would decide a finding, their groups and a text.
 
     From the spread of the two groups farthest apart, at a power of 80 % against a difference as
@@ -446,9 +464,8 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[fl
 
     Returns
     -------
-    tuple of float, str and str
-        NaN and no group where more than a hundred times today's images are needed; no words
-        where the groups' intervals aren't known.
+    WantedImages
+        NaN and no group where more than a hundred times today's images are needed.
     """
     estimable = [
         group_value
@@ -458,9 +475,10 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[fl
         and not math.isnan(group_value.high - group_value.low)
     ]
     if len(estimable) < 2 or not threshold > 0.0 or not cutoff > 0.0:
-        return math.nan, "", ""
+        return WantedImages(math.nan, "", "")
     if finding.unit == "subject":
-        return math.nan, "", "more subjects would decide, rather than more images of each"
+        text = "more subjects would decide, rather than more images of each"
+        return WantedImages(math.nan, "", text)
     ends = (
         min(estimable, key=lambda group_value: group_value.value),
         max(estimable, key=lambda group_value: group_value.value),
@@ -486,16 +504,14 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[fl
             sum(spread[group_value.group] / group_value.n for group_value in ends) / target_variance
         )
         if times > _MOST_TIMES:
-            return math.nan, "", f"more than {_MOST_TIMES} times as many images would be needed"
+            text = f"more than {_MOST_TIMES} times as many images would be needed"
+            return WantedImages(math.nan, "", text)
         n_more, wanted_groups = (
             math.ceil((times - 1.0) * (limiting.n + other.n)),
             f"{ends[0].group} and {ends[1].group}",
         )
-    return (
-        float(n_more),
-        wanted_groups,
-        f"about {n_more} more images of {wanted_groups} would decide",
-    )
+    text = f"about {n_more} more images of {wanted_groups} would decide"
+    return WantedImages(float(n_more), wanted_groups, text)
 
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")

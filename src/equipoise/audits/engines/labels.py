@@ -296,6 +296,23 @@ def notes_of_targets(designs: Iterable[LabelDesign]) -> Iterator[str]:
         )
 
 
+class MeasuredLabels(NamedTuple):
+    """Findings of measured counts.
+
+    Attributes
+    ----------
+    findings : list of UncorrectedFinding
+    parts : dict of str to tuple of Part
+        By metric, for tables.
+    left_out : dict of str to int
+        By metric, the number of classes that can't be estimated and have no finding.
+    """
+
+    findings: list[UncorrectedFinding]
+    parts: dict[str, tuple[Part, ...]]
+    left_out: dict[str, int]
+
+
 def findings_of(
     counts: Counts,
     measures: Sequence[Measure],
@@ -305,19 +322,11 @@ def findings_of(
     *,
     texts: Counts | None = None,
     positive: str | None = None,
-) -> tuple[list[UncorrectedFinding], dict[str, tuple[Part, ...]], dict[str, int]]:
+) -> MeasuredLabels:
     """Measure counts.
 
     Effect sizes are of `texts`, where every label has a column of its own. Where a class is the
     positive one, rates and gaps are of it alone.
-
-    Returns
-    -------
-    findings : list of UncorrectedFinding
-    parts : dict of str to tuple of Part
-        By metric, for tables.
-    left_out : dict of str to int
-        By metric how many of many classes can't be estimated, and have no finding.
     """
     text_counts = texts or counts
     if text_counts is counts:
@@ -346,7 +355,7 @@ def findings_of(
     findings = [
         finding for estimate in estimates for finding in _findings(estimate, place, positive)
     ]
-    return findings, tables, left_out
+    return MeasuredLabels(findings, tables, left_out)
 
 
 def _estimable(estimate: Estimate) -> tuple[Estimate, Mapping[str, int]]:

@@ -1,6 +1,7 @@
 """Parity against the labels: the disparity that predictions add to label gaps."""
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,17 +20,26 @@ _CELLS = ("total", "both", "truth", "prediction")
 _TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "total"))
 
 
-def _compare_to_labels(counts: Counts, level: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compare predictions and labels of the same rows, which may repeat by unit.
+class AddedGaps(NamedTuple):
+    """Gaps that predictions add to those of the labels.
 
-    Returns
-    -------
+    Attributes
+    ----------
     labels : ndarray, shape (classes, groups)
         Difference L of each group to all others in the true labels; NaN where too small.
     value, low, high : ndarray, shape (classes, groups)
         |P| - |L| where the differences of predictions P and labels L have one sign, else |P|,
         with its interval, which is paired over rows.
     """
+
+    labels: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def _compare_to_labels(counts: Counts, level: float) -> AddedGaps:
+    """Compare predictions and labels of the same rows, which may repeat by unit."""
     cells, usable, squares = Cells.of(counts, counts.observed), counts.groups.usable, None
     n, true_positives, positives, predictions = (
         np.where(usable, cells[name][0], 0.0) for name in _CELLS
@@ -62,7 +72,7 @@ def _compare_to_labels(counts: Counts, level: float) -> tuple[Floats, Floats, Fl
         for ends in zip(prediction_gap.low.flat, prediction_gap.high.flat, strict=True)
     ]
     low, high = (np.reshape(end, n.shape) for end in zip(*folded_ends, strict=True))
-    return (
+    return AddedGaps(
         label_gap,
         np.where(agree, added, np.abs(predicted)),
         np.where(agree, added - half, low),
@@ -113,9 +123,8 @@ def beside_labels(
     required : bool
         Parity is demanded whatever the labels say: every finding may lead.
     """
-    arrays = _compare_to_labels(counts, level)
-    _, added, low, _ = arrays
-    leads = (low > 0.0) & (added >= threshold)
+    gaps = _compare_to_labels(counts, level)
+    leads = (gaps.low > 0.0) & (gaps.value >= threshold)
     for draft in drafts:
         finding = draft.finding
         if finding.metric not in _PARITY:
@@ -125,12 +134,12 @@ def beside_labels(
         cells = tuple(
             slice(at := names.index(name), at + 1) if name else slice(None) for names, name in axes
         )
-        added_values = added[cells]
+        added_values = gaps.value[cells]
         if np.isnan(added_values).all():
             yield draft
             continue
         place = np.unravel_index(np.nanargmax(added_values), added_values.shape)
-        labels, value, added_low, added_high = (float(values[cells][place]) for values in arrays)
+        labels, value, added_low, added_high = (float(values[cells][place]) for values in gaps)
         label_parameters = {
             "labels": labels,
             "added": value,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -713,8 +713,17 @@ def measure_concentration(question: Question) -> Iterator[Result]:
     yield from _rows_of_labels(question, labels, groups)
 
 
-def _predict_labels(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | None, Side]:
-    """Return the labels, groups and units of images, and the vocabulary.
+class PredictedLabels(NamedTuple):
+    """Labels, groups and units of images, and the vocabulary of the labels."""
+
+    labels: Objects
+    groups: Objects
+    units: tuple[str, ...] | None
+    vocabulary: Side
+
+
+def _predict_labels(question: Question) -> PredictedLabels:
+    """Return the label, group and unit of each image, and the vocabulary.
 
     A label is the text that an image is most similar to.
     """
@@ -724,7 +733,8 @@ def _predict_labels(question: Question) -> tuple[Objects, Objects, tuple[str, ..
     scores = np.round(_cosines(space, images, vocabulary), _DECIMALS)
     labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
     groups = space.data.items[table].columns[options.groups or ""][space.usable[table]]
-    return labels, groups, images.units if images.clustered else None, vocabulary
+    units = images.units if images.clustered else None
+    return PredictedLabels(labels, groups, units, vocabulary)
 
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:

@@ -179,7 +179,7 @@ class RankingScores:
         Places of the images with scores in the table.
     counts : mapping of str to int
         Images and queries that aren't used, by reason.
-    lost : tuple of str
+    unmatched_subjects : tuple of str
         Subjects of images that no usable query asks for.
     inputs, matched : mapping
         Files, and counts of what was matched.
@@ -195,7 +195,7 @@ class RankingScores:
     queries: tuple[str, ...]
     used: Integers
     counts: Mapping[str, int]
-    lost: tuple[str, ...]
+    unmatched_subjects: tuple[str, ...]
     inputs: Mapping[str, FileFacts]
     matched: Mapping[str, Any]
     failed: str = ""
@@ -249,7 +249,11 @@ class RankingScores:
             yield f"{model}: the embeddings are not of length 1; they are normalised."
         for reason, count in self.counts.items():
             if count and reason != self.failed:
-                examples = f", such as {listed(self.lost, _LISTED)}" if reason == _NO_QUERY else ""
+                examples = (
+                    f", such as {listed(self.unmatched_subjects, _LISTED)}"
+                    if reason == _NO_QUERY
+                    else ""
+                )
                 yield f"{model}: {reason}{examples} ({count}) are not used."
 
 
@@ -395,7 +399,7 @@ def _score_from_vectors(
             "queries without a subject": queries.subjects.tolist().count(None),
         },
         failed=_NO_VECTOR if vectors.made else "",
-        lost=tuple(unmatched),
+        unmatched_subjects=tuple(unmatched),
         inputs={**vectors.inputs, **texts.inputs},
         matched={"images": vectors.counts, "queries": texts.counts},
         rescaled=vectors.rescaled or texts.rescaled,
@@ -437,7 +441,7 @@ def _read_scores(
             _NO_QUERY: unmatched.total(),
         },
         failed=_NO_SCORE if matrix.made else "",
-        lost=tuple(unmatched),
+        unmatched_subjects=tuple(unmatched),
         inputs=matrix.inputs,
         matched={"scores": matrix.counts},
     )
