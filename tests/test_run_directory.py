@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from equipoise.audits import compare, parse_config, prepare, run
 from equipoise.audits.comparison import CHANGES
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
-from equipoise.core import GroupValue, schema_of
+from equipoise.core import GroupValue
 from equipoise.core.finding import SCHEMA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
@@ -61,7 +62,7 @@ def tables():
         "planted": _PLANTED,
         "planted_scenes": PLANTED,
         "failures": FAILURES,
-        "changes": schema_of(CHANGES),
+        "changes": pa.schema(CHANGES),
     }
     return written | {name: schema.empty_table() for name, schema in planted.items()}
 

@@ -155,9 +155,15 @@ def planted():
 
 
 def ndkl_run(planted, numbers):
-    """A run with NDKL over frames within hues: a number per part, by its name."""
+    """A run with NDKL over frames within hues: a number per subject and hue."""
     template = next(f for f in planted.findings if f.metric == "ndkl" and f.version == "within hue")
-    findings = with_values(template, numbers, groups="frame", model="one")
+    findings = tuple(
+        replace(
+            template, subject=f"{subject} | {hue}", part_of=subject, within_value=hue, value=value,
+            groups="frame", model="one",
+        )
+        for (subject, hue), value in numbers.items()
+    )  # fmt: skip
     rows = [{"groups": "frame", "group": name} for name in ("level", "upright")]
     tables = {"group_sizes": pa.Table.from_pylist(rows)}
     return AuditResult(findings, planted.manifest, tables)
@@ -173,7 +179,7 @@ def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(planted)
     numbers = rng.uniform(0, 1, (2, 8, 3)) + rng.uniform(0, 1, (2, 8, 1))
     runs = [
         ndkl_run(planted, {
-            f"{name} | {hue}": table[row, column]
+            (name, hue): table[row, column]
             for row, name in enumerate(names) for column, hue in enumerate(HUES)
         })
         for table in numbers
@@ -186,18 +192,25 @@ def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(planted)
 
 
 def test_parts_and_subjects_that_one_model_lacks_are_counted(planted):
-    numbers = {f"s{index} | {hue}": 0.5 for index in range(8) for hue in HUES}
-    fewer = {name: value for name, value in numbers.items() if not name.startswith("s0")}
-    fewer["s1 | red"] = math.nan
+    numbers = {(f"s{index}", hue): 0.5 for index in range(8) for hue in HUES}
+    fewer = {place: value for place, value in numbers.items() if place[0] != "s0"}
+    fewer["s1", "red"] = math.nan
     finding = comparison_of(ndkl_run(planted, numbers), ndkl_run(planted, fewer))
     assert finding.n == 7
     assert [exclusion.count for exclusion in finding.excluded] == [4]
 
 
-def test_parts_of_an_ambiguous_subject_are_not_tested(planted):
-    """The query of "cat | dog | red" may be "cat" or "cat | dog"."""
-    run = ndkl_run(planted, {f"cat | dog {index} | red": 0.5 for index in range(8)})
-    finding = comparison_of(run, run)
-    assert math.isnan(finding.p_value)
-    assert math.isnan(finding.ci_low)
-    assert "cannot be told apart" in finding.reason
+def test_names_of_queries_may_have_the_mark_of_a_part(planted):
+    names = [f"cat | dog {index}" for index in range(8)]
+    rng = np.random.default_rng(5)
+    numbers = rng.uniform(0, 1, (2, 8, 2))
+    runs = [
+        ndkl_run(planted, {
+            (name, hue): table[row, column]
+            for row, name in enumerate(names) for column, hue in enumerate(HUES[:2])
+        })
+        for table in numbers
+    ]  # fmt: skip
+    finding = comparison_of(*runs)
+    assert finding.n == 8
+    check_paired(finding, *numbers.mean(axis=2))

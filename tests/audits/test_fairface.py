@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from equipoise import audits
-from equipoise.core import Verdict
+from equipoise.core import NullHypothesis, Verdict
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "predictions.yaml"
 
@@ -15,13 +15,14 @@ def result(shared_dir):
     return audits.run(audits.load_config(EXAMPLE), base=EXAMPLE.parent)
 
 
-def findings_of(result, model, metric, groups, aggregate=None):
+def findings_of(result, model, metric, groups, aggregate=None, compared_to=""):
     return [
         finding
         for finding in result.findings
         if (finding.model, finding.metric, finding.groups, finding.subject)
         == (model, metric, groups, "")
         and aggregate in (None, finding.aggregate)
+        and finding.compared_to == compared_to
     ]
 
 
@@ -34,11 +35,11 @@ def test_figures(result, model, accuracy, worst, gap):
     groups = "race × gender"
     assert findings_of(result, model, "accuracy", "")[0].value == pytest.approx(accuracy, abs=5e-5)
     (lowest,) = findings_of(result, model, "accuracy", groups, "worst_group")
-    (between,) = findings_of(result, model, "accuracy", groups, "difference")
+    (between,) = findings_of(result, model, "accuracy", groups, "difference", "overall")
     assert lowest.value == pytest.approx(worst, abs=5e-5)
     assert between.value == pytest.approx(gap, abs=5e-5)
     for finding in (lowest, between):
         assert finding.verdict is Verdict.DISPARITY
-        assert "exchangeable over all rows" in finding.null
+        assert finding.null is NullHypothesis.ROWS
         assert finding.q_value < 0.05
         assert finding.ci_low < finding.value < finding.ci_high

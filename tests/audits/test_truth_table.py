@@ -10,7 +10,7 @@ import pytest
 from equipoise import audits
 from equipoise.cli.runs import page_of
 from equipoise.core import DataError, Verdict
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.summary import summarize
 
 JOBS = np.array(["cook", "doctor", "nurse"])
@@ -201,7 +201,7 @@ def test_the_expected_finding_leads_a_report(name):
     lead = statement.finding
     assert lead.verdict in verdicts
     if group:
-        side = -1 if spec_of(lead.metric).groups_harm == "lower" else 1
+        side = -1 if spec_of_finding(lead).groups_harm == "lower" else 1
         assert max(lead.by_group, key=lambda estimate: side * estimate.value).group == group
         assert lead.metric not in PARITY
     if verdicts == OPEN and lead.metric != "weat":

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from equipoise.evidence import extract_embeddings, pictures_of_table
-from equipoise.evidence.pictures import packed, same_pictures
+from equipoise.evidence.pictures import pack_digests, same_pictures
 from picture_models import Means
 
 
@@ -45,4 +45,4 @@ def test_images_that_could_not_be_read_are_no_twins(photos, tmp_path):
 def test_two_people_cut_from_one_photograph_are_two_pictures(photos):
     crops = [[0, 0, 4, 4], [4, 4, 8, 8], [0, 0, 4, 4]]
     pictures = pictures_of_table(["a", "b", "c"], ["x"] * 3, root=photos, name="t", crops=crops)
-    assert same_pictures(pictures, packed(["0f" * 32] * 3)) == (("a", "c"),)
+    assert same_pictures(pictures, pack_digests(["0f" * 32] * 3)) == (("a", "c"),)

@@ -19,7 +19,7 @@ def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(photos, tmp_p
     with pytest.raises(DataError):
         extract_embeddings(pictures, Means(), tmp_path, part=4)
     status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert status == Pending(12, present=11, failed=1, gone=0)
+    assert status == Pending(12, present=11, failed=1, missing=0)
     (stopped,) = (tmp_path / "embeddings").iterdir()
     next(stopped.glob("part-00001-*")).unlink()
     status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
@@ -34,7 +34,7 @@ def test_missing_files_are_counted(photos, tmp_path):
     (photos / "00001.png").unlink()
     extract_embeddings(pictures, Means(), tmp_path, part=4, max_failures=0.5)
     status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert (status.present, status.failed, status.to_do, status.gone) == (11, 1, 0, 1)
+    assert (status.present, status.failed, status.to_do, status.missing) == (11, 1, 0, 1)
 
 
 def test_evidence_of_something_else_does_not_count(photos, tmp_path):

@@ -29,7 +29,8 @@ def differences(before: Path, after: Path) -> list[str]:
                 table = typed_findings(table, names["findings"])
                 today = without_new(today, names["findings"])
                 table = without_new(table, names["findings"])
-            lines = _table_changes(table, today)
+            new_columns = names.get("new_columns", {}).get(path.stem, [])
+            lines = _table_changes(table, today.drop(new_columns, strict=False))
             changes += [f"{renamed}: {line}" for line in lines]
     return changes
 

@@ -69,11 +69,11 @@ def lock_removed() -> None:
     """Let two processes write the same evidence."""
 
     @contextmanager
-    def held(folder: Path) -> Iterator[bool]:
+    def hold_folder(folder: Path) -> Iterator[bool]:
         folder.mkdir(parents=True, exist_ok=True)
         yield True
 
-    _put(held, "held", store, extraction, generation)
+    _put(hold_folder, "hold_folder", store, extraction, generation)
 
 
 def label_lock_removed() -> None:

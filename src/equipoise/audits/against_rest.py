@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,30 +39,34 @@ def against_rest(
     counts : Counts, optional
         Of the labels; without them, gaps conditional on the true class yield nothing.
     """
-    every: dict[tuple[str, ComparedTo, bool], list[Gap]] = {}
+    gaps_by_metric: dict[tuple[str, ComparedTo, bool], list[Gap]] = {}
     for draft in drafts:
         finding, spec = draft.finding, spec_of_finding(draft.finding)
         summary = spec.of_class and not finding.subject
-        groups = [one for one in finding.by_group if not one.note and not math.isnan(one.value)]
+        groups = [
+            group_value
+            for group_value in finding.by_group
+            if not group_value.note and not math.isnan(group_value.value)
+        ]
         tested = finding.family is not Family.DESCRIPTIVE and draft.fold is None
         gap = spec.rest_metric and finding.aggregate is Aggregate.DIFFERENCE
         if tested and gap and len(groups) > 2 and not summary:
             within = finding.parameters.get("null") == "class"
-            every.setdefault((finding.metric, finding.compared_to, within), []).append(
+            gaps_by_metric.setdefault((finding.metric, finding.compared_to, within), []).append(
                 (finding, groups)
             )
-    for (metric, compared_to, within), gaps in every.items():
-        few = gaps
+    for (metric, compared_to, within), gaps in gaps_by_metric.items():
+        selected = gaps
         if counts is not None and sum(len(groups) for _, groups in gaps) > _MOST:
-            said = counts.by_prediction(counts.observed)[0].sum(axis=1)
-            rows = {"": 0.0, **dict(zip(counts.classes, said.tolist(), strict=True))}
-            few = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
-            few = few[: max(_FEW // counts.groups.usable.sum(), 1)]
+            n_predicted = counts.by_prediction(counts.observed)[0].sum(axis=1)
+            rows = {"": 0.0, **dict(zip(counts.classes, n_predicted.tolist(), strict=True))}
+            selected = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
+            selected = selected[: max(_FEW // counts.groups.usable.sum(), 1)]
         if not within or metric == "true_positive_rate":
-            for some in _by_groups(few):
-                yield from _over_rows(some)
+            for same_groups in _group_gaps(selected):
+                yield from _compare_over_rows(same_groups)
         elif counts is not None and metric in _RATES and not compared_to:
-            yield from _within(few, counts)
+            yield from _compare_within_classes(selected, counts)
 
 
 def leaf(draft: UncorrectedFinding, parent: MetricSpec, **fields: Any) -> UncorrectedFinding:
@@ -72,74 +76,95 @@ def leaf(draft: UncorrectedFinding, parent: MetricSpec, **fields: Any) -> Uncorr
     return replace(draft.changed(**fields), harm="either", parent=parent)
 
 
-def _by_groups(gaps: Sequence[Gap]) -> list[list[Gap]]:
+def _group_gaps(gaps: Sequence[Gap]) -> list[list[Gap]]:
     """Return the gaps between the same groups together."""
     by_groups: dict[tuple[str, ...], list[Gap]] = {}
     for finding, groups in gaps:
-        by_groups.setdefault(tuple(one.group for one in groups), []).append((finding, groups))
+        by_groups.setdefault(tuple(group_value.group for group_value in groups), []).append(
+            (finding, groups)
+        )
     return [*by_groups.values()]
 
 
-def _within(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
+def _compare_within_classes(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
     """Yield the leaves of gaps between groups that are exchangeable within true classes."""
     rate, names = _RATES[gaps[0][0].metric], counts.groups.names
-    found = AgainstRest.within_classes(counts, rate, gaps[0][0].level)
+    comparison = AgainstRest.within_classes(counts, rate, gaps[0][0].level)
     for finding, groups in gaps:
         row = counts.classes.index(finding.subject)
         for index, group in enumerate(groups):
-            yield _leaf(finding, groups, found, (row, names.index(group.group)), index)
+            yield _leaf_finding(finding, groups, comparison, (row, names.index(group.group)), index)
 
 
-def _over_rows(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
+def _compare_over_rows(gaps: Sequence[Gap]) -> Iterator[UncorrectedFinding]:
     """Yield the leaves of gaps between equally many groups that exchange any rows."""
-    n, value, size, how = _independent(gaps)
+    n, value, size, method_note = _independent_rows(gaps)
     rests = all_others(value * n) / all_others(n)
-    found = AgainstRest.of(np.rint(value * size), size, gaps[0][0].level)
-    found = replace(found, rest=replace(found.rest, value=rests))
+    comparison = AgainstRest.of(np.rint(value * size), size, gaps[0][0].level)
+    comparison = replace(comparison, rest=replace(comparison.rest, value=rests))
     for row, (finding, groups) in enumerate(gaps):
         for place in range(len(groups)):
-            yield _leaf(finding, groups, found, (row, place), place, how)
+            yield _leaf_finding(finding, groups, comparison, (row, place), place, method_note)
 
 
-def _independent(gaps: Sequence[Gap]) -> tuple[Floats, Floats, Floats, str]:
-    """Return rows, shares and independent rows of every gap and group, and how they are known."""
-    n = np.array([[one.n for one in groups] for _, groups in gaps], np.float64)
-    value = np.array([[one.value for one in groups] for _, groups in gaps])
+class IndependentRows(NamedTuple):
+    """Rows of every gap and group.
+
+    Attributes
+    ----------
+    n, value, size : ndarray, shape (gaps, groups)
+        Rows, shares, and the number of independent rows.
+    method_note : str
+        Addition to the method, where rows repeat by unit.
+    """
+
+    n: Floats
+    value: Floats
+    size: Floats
+    method_note: str
+
+
+def _independent_rows(gaps: Sequence[Gap]) -> IndependentRows:
+    """Return the rows, shares and independent rows of every gap and group."""
+    n = np.array([[group_value.n for group_value in groups] for _, groups in gaps], np.float64)
+    value = np.array([[group_value.value for group_value in groups] for _, groups in gaps])
     if gaps[0][0].unit == "row":
-        return n, value, n, ""
+        return IndependentRows(n, value, n, "")
     # How many rows count as one, by the width of an interval that knows of units.
-    width = np.array([[one.high - one.low for one in groups] for _, groups in gaps])
-    alone = np.subtract(*wilson(value * n, n, gaps[0][0].level))
-    size = np.rint(n / np.fmax((width / alone) ** 2, 1.0))
-    return n, value, size, "; n of each group divided by its design effect"
+    width = np.array(
+        [[group_value.high - group_value.low for group_value in groups] for _, groups in gaps]
+    )
+    independent_width = np.subtract(*wilson(value * n, n, gaps[0][0].level))
+    size = np.rint(n / np.fmax((width / independent_width) ** 2, 1.0))
+    return IndependentRows(n, value, size, "; n of each group divided by its design effect")
 
 
-def _leaf(
+def _leaf_finding(
     finding: Finding,
     groups: Sequence[GroupValue],
-    found: AgainstRest,
+    comparison: AgainstRest,
     place: tuple[int, int],
     index: int,
-    how: str = "",
+    method_note: str = "",
 ) -> UncorrectedFinding:
-    """Return the leaf of one of the groups, whose numbers stand at a place of arrays."""
-    group, rest_n = groups[index], sum(one.n for one in groups) - groups[index].n
-    rest, rest_low, rest_high, low, high, band, p, mean = (
-        float(one[place])
-        for one in (
-            *found.rest.arrays, found.difference.low, found.difference.high, found.chance,
-            found.p_value, found.mean,
+    """Return the leaf finding of one group, with the numbers at a position of arrays."""
+    group, rest_n = groups[index], sum(group_value.n for group_value in groups) - groups[index].n
+    rest_value, rest_low, rest_high, low, high, band, p, mean = (
+        float(array[place])
+        for array in (
+            *comparison.rest.arrays, comparison.difference.low, comparison.difference.high,
+            comparison.chance, comparison.p_value, comparison.mean,
         )
     )  # fmt: skip
-    by_group = (group, GroupValue(OTHERS, (), rest_n, rest, rest_low, rest_high))
-    value, parent = group.value - rest, spec_of_finding(finding)
+    by_group = (group, GroupValue(OTHERS, (), rest_n, rest_value, rest_low, rest_high))
+    value, parent = group.value - rest_value, spec_of_finding(finding)
     leaf = replace(
         finding, metric=parent.rest_metric, aggregate=Aggregate.AGAINST_REST, compared_to="",
         family=Family.LEAF, group=group.group, value=value, ci_low=low,
         ci_high=high, chance=mean, chance_low=mean - band, chance_high=mean + band,
         excess=value - mean, p_value=p, n=group.n + rest_n, by_group=by_group,
         interval=IntervalKind.CONFIDENCE,
-        method=_METHOD + how, null_drawn=_NULL + found.null + how,
+        method=_METHOD + method_note, null_drawn=_NULL + comparison.null + method_note,
         direction=direction(
             finding.metric, finding.subject, by_group, finding.aggregate
         ), reason="",

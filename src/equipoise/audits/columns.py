@@ -1,4 +1,4 @@
-"""Columns and rows: tables beside the findings, numbers of a column, vectors of some items."""
+"""Columns and rows: tables of a run, numbers of a column, vectors of items."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError, Floats, Integers, Objects, record, table_of
+from equipoise.core.columns import Columns
 from equipoise.core.labels import Cell
 from equipoise.core.types import FileFacts
 from equipoise.data import Items, Vectors
@@ -17,7 +18,7 @@ Row = dict[str, Any]
 
 @record
 class ImageData:
-    """The images of an audit, with what its manifest keeps of all that was read.
+    """The images of an audit, with the inputs and counts for its manifest.
 
     Attributes
     ----------
@@ -37,20 +38,21 @@ class ImageData:
 
 
 def tables_of(
-    rows: Mapping[str, Iterable[Mapping[str, Cell]]], columns: Mapping[str, str]
+    rows: Mapping[str, Iterable[Mapping[str, Cell]]], columns: Mapping[str, Columns]
 ) -> dict[str, pa.Table]:
     """Return a table of each name that has rows."""
-    tables = {name: table_of(own, columns[name]) for name, own in rows.items()}
+    tables = {name: table_of(table_rows, columns[name]) for name, table_rows in rows.items()}
     return {name: table for name, table in tables.items() if len(table)}
 
 
-def stacked(every: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+def stacked(tables_by_result: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
     """Return tables of the same name put under each other."""
     return {
         name: pa.concat_tables(
-            [tables[name] for tables in every if name in tables], promote_options="default"
+            [tables[name] for tables in tables_by_result if name in tables],
+            promote_options="default",
         )
-        for name in dict.fromkeys(name for tables in every for name in tables)
+        for name in dict.fromkeys(name for tables in tables_by_result for name in tables)
     }
 
 
@@ -94,7 +96,7 @@ def rows_of(vectors: Vectors, items: Integers) -> Table:
     return vectors.take(items)
 
 
-def check_one_space(*every: Vectors) -> None:
+def check_one_space(*spaces: Vectors) -> None:
     """Refuse vectors that a model can't compare, because their lengths differ.
 
     Raises
@@ -102,11 +104,11 @@ def check_one_space(*every: Vectors) -> None:
     DataError
         With the length of each.
     """
-    if len({vectors.dimension for vectors in every}) > 1:
-        widths = ", ".join(f"{vectors.name} {vectors.dimension}" for vectors in every)
+    if len({vectors.dimension for vectors in spaces}) > 1:
+        widths = ", ".join(f"{vectors.name} {vectors.dimension}" for vectors in spaces)
         raise DataError(
             f"vectors of different lengths: {widths}",
-            file=every[0].name,
+            file=spaces[0].name,
             expected="all embeddings of a model in one space",
             fix="embed everything with one model, after its projection",
         )

@@ -36,6 +36,7 @@ from equipoise.core import (
     Verdict,
     table_of,
 )
+from equipoise.core.columns import NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.metrics.spec import SPECS, spec_for
 from equipoise.report.blocks import rows
@@ -47,14 +48,12 @@ from equipoise.stats.intervals import mean_t
 
 BySubject = dict[str, Finding]
 """The findings of one metric, groups and version."""
-Both = tuple[Finding, Finding]
+FindingPair = tuple[Finding, Finding]
 """Findings of two models about one subject, or a part of it."""
 
 FLIPS = 100_000
 FEWEST = 6
 """Pairs from which on flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
-PAIRS = "iss_difference"
-"""The metric whose findings are about two sets of images of one concept."""
 
 
 def one_model_only(models: Iterable[str]) -> DataError:
@@ -92,29 +91,39 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     started = perf_counter()
     name, first = next(iter(runs.items()))
     config = parse_config(first.manifest.resolved, source=f"{name}/manifest.json")
-    models = _models(runs)
+    models = _findings_by_model(runs)
     if len(models) < 2:
         raise one_model_only(models)
-    groups = {row["group"] for one in runs.values() for row in rows(one, "group_sizes")}
+    groups = {row["group"] for run in runs.values() for row in rows(run, "group_sizes")}
     drafts: list[UncorrectedFinding] = []
     changes: list[Row] = []
     for pair in combinations(models, 2):
-        one, other = (_by_measure(models[model]) for model in pair)
-        every = [_in_both(one[measured], other[measured]) for measured in one if measured in other]
-        compared = [(parts, lost) for parts, lost in every if parts]
+        first_measures, second_measures = (_group_by_measure(models[model]) for model in pair)
+        shared_measures = [
+            _pair_findings(first_measures[measure], second_measures[measure])
+            for measure in first_measures
+            if measure in second_measures
+        ]
+        compared = [(parts, n_lost) for parts, n_lost in shared_measures if parts]
         if not compared:
             raise DataError(
                 f"{pair[0]} and {pair[1]} have no measure of the same subjects in common",
                 expected="runs with the same metrics, groups and subjects",
                 fix="audit both models with one configuration",
             )
-        drafts += [_draft(pair, parts, lost, groups, config) for parts, lost in compared]
-        changes += [_change(pair, *both) for parts, _ in compared for both in parts]
+        drafts += [
+            _compare_parts(pair, parts, n_lost, groups, config) for parts, n_lost in compared
+        ]
+        changes += [
+            _describe_change(pair, *pair_of_findings)
+            for parts, _ in compared
+            for pair_of_findings in parts
+        ]
     manifest = replace(
         first.manifest,
-        inputs=prefixed({run: one.manifest.inputs for run, one in runs.items()}),
-        counts={run: one.manifest.counts for run, one in runs.items()},
-        models=prefixed({run: one.manifest.models for run, one in runs.items()}),
+        inputs=prefixed({run: result.manifest.inputs for run, result in runs.items()}),
+        counts={run: result.manifest.counts for run, result in runs.items()},
+        models=prefixed({run: result.manifest.models for run, result in runs.items()}),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(perf_counter() - started, 3),
         notes=(
@@ -131,69 +140,79 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
 
 def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
     """Return a name for each run and model: the model's, after the run's where runs share it."""
-    models = [(run, model) for run, some in runs.items() for model in some]
-    many = Counter(model for _, model in models)
-    return {(run, model): model if many[model] == 1 else f"{run}: {model}" for run, model in models}
+    models = [(run, model) for run, run_models in runs.items() for model in run_models]
+    n_runs_by_model = Counter(model for _, model in models)
+    return {
+        (run, model): model if n_runs_by_model[model] == 1 else f"{run}: {model}"
+        for run, model in models
+    }
 
 
-About = TypeVar("About")
+Facts = TypeVar("Facts")
 
 
 def prefixed(
-    by_run: Mapping[str, Mapping[str, About]],
-) -> dict[str, About]:
+    by_run: Mapping[str, Mapping[str, Facts]],
+) -> dict[str, Facts]:
     """Return files or models of runs as one mapping, named after their run."""
-    return {f"{run}: {name}": about for run, some in by_run.items() for name, about in some.items()}
+    return {
+        f"{run}: {name}": facts
+        for run, facts_by_name in by_run.items()
+        for name, facts in facts_by_name.items()
+    }
 
 
-def _models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
+def _findings_by_model(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
     """Return the findings of each model.
 
     Findings about the images themselves are of no model, and compared with nothing.
     """
     models = {
-        run: dict.fromkeys(f.model for f in one.findings if f.model) for run, one in runs.items()
+        run: dict.fromkeys(f.model for f in result.findings if f.model)
+        for run, result in runs.items()
     }
     return {
-        name: [one for one in runs[run].findings if one.model == model]
+        name: [finding for finding in runs[run].findings if finding.model == model]
         for (run, model), name in model_names(models).items()
     }
 
 
-def _by_measure(findings: Sequence[Finding]) -> dict[Hashable, BySubject]:
-    """Return the findings that were tested, by what they measure, groups and version."""
+def _group_by_measure(findings: Sequence[Finding]) -> dict[Hashable, BySubject]:
+    """Return the tested findings by measure, groups and version."""
     by_measure: dict[Hashable, BySubject] = {}
-    for one in findings:
-        if one.family in TESTED and not one.group:
-            measure = (*measure_of(one), one.groups, one.version)
-            by_measure.setdefault(measure, {})[one.subject] = one
+    for finding in findings:
+        if finding.family in TESTED and not finding.group:
+            measure = (*measure_of(finding), finding.groups, finding.version)
+            by_measure.setdefault(measure, {})[finding.subject] = finding
     return by_measure
 
 
-def _in_both(one: BySubject, other: BySubject) -> tuple[list[Both], int]:
+def _pair_findings(
+    first_findings: BySubject, second_findings: BySubject
+) -> tuple[list[FindingPair], int]:
     """Return the finite numbers that both models have, and of how many one has none.
 
     The number of a whole counts only where there are no parts.
     """
-    names = ({*one} | {*other}) - {""} or {""}
+    names = ({*first_findings} | {*second_findings}) - {""} or {""}
     parts = [
-        (before, other[name]) for name, before in one.items()
-        if name in names and name in other
-        and math.isfinite(before.value) and math.isfinite(other[name].value)
+        (before, second_findings[name]) for name, before in first_findings.items()
+        if name in names and name in second_findings
+        and math.isfinite(before.value) and math.isfinite(second_findings[name].value)
     ]  # fmt: skip
     return parts, len(names) - len(parts)
 
 
-def _change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
-    """Return both numbers and verdicts of a part, and what became of its disparity."""
-    shown = before.verdict is Verdict.DISPARITY, after.verdict is Verdict.DISPARITY
+def _describe_change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
+    """Return the row of `changes`: both numbers, both verdicts, and the change."""
+    were_disparities = before.verdict is Verdict.DISPARITY, after.verdict is Verdict.DISPARITY
     return {
         "model_a": models[0], "model_b": models[1], "metric": before.metric,
         "aggregate": before.aggregate.value,
         "groups": before.groups, "version": before.version, "subject": before.subject,
         "value_a": before.value, "value_b": after.value,
         "verdict_a": str(before.verdict), "verdict_b": str(after.verdict),
-        "change": _CHANGES[shown],
+        "change": _CHANGES[were_disparities],
     }  # fmt: skip
 
 
@@ -203,72 +222,75 @@ _CHANGES = {
 }  # fmt: skip
 
 
-CHANGES = (
-    "model_a model_b metric aggregate groups version subject #value_a #value_b verdict_a "
-    "verdict_b change"
-)
+CHANGES = {
+    "model_a": TEXT,
+    "model_b": TEXT,
+    "metric": TEXT,
+    "aggregate": TEXT,
+    "groups": TEXT,
+    "version": TEXT,
+    "subject": TEXT,
+    "value_a": NUMBER,
+    "value_b": NUMBER,
+    "verdict_a": TEXT,
+    "verdict_b": TEXT,
+    "change": TEXT,
+}
 """Columns of the table `changes`."""
 
 
-def _draft(
+def _compare_parts(
     models: tuple[str, str],
-    parts: Sequence[Both],
-    lost: int,
+    parts: Sequence[FindingPair],
+    n_lost: int,
     groups: set[str],
     config: AuditConfig,
 ) -> UncorrectedFinding:
     """Return how much farther the second model is from 0, on average over subjects."""
-    one, level = parts[0][0], config.resampling.level
-    owners = [_owner(before) for before, _ in parts]
-    untested = _untested({before.subject for before, _ in parts}, owners, groups)
-    # A part of which nobody knows whose it is stands for itself, and nothing is tested.
-    names = [
-        before.subject if owner is None else owner
-        for owner, (before, _) in zip(owners, parts, strict=True)
-    ]
+    first_finding, level = parts[0][0], config.resampling.level
+    names = [_subject_of(before) for before, _ in parts]
+    untested = _reason_untested({before.subject for before, _ in parts}, names, groups)
     subjects = pa.array(names).dictionary_encode().indices.to_numpy()
     values = np.abs([[before.value, after.value] for before, after in parts]).T
-    far = np.stack([np.bincount(subjects, row) for row in values]) / np.bincount(subjects)
-    apart, n = far[1] - far[0], far.shape[1]
-    mean = float(apart.mean())
-    excluded = (Excluded("subjects or parts without a number of both models", lost),)
+    distances = np.stack([np.bincount(subjects, row) for row in values]) / np.bincount(subjects)
+    differences, n = distances[1] - distances[0], distances.shape[1]
+    mean = float(differences.mean())
+    excluded = (Excluded("subjects or parts without a number of both models", n_lost),)
     part = Part(
-        one.metric, "", mean, n=n, excluded=excluded if lost else (), reason=untested,
-        aggregate=one.aggregate,
+        first_finding.metric, "", mean, n=n, excluded=excluded if n_lost else (), reason=untested,
+        aggregate=first_finding.aggregate,
     )  # fmt: skip
-    method, null, drawn = "", NullHypothesis.NONE, ""
+    method, null, null_text = "", NullHypothesis.NONE, ""
     if not untested:
         # An interval stays within what the metric can differ by.
-        bounds = SPECS[one.metric].bounds if one.metric in SPECS else None
-        most = max(map(abs, bounds)) if bounds else math.inf
-        low, high = (float(np.clip(end, -most, most)) for end in mean_t(apart, level))
-        flipped = sign_flips(apart, permutations=FLIPS, seed=config.resampling.seed)
+        bounds = SPECS[first_finding.metric].bounds if first_finding.metric in SPECS else None
+        largest = max(map(abs, bounds)) if bounds else math.inf
+        low, high = (float(np.clip(end, -largest, largest)) for end in mean_t(differences, level))
+        flipped = sign_flips(differences, permutations=FLIPS, seed=config.resampling.seed)
         part = replace(part, low=low, high=high, chance=0.0, p_value=flipped.value)
         null = NullHypothesis.SIGNS
-        drawn = f"signs of the differences are exchangeable over subjects; {flipped.method}"
+        null_text = f"signs of the differences are exchangeable over subjects; {flipped.method}"
         averaged = f", {len(parts)} parts averaged by subject" if len(parts) > n else ""
         method = f"Student's t over {n} subjects, paired{averaged}"
-    first, second = far.mean(axis=1).tolist()
+    first, second = distances.mean(axis=1).tolist()
     pair = Pair(*models, (first, second), models[mean > 0] if mean else "")
     family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
-    place = Place(COMPARISON, pair.name, one.groups, one.version, level)
+    place = Place(COMPARISON, pair.name, first_finding.groups, first_finding.version, level)
     return difference(
         part, pair, place, family=family, unit="subject", method=method, null=null,
-        null_drawn=drawn, compared_to=one.compared_to,
+        null_drawn=null_text, compared_to=first_finding.compared_to,
     )  # fmt: skip
 
 
-def _untested(names: set[str], owners: Sequence[str | None], groups: set[str]) -> str:
+def _reason_untested(names: set[str], subjects: Sequence[str], groups: set[str]) -> str:
     """Return why nothing is tested over the subjects of parts; "" where they are."""
-    if len(owners) > 1 and names <= groups:
+    if len(subjects) > 1 and names <= groups:
         return "the numbers are those of the groups, which depend on each other: none is tested"
-    if len(owners) > 1 and None in owners:
-        return "the numbers are of parts whose subjects cannot be told apart: none is tested"
-    many = len({*owners})
-    if many >= FEWEST:
+    n_subjects = len({*subjects})
+    if n_subjects >= FEWEST:
         return ""
     return (
-        f"{many} subjects are too few to test over, {FEWEST} or more are needed; read the "
+        f"{n_subjects} subjects are too few to test over, {FEWEST} or more are needed; read the "
         "intervals of both in their own reports"
     )
 
@@ -294,9 +316,9 @@ def difference(  # noqa: PLR0913 - one keyword for each field
         "worse": pair.worse, **({"over": part.n} if unit == "subject" else {}),
     }  # fmt: skip
     over = f" over {place.groups}" if place.groups else ""
-    about = f" of {part.subject}{over}" if part.subject else over
+    qualifier = f" of {part.subject}{over}" if part.subject else over
     label = spec_for(part.metric, part.aggregate, compared_to).label
-    worse = f"{label}{about} is worse for {pair.worse}" if pair.worse else ""
+    worse = f"{label}{qualifier} is worse for {pair.worse}" if pair.worse else ""
     finding = Finding(
         **vars(place), **numbers_of(part), metric=part.metric, aggregate=part.aggregate,
         compared_to=compared_to, change_from=pair.first, subject=part.subject,
@@ -307,41 +329,29 @@ def difference(  # noqa: PLR0913 - one keyword for each field
     return UncorrectedFinding(finding, "either")
 
 
-def _owner(finding: Finding) -> str | None:
-    """Return the subject of which a finding is a part; None where names leave it open.
-
-    A pair of sets is called "concept: first − second", a query within the values of another
-    attribute "query | value"; without concepts, or with one query, the names of sets and values
-    stand alone.
-    """
-    if finding.metric == PAIRS:
-        mark, needed = ": ", finding.subject.count(" − ") == 1
-    elif finding.version.startswith("within "):
-        mark, needed = " | ", True
-    else:
-        return finding.subject
-    concept, *rest = finding.subject.split(mark)
-    if not needed or len(rest) > 1:
-        return None
-    return concept if rest else ""
+def _subject_of(finding: Finding) -> str:
+    """Return the subject that a finding is about, whole or in part."""
+    return finding.subject if finding.part_of is None else finding.part_of
 
 
 def together(results: Sequence[AuditResult]) -> AuditResult:
     """Put comparisons of several kinds into one result; each keeps its own families of tests."""
-    first, *others = results
-    if not others:
+    first, *further_results = results
+    if not further_results:
         return first
-    manifests = [one.manifest for one in results]
+    manifests = [result.manifest for result in results]
     note = "Runs of several kinds: q-values are corrected within each kind."
     merged: dict[str, Any] = {
-        field: {key: value for one in manifests for key, value in getattr(one, field).items()}
+        field: {
+            key: value for manifest in manifests for key, value in getattr(manifest, field).items()
+        }
         for field in ("inputs", "counts", "models")
     }
     manifest = replace(
         first.manifest,
         **merged,
-        seconds=round(sum(one.seconds for one in manifests), 3),
-        notes=(*dict.fromkeys(text for one in manifests for text in one.notes), note),
+        seconds=round(sum(manifest.seconds for manifest in manifests), 3),
+        notes=(*dict.fromkeys(text for manifest in manifests for text in manifest.notes), note),
     )
-    joined = stacked([one.tables for one in results])
-    return Result(tuple(f for one in results for f in one.findings), manifest, joined)
+    joined = stacked([result.tables for result in results])
+    return Result(tuple(f for result in results for f in result.findings), manifest, joined)

@@ -83,11 +83,11 @@ def check_metric(name: object, info: ValidationInfo) -> None:
     audit = (info.context or {}).get("audit")
     if (new := new_spelling(str(name))) is not None:
         raise ValueError(f"{name!r} is no metric. To do: write {new}")
-    known = [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
-    if name not in known:
+    metrics = [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
+    if name not in metrics:
         kind = f" of audits of {audit.replace('_', ' ')}" if audit else ""
         raise ValueError(
-            f"{name!r} is no metric{kind}. Allowed: {', '.join(known)}{nearest(name, known)}"
+            f"{name!r} is no metric{kind}. Allowed: {', '.join(metrics)}{nearest(name, metrics)}"
         )
 
 
@@ -206,12 +206,12 @@ class TestingConfig(Section):
         return value
 
     def threshold(self, spec: MetricSpec) -> float | None:
-        """Return the practical threshold of what a record describes; None: none."""
+        """Return a metric's practical threshold; None without a threshold."""
         return self.thresholds.get(spec.name, spec.threshold)
 
 
 class AuditConfig(Section):
-    """What every audit is configured by, beside its own data, models and metrics.
+    """The config keys that all audits share.
 
     Attributes
     ----------
@@ -257,7 +257,10 @@ class AuditConfig(Section):
     @property
     def group_names(self) -> Sequence[str]:
         """Names of the choices of groups; none of a kind that checks gates itself."""
-        return [group_name(one) for one in getattr(getattr(self, "data", None), "groups", ())]
+        return [
+            group_name(attributes)
+            for attributes in getattr(getattr(self, "data", None), "groups", ())
+        ]
 
     @property
     def resolved(self) -> dict[str, Json]:
@@ -277,7 +280,7 @@ def group_name(attributes: tuple[str, ...]) -> str:
 
 
 def file_names(models: Iterable[str]) -> None:
-    """Refuse names of models that cannot be told apart as names of files."""
+    """Refuse model names that would collide as file names."""
     names = [*models]
     folded = {name.casefold() for name in names}
     if len(folded) < len(names) or any(len(quote(name, safe="")) > _MAX_NAME for name in names):
@@ -366,10 +369,12 @@ class LabelledImagesConfig(CsvConfig):
 
     @model_validator(mode="after")
     def _check_labelled_images(self) -> Self:
-        own = given_keys(self, _OF_TABLE)
-        if self.images is not None and own:
-            raise ValueError(f"{own[0]!r} is given beside 'images'; expected it within 'images'")
-        if self.images is None and "table" not in own:
+        table_keys = given_keys(self, _OF_TABLE)
+        if self.images is not None and table_keys:
+            raise ValueError(
+                f"{table_keys[0]!r} is given beside 'images'; expected it within 'images'"
+            )
+        if self.images is None and "table" not in table_keys:
             raise ValueError("expected 'table', or 'images'")
         return self
 
@@ -382,7 +387,7 @@ _WORKSHEET = ("text", "class")
 
 
 class NormalizeConfig(Section):
-    """How free text becomes classes; the wording is kept beside it.
+    """Settings that turn free text into classes; the wording is kept.
 
     Attributes
     ----------
@@ -449,9 +454,11 @@ class FrequentOptions(Section):
 
     def frequent(self, label: Coded) -> list[str]:
         """Return the labels that are compared by themselves, the most frequent first."""
-        many, names = label.counts, label.vocabulary
-        order = sorted(range(len(many)), key=lambda code: (-many[code], names[code]))
-        named = [code for code in order if many[code] >= self.least and names[code] not in NO_CLASS]
+        counts, names = label.counts, label.vocabulary
+        order = sorted(range(len(counts)), key=lambda code: (-counts[code], names[code]))
+        named = [
+            code for code in order if counts[code] >= self.least and names[code] not in NO_CLASS
+        ]
         return [names[code] for code in named[: self.most]]
 
 
@@ -535,7 +542,7 @@ def _each_by_itself(value: object) -> object:
         return value
     if len({*map(str, value)}) < len(value):
         raise ValueError("expected each class once")
-    return {each: (each,) for each in map(str, value)}
+    return {name: (name,) for name in map(str, value)}
 
 
 Vocabulary = Annotated[
@@ -545,7 +552,7 @@ Vocabulary = Annotated[
 
 
 def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:
-    """Check a configuration given as Python values.
+    """Parse a configuration from Python values.
 
     Parameters
     ----------
@@ -656,7 +663,7 @@ def _validated(
 
 
 def schema(audit: str) -> type[AuditConfig]:
-    """Return the schema of the configuration of a kind of audit: `Config` beside it."""
+    """Return the config schema of a kind of audit."""
     config: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
     return config
 

@@ -46,8 +46,10 @@ class Section(BaseModel):
         allowed = keys(cls)
         for key in values if isinstance(values, Mapping) else ():
             if key not in allowed:
-                known = f"Allowed here: {', '.join(allowed) or 'nothing'}{nearest(key, allowed)}"
-                message = f"unknown key. {known}"
+                allowed_keys = (
+                    f"Allowed here: {', '.join(allowed) or 'nothing'}{nearest(key, allowed)}"
+                )
+                message = f"unknown key. {allowed_keys}"
                 raise PydanticCustomError("unknown_key", message, {"key": str(key)})
         return values
 
@@ -70,8 +72,8 @@ def distinct(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Refuse a list that names the same thing twice."""
     for value in values:
         if values.count(value) > 1:
-            shown = " × ".join(value) if isinstance(value, tuple) else repr(value)
-            raise ValueError(f"{shown} appears more than once")
+            label = " × ".join(value) if isinstance(value, tuple) else repr(value)
+            raise ValueError(f"{label} appears more than once")
     return values
 
 
@@ -90,7 +92,7 @@ def _table(value: object) -> object:
 def as_text(value: Any) -> Any:
     """Return how a resolved config names a file, several, or data in memory."""
     if isinstance(value, Mapping):
-        return {name: as_text(each) for name, each in value.items()}
+        return {name: as_text(entry) for name, entry in value.items()}
     if isinstance(value, tuple):
         return [*map(as_text, value)]
     if isinstance(value, Path):
@@ -140,8 +142,8 @@ def class_map(turned: Literal["by_label", "by_class"]) -> BeforeValidator:
         if not isinstance(value, str | Path):
             return value
         path = (info.context or {}).get("base", Path()) / value
-        found: Mapping[str, tuple[str, ...]] = getattr(read_class_mapping(path), turned)
-        return {key: ones[0] if len(ones) == 1 else ones for key, ones in found.items()}
+        class_mapping: Mapping[str, tuple[str, ...]] = getattr(read_class_mapping(path), turned)
+        return {key: texts[0] if len(texts) == 1 else texts for key, texts in class_mapping.items()}
 
     return BeforeValidator(read)
 
@@ -178,19 +180,19 @@ Level = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-def columns_of(groups: Iterable[Sequence[str]], *others: str | None) -> tuple[str, ...]:
+def columns_of(groups: Iterable[Sequence[str]], *other_columns: str | None) -> tuple[str, ...]:
     """Return the columns that groups are made of, and others that are named, each once."""
     named = (name for group in groups for name in group)
-    return tuple(dict.fromkeys(filter(None, (*named, *others))))
+    return tuple(dict.fromkeys(filter(None, (*named, *other_columns))))
 
 
 def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
     """Refuse a text that stands for two states of a prediction or an answer."""
     texts = [*missing, *unknown, *refused]
-    twice = sorted({text for text in texts if texts.count(text) > 1})
-    if twice:
+    repeated = sorted({text for text in texts if texts.count(text) > 1})
+    if repeated:
         raise ValueError(
-            f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
+            f"{', '.join(map(repr, repeated))} is listed under more than one of 'missing', "
             "'unknown' and 'refused'"
         )
 
@@ -208,26 +210,29 @@ def given_keys(section: Section, keys: Iterable[str]) -> list[str]:
 
 
 def only_one(section: Section, *keys: str) -> str:
-    """Return which of some keys is given; refuse none, and several."""
-    given = given_keys(section, keys)
-    if len(given) != 1:
-        raise ValueError(f"expected one of {', '.join(map(repr, keys))}, not {len(given)} of them")
-    return given[0]
+    """Return the only key that is set; refuse none, and several."""
+    present = given_keys(section, keys)
+    if len(present) != 1:
+        raise ValueError(
+            f"expected one of {', '.join(map(repr, keys))}, not {len(present)} of them"
+        )
+    return present[0]
 
 
 def among(key: str, values: Iterable[str] | None, allowed: Iterable[str]) -> None:
-    """Refuse values of which one names none of the allowed ones; None names nothing.
+    """Refuse values that aren't allowed; None passes.
 
     Raises
     ------
     ValueError
         With the key, the value, what is allowed, and the nearest of it.
     """
-    every = [*allowed]
+    allowed_values = [*allowed]
     for value in [values] if isinstance(values, str) else values or ():
-        if value not in every:
+        if value not in allowed_values:
             raise ValueError(
-                f"{key}: given {value!r}. Allowed: {', '.join(every)}{nearest(value, every)}"
+                f"{key}: given {value!r}. Allowed: {', '.join(allowed_values)}"
+                f"{nearest(value, allowed_values)}"
             )
 
 
@@ -321,7 +326,10 @@ Filters = Mapping[Name, Annotated[RowsConfig, BeforeValidator(_rows)]]
 
 def where_of(filters: Filters) -> dict[str, Where]:
     """Return filters as tables take them."""
-    return {name: Where(one.values, one.min, one.max) for name, one in filters.items()}
+    return {
+        name: Where(rows_config.values, rows_config.min, rows_config.max)
+        for name, rows_config in filters.items()
+    }
 
 
 class ItemsConfig(CsvConfig):
@@ -342,7 +350,7 @@ class ItemsConfig(CsvConfig):
     where: Filters = {}
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         where = where_of(self.where)
         return ItemSource(located(self.table, base), self.id, columns, where=where, **self.csv)
 
@@ -383,7 +391,7 @@ class ArrayConfig(CsvConfig):
         return self
 
     def source(self, base: Path) -> ArraySource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         keys = {name: getattr(self, name) for name in ArrayConfig.model_fields}
         places = {"file": located(self.file, base), "ids": ids_at(self.ids, base)}
         return ArraySource(**keys | places)
@@ -407,14 +415,14 @@ class OutsideConfig(CsvConfig):
     value: Name
 
     def source(self, base: Path) -> ArraySource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         table = located(self.table, base)
         return ArraySource(table, id=self.subject, columns=(self.value,), **self.csv)
 
 
-def ids_at(given: Value, base: Path) -> Value | Path:
+def ids_at(ids: Value, base: Path) -> Value | Path:
     """Return a file of ids, which has an ending, relative to `base`; an array's name as it is."""
-    return base / given if isinstance(given, str) and Path(given).suffix else given
+    return base / ids if isinstance(ids, str) and Path(ids).suffix else ids
 
 
 def located(table: Value, base: Path) -> Value | Path:
@@ -459,12 +467,12 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
 
         if hasattr(value, "info") and (not makes_images or hasattr(value, "generate")):
             return value
-        known = [*adapters(makes_images=makes_images)]
-        prefix, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-        if not rest or prefix not in known or "\0" in rest:
+        prefixes = [*adapters(makes_images=makes_images)]
+        prefix, _, remainder = value.partition(":") if isinstance(value, str) else ("", "", "")
+        if not remainder or prefix not in prefixes or "\0" in remainder:
             raise ValueError(
                 f"expected a name such as {example!r}, with one of "
-                f"{', '.join(f'{each}:' for each in known)}{nearest(prefix, known)}"
+                f"{', '.join(f'{name}:' for name in prefixes)}{nearest(prefix, prefixes)}"
             )
         return value
 
@@ -500,7 +508,7 @@ AS_IT_IS: tuple[str, ...] = ("{}",)
 
 
 class ExtractionConfig(Section):
-    """How models are run, and where what they say is kept.
+    """Settings of model runs, and the folder of their outputs.
 
     Attributes
     ----------
@@ -554,28 +562,28 @@ class LoadConfig(Section):
         return called(self.model)
 
     def located(self, base: Path) -> Any:
-        """Return the model, or its name with a folder or file beside the config in full."""
+        """Return the model, or its name with paths relative to the config resolved."""
         from equipoise.models.registry import is_code
 
-        prefix, _, rest = self.model.partition(":") if isinstance(self.model, str) else ("", "", "")
-        beside = base / rest
-        on_disk = prefix and beside.exists() and not is_code(prefix)
-        return f"{prefix}:{beside}" if on_disk else self.model
+        prefix, _, path = self.model.partition(":") if isinstance(self.model, str) else ("", "", "")
+        relative_path = base / path
+        on_disk = prefix and relative_path.exists() and not is_code(prefix)
+        return f"{prefix}:{relative_path}" if on_disk else self.model
 
-    def options(self, every: ExtractionConfig) -> RunOptions:
+    def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
         from equipoise.evidence.working import RunOptions
 
         return RunOptions(
-            device=self.device or every.device,
-            dtype=self.dtype or every.dtype,
+            device=self.device or extraction.device,
+            dtype=self.dtype or extraction.dtype,
             revision=self.revision,
             allow_pickle=self.allow_pickle,
             trust_remote_code=self.trust_remote_code,
         )
 
     def needs_model(self, keys: Iterable[str]) -> None:
-        """Refuse keys about a model to run where none is given.
+        """Refuse keys about a live model in a section without a model.
 
         Parameters
         ----------
@@ -588,9 +596,9 @@ class LoadConfig(Section):
         ValueError
             Naming the first of them.
         """
-        given = given_keys(self, keys)
-        if self.model is None and given:
-            raise ValueError(f"{given[0]!r} is about a model to run, and no 'model' is given")
+        present = given_keys(self, keys)
+        if self.model is None and present:
+            raise ValueError(f"{present[0]!r} is about a model to run, and no 'model' is given")
 
 
 class RunConfig(LoadConfig):
@@ -619,23 +627,23 @@ class RunConfig(LoadConfig):
     @model_validator(mode="after")
     def _check_run(self) -> Self:
         self.needs_model((*RunConfig.model_fields, *self.of_run))
-        read = given_keys(self, self.of_files)
-        if self.model is not None and read:
+        file_keys = given_keys(self, self.of_files)
+        if self.model is not None and file_keys:
             raise ValueError(
-                f"'model' and {read[0]!r} are given; expected 'model' to run it, or {read[0]!r} to "
-                "read what it said before"
+                f"'model' and {file_keys[0]!r} are given; expected 'model' to run it, or "
+                f"{file_keys[0]!r} to read what it said before"
             )
         for key in self.needed if self.model is None else ():
-            if key not in read:
+            if key not in file_keys:
                 raise ValueError(
                     f"{key!r} is missing. To do: name what it said before, or under 'model' what "
                     "to run"
                 )
         return self
 
-    def options(self, every: ExtractionConfig) -> RunOptions:
+    def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
-        return replace(super().options(every), backend=self.backend or every.backend)
+        return replace(super().options(extraction), backend=self.backend or extraction.backend)
 
 
 class EmbeddingsConfig(RunConfig, ArrayConfig):

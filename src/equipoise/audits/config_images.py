@@ -1,4 +1,4 @@
-"""The section that says what the images of an audit are; see docs/images.md for every key."""
+"""The config section of the images; see docs/images.md for every key."""
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
@@ -80,7 +80,7 @@ Terms = Annotated[Mapping[Name, OneOrMore[Label]], Field(min_length=1)]
 
 
 def leave_out_images(why: str, ids: Sequence[str] = (), file: Path | None = None) -> LeaveOutImages:
-    """Return the rule that leaves out images by their ids, or those of a file, one a line."""
+    """Return the rule that leaves out images by id, from a list or a file."""
     if (file is None) == (not ids):
         raise InputError("expected either 'ids' or 'file'")
     if file is not None:
@@ -151,12 +151,12 @@ class RuleConfig(Section):
         DataError
             When a file cannot be read.
         """
-        given = dict(self)
-        if given.get("file") is not None:
-            given["file"] = base / given["file"]
-        if "size" in given:
-            given["size"] = SIZES[given["size"]]
-        return _MAKES[given.pop("rule")](**given)
+        rule_options = dict(self)
+        if rule_options.get("file") is not None:
+            rule_options["file"] = base / rule_options["file"]
+        if "size" in rule_options:
+            rule_options["size"] = SIZES[rule_options["size"]]
+        return _MAKES[rule_options.pop("rule")](**rule_options)
 
     @model_validator(mode="after")
     def _check_rule(self) -> Self:
@@ -167,8 +167,8 @@ class RuleConfig(Section):
 
 def _section(name: str, makes: Callable[..., Any]) -> type[RuleConfig]:
     fields: dict[str, Any] = {
-        key: (_PARAMETERS[key], ... if one.default is one.empty else one.default)
-        for key, one in signature(makes).parameters.items()
+        key: (_PARAMETERS[key], ... if parameter.default is parameter.empty else parameter.default)
+        for key, parameter in signature(makes).parameters.items()
     }
     fields["rule"] = (Literal[name], ...)
     if "size" in fields:
@@ -176,7 +176,9 @@ def _section(name: str, makes: Callable[..., Any]) -> type[RuleConfig]:
     return create_model(name, __base__=RuleConfig, **fields)
 
 
-RULES: Mapping[str, type[RuleConfig]] = {name: _section(name, one) for name, one in _MAKES.items()}
+RULES: Mapping[str, type[RuleConfig]] = {
+    name: _section(name, constructor) for name, constructor in _MAKES.items()
+}
 
 
 def _rule(value: object) -> object:
@@ -207,7 +209,7 @@ def _paths(value: object) -> object:
 
 def _files(value: object) -> object:
     if isinstance(value, Mapping):
-        return {str(name): _paths(each) for name, each in value.items()}
+        return {str(name): _paths(files) for name, files in value.items()}
     return None if value is None else _paths(value)
 
 
@@ -240,7 +242,7 @@ class CropConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the corners: four, or none."""
-        return tuple(name for one in CORNERS if (name := getattr(self, one)) is not None)
+        return tuple(name for corner in CORNERS if (name := getattr(self, corner)) is not None)
 
     @property
     def boxes(self) -> CropBoxes:
@@ -261,7 +263,7 @@ class CropConfig(Section):
 
 
 class PicturesConfig(CsvConfig):
-    """What the images are, and where their files lie.
+    """The images, and the folder of their files.
 
     One of `table`, `folder` and `format` says what there is.
 

@@ -139,9 +139,9 @@ _EXPECTED = {
 _PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
 
 
-def nearest(given: object, allowed: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the allowed word most like what was given, or ""."""
-    match = get_close_matches(str(given)[:100], [*allowed], n=1, cutoff=0.5)
+def nearest(unknown_word: object, allowed: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the most similar allowed word, or ""."""
+    match = get_close_matches(str(unknown_word)[:100], [*allowed], n=1, cutoff=0.5)
     return f"; did you mean {match[0]!r}?" if match else ""
 
 
@@ -159,9 +159,9 @@ def explain(error: ValidationError, values: Any, source: str, node: Any) -> str:
         The document, for line numbers.
     """
     problems = []
-    every = error.errors(include_url=False)
+    errors = error.errors(include_url=False)
     # A list is too short, too, because an entry is wrong.
-    for details in [each for each in every if each["type"] != "too_short"] or every:
+    for details in [details for details in errors if details["type"] != "too_short"] or errors:
         path, text = _path(values, details), _sentence(details)
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
         key = "".join(steps).removeprefix(".")
@@ -170,10 +170,10 @@ def explain(error: ValidationError, values: Any, source: str, node: Any) -> str:
     if len(problems) == 1:
         line, text = problems[0]
         return f"{source}{f', line {line}' if line else ''}: {text}"
-    shown = [f"  {f'line {line}: ' if line else ''}{text}" for line, text in problems]
+    lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, text in problems]
     if len(problems) > _MAX_PROBLEMS:
-        shown[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
-    return "\n".join([f"{source}: {len(problems)} problems", *shown])
+        lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
+    return "\n".join([f"{source}: {len(problems)} problems", *lines])
 
 
 def _path(values: Any, details: ErrorDetails) -> list[str | int]:
@@ -199,21 +199,21 @@ def _texts(values: Mapping[Any, Any]) -> list[str]:
 
 
 def _sentence(details: ErrorDetails) -> str:
-    kind, given, context = details["type"], details["input"], details.get("ctx", {})
+    kind, input_value, context = details["type"], details["input"], details.get("ctx", {})
     if kind in ("missing", "union_tag_not_found"):
         return "required, and missing"
     if kind == "unknown_key":
         return details["msg"]
     if kind == "value_error":
         text = details["msg"].removeprefix("Value error, ")
-        return f"given {_SHORT.repr(given)}; {text}" if text.startswith("expected") else text
+        return f"given {_SHORT.repr(input_value)}; {text}" if text.startswith("expected") else text
     expected = _EXPECTED.get(kind) or _PYDANTIC.sub(r"\1", details["msg"]).strip()
     if kind == "union_tag_invalid":
-        given, expected = context["tag"], context["expected_tags"]
+        input_value, expected = context["tag"], context["expected_tags"]
     words = re.findall("'([^']*)'", expected)
-    return f"given {_SHORT.repr(given)}; expected {expected}{nearest(given, words)}"
+    return f"given {_SHORT.repr(input_value)}; expected {expected}{nearest(input_value, words)}"
 
 
 def keys(model: type[BaseModel]) -> list[str]:
-    """Return the keys of a schema: its own, then those it shares with others."""
+    """Return the keys of a schema, the shared keys last."""
     return sorted(model.model_fields, key=lambda name: name not in model.__annotations__)

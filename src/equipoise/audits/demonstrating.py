@@ -1,4 +1,4 @@
-"""Demonstrations: audits of models whose bias was planted, beside the ground truth."""
+"""Demonstrations: audits of models with planted bias, against the ground truth."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +11,8 @@ import pyarrow as pa
 from equipoise.audits.config import parse_config
 from equipoise.audits.opening import prepare
 from equipoise.audits.running import run
-from equipoise.core import AuditResult, Floats32, Progress, schema_of, with_progress
+from equipoise.core import AuditResult, Floats32, Progress, with_progress
+from equipoise.core.columns import FLAG, NUMBER, TEXT
 from equipoise.data import PredictionData
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
@@ -29,7 +30,7 @@ SEED = 0
 
 
 def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionData]:
-    """Render held-out images, run the six shipped models on them, and audit what they say.
+    """Render held-out images, run the six shipped models, and audit their outputs.
 
     Returns
     -------
@@ -71,18 +72,31 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
     return _with(result, {"planted": planted}, notes), inputs.data
 
 
-_PLANTED = schema_of(
-    "model removed strength class ?planted #found_effect_size #low #high #paper_effect_size "
-    "#demographic_parity #equalized_odds"
+_PLANTED = pa.schema(
+    {
+        "model": TEXT,
+        "removed": TEXT,
+        "strength": TEXT,
+        "class": TEXT,
+        "planted": FLAG,
+        "found_effect_size": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "paper_effect_size": NUMBER,
+        "demographic_parity": NUMBER,
+        "equalized_odds": NUMBER,
+    }
 )
 
 
 def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
-    found = {(one.model, one.metric, one.subject): one for one in result.findings}
+    findings_by_measure = {
+        (finding.model, finding.metric, finding.subject): finding for finding in result.findings
+    }
     for variant in VARIANTS:
         name = variant.name
         for place, shape in enumerate(SHAPES):
-            effect = found[name, "cramers_v", shape]
+            effect = findings_by_measure[name, "cramers_v", shape]
             yield {
                 "model": name,
                 "removed": "" if variant.shape is None else f"{variant.colour} {variant.shape}",
@@ -93,8 +107,8 @@ def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
                 "low": effect.ci_low,
                 "high": effect.ci_high,
                 "paper_effect_size": variant.published[place],
-                "demographic_parity": found[name, "demographic_parity", shape].value,
-                "equalized_odds": found[name, "equalized_odds", shape].value,
+                "demographic_parity": findings_by_measure[name, "demographic_parity", shape].value,
+                "equalized_odds": findings_by_measure[name, "equalized_odds", shape].value,
             }
 
 
@@ -130,7 +144,7 @@ class Embedded:
 
 
 def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
-    """Render counterfactual sets, embed them with the shipped CLIP models, and audit what they say.
+    """Render counterfactual sets, embed them with the shipped CLIP models, and audit.
 
     Returns
     -------
@@ -161,7 +175,7 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     audited = [run(parse_config(config), progress=progress) for config in configs]
     planted = pa.Table.from_pylist([*_planted_scenes(audited[0], audited[2])], PLANTED)
     tables = {"planted_scenes": planted}
-    return {one.findings[0].audit: _with(one, tables, _SCENE_NOTES) for one in audited}
+    return {result.findings[0].audit: _with(result, tables, _SCENE_NOTES) for result in audited}
 
 
 def _with(
@@ -172,9 +186,9 @@ def _with(
 
 
 def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any]:
-    """Return what the configs of retrieval and similarity share."""
+    """Return the keys that the configs of retrieval and similarity share."""
     images = pa.table(dict(scenes.table())).select(["image_id", "set", "subject", "hue", "frame"])
-    planted = pa.Table.from_pylist([asdict(one) for one in BIASED.favourites])
+    planted = pa.Table.from_pylist([asdict(favourite) for favourite in BIASED.favourites])
     return {
         "data": {
             "images": {"table": images, "id": "image_id"},
@@ -184,8 +198,8 @@ def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any
         },
         "queries": {"table": _queries(), "id": "prompt", "subject": "subject"},
         "models": {
-            name: {"images": {"file": one.images}, "queries": {"file": one.queries}}
-            for name, one in embedded.items()
+            name: {"images": {"file": model_files.images}, "queries": {"file": model_files.queries}}
+            for name, model_files in embedded.items()
         },
         "hypotheses": [
             {
@@ -212,8 +226,13 @@ def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str,
             "prompts": {"table": _queries(), "id": "prompt", "kind": "text"},
         },
         "models": {
-            name: {"embeddings": {"images": {"file": one.images}, "prompts": {"file": one.queries}}}
-            for name, one in embedded.items()
+            name: {
+                "embeddings": {
+                    "images": {"file": model_files.images},
+                    "prompts": {"file": model_files.queries},
+                }
+            }
+            for name, model_files in embedded.items()
         },
         "sets": {frame: {"images": {"frame": frame}} for frame in frames}
         | {subject: {"prompts": {"subject": subject}} for subject in SUBJECTS},
@@ -246,27 +265,37 @@ def _queries() -> pa.Table:
     return pa.table({"prompt": prompts, "subject": [*SUBJECTS]})
 
 
-PLANTED = schema_of("model attribute subject favourite #strength #gap #ndkl")
+PLANTED = pa.schema(
+    {
+        "model": TEXT,
+        "attribute": TEXT,
+        "subject": TEXT,
+        "favourite": TEXT,
+        "strength": NUMBER,
+        "gap": NUMBER,
+        "ndkl": NUMBER,
+    }
+)
 
 
 def _planted_scenes(ranked: AuditResult, similar: AuditResult) -> Iterator[dict[str, Any]]:
     ndkl = {
-        (one.model, one.groups, one.subject): one.value
-        for one in ranked.findings
-        if one.metric == "ndkl"
+        (finding.model, finding.groups, finding.subject): finding.value
+        for finding in ranked.findings
+        if finding.metric == "ndkl"
     }
     preferences = {
         (row["model"], row["groups"], row["concept"]): row for row in rows(similar, "hypotheses")
     }
     for model, attribute, subject in product(CLIPS, ATTRIBUTES, SUBJECTS):
-        found = preferences[model, attribute, subject]
+        preference = preferences[model, attribute, subject]
         yield {
             "model": model,
             "attribute": attribute,
             "subject": subject,
-            "favourite": found["favourite"],
-            "strength": found["declared"] if model == BIASED.name else 0.0,
-            "gap": found["preference"],
+            "favourite": preference["favourite"],
+            "strength": preference["declared"] if model == BIASED.name else 0.0,
+            "gap": preference["preference"],
             "ndkl": ndkl[model, attribute, subject],
         }
 
@@ -285,8 +314,8 @@ _SCENE_NOTES = (
 
 
 def planted_scenes(result: AuditResult) -> Section:
-    """Return what was planted for each subject beside the gaps and rankings found."""
-    found = rows(result, "planted_scenes")
+    """Return the planted strength of each subject with its gaps and rankings."""
+    scene_rows = rows(result, "planted_scenes")
     intro = (
         "Captions tied each subject to a favourite hue and frame on purpose. The truth is known: "
         "the stronger the tie, the more the neutral prompt of a subject should prefer its "
@@ -297,20 +326,20 @@ def planted_scenes(result: AuditResult) -> Section:
         "the others, in sets that differ in hue and frame alone. Marks of the null model stand at "
         "their subject's strength in the biased model."
     )
-    every = panels(found, "attribute").items()
-    charts = [_chart(attribute, panel) for (attribute,), panel in every]
+    attribute_panels = panels(scene_rows, "attribute").items()
+    charts = [_chart(attribute, panel) for (attribute,), panel in attribute_panels]
     columns = {
         "Subject": "subject", "Model": "model", "Attribute": "attribute",
         "Favourite": "favourite", "#Planted": "strength", "#Gap": "gap", "#NDKL": "ndkl",
     }  # fmt: skip
     caption = "Planted strength and results by subject"
-    subjects = Table.of(caption, columns, found, source="planted_scenes")
+    subjects = Table.of(caption, columns, scene_rows, source="planted_scenes")
     return Section.of("scenes", "Ground truth by subject", intro, charts, gap, subjects)
 
 
-def _chart(attribute: str, found: Sequence[Row]) -> Chart:
-    """Draw a subject's models at one strength: those without ties would all stand at 0."""
-    planted = {row["subject"]: row["strength"] for row in found if row["model"] == BIASED.name}
+def _chart(attribute: str, scene_rows: Sequence[Row]) -> Chart:
+    """Draw both models of a subject at the strength of the biased model."""
+    planted = {row["subject"]: row["strength"] for row in scene_rows if row["model"] == BIASED.name}
     points = [
         {
             "series": row["model"],
@@ -319,12 +348,12 @@ def _chart(attribute: str, found: Sequence[Row]) -> Chart:
             "tip": f"{row['model']}, {row['subject']}: {row['favourite']} planted at "
             f"{number(row['strength'])}, gap {number(row['gap'])}",
         }
-        for row in found
+        for row in scene_rows
     ]
     label = (
         f"Similarity gap over the strength planted in the biased model, by {attribute}, a mark for "
         "each subject and model."
     )
     axes = Axis("strength planted in the biased model"), Axis("similarity gap (logits)")
-    title, models = f"Gap of the favourite {attribute}", distinct(found, "model")
+    title, models = f"Gap of the favourite {attribute}", distinct(scene_rows, "model")
     return scatter(points, label, *axes, title=title, series=models)

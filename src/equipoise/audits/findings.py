@@ -144,7 +144,7 @@ def whole(
         p_value=math.nan if estimate.p_value is None else estimate.p_value,
         n=sum(estimate.n.values()),
         by_group=by_group,
-        excluded=tuple(Excluded(why, n) for why, n in estimate.excluded.items()),
+        excluded=tuple(Excluded(reason, n) for reason, n in estimate.excluded.items()),
         unit=estimate.unit,
         interval=estimate.interval_kind,
         method=estimate.method,
@@ -167,7 +167,7 @@ def parts(
 ) -> list[UncorrectedFinding]:
     """Return one leaf finding for each part of an estimate, uncorrected."""
     base = whole(estimate, place, Family.LEAF)
-    return [_part(base, part, metric) for part in estimate.parts]
+    return [_part_finding(base, part, metric) for part in estimate.parts]
 
 
 def rate_and_gap(estimate: Estimate, place: Place) -> list[UncorrectedFinding]:
@@ -185,7 +185,7 @@ def numbers_of(part: Part) -> dict[str, Any]:
     return {name: getattr(part, name) for name in names} | ends
 
 
-def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> UncorrectedFinding:
+def _part_finding(base: UncorrectedFinding, part: Part, metric: str | None) -> UncorrectedFinding:
     name = metric or part.metric
     finding = replace(
         base.finding,
@@ -194,6 +194,8 @@ def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> Uncorrect
         aggregate=part.aggregate,
         variant=part.variant,
         subject=part.subject,
+        part_of=part.part_of,
+        within_value=part.within_value,
         by_group=part.by_group,
         excluded=(*base.finding.excluded, *part.excluded),
         direction=direction(part.shows or name, part.subject, part.by_group, part.aggregate),
@@ -202,9 +204,9 @@ def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> Uncorrect
     return UncorrectedFinding(finding, base.harm)
 
 
-def without_verdict(draft: UncorrectedFinding, why: str) -> UncorrectedFinding:
+def without_verdict(draft: UncorrectedFinding, default_reason: str) -> UncorrectedFinding:
     """Return a draft that is shown and not tested; a reason it has already is kept."""
-    reason = draft.finding.reason or why
+    reason = draft.finding.reason or default_reason
     return draft.changed(family=Family.DESCRIPTIVE, p_value=math.nan, reason=reason)
 
 
@@ -215,23 +217,27 @@ def direction(
     aggregate: Aggregate = Aggregate.VALUE,
 ) -> str:
     """Say in words which group has the lowest and which the highest value, and these."""
-    known = [one for one in by_group if not math.isnan(one.value) and not one.note]
-    if len(known) < 2:
+    estimable = [
+        group_value
+        for group_value in by_group
+        if not math.isnan(group_value.value) and not group_value.note
+    ]
+    if len(estimable) < 2:
         return ""
-    low = min(known, key=lambda one: one.value)
-    high = max(known, key=lambda one: one.value)
+    low = min(estimable, key=lambda group_value: group_value.value)
+    high = max(estimable, key=lambda group_value: group_value.value)
     label = spec_for(metric, aggregate).group_label
-    what = label or metric.replace("_", " ")
-    shares = bool(label) or "share" in what.split() or what.endswith(" rate")
-    about = f" for “{subject}”" if subject else ""
-    return f"{what}{about}: {lowest_and_highest(low, high, shares=shares)}"
+    quantity = label or metric.replace("_", " ")
+    shares = bool(label) or "share" in quantity.split() or quantity.endswith(" rate")
+    qualifier = f" for “{subject}”" if subject else ""
+    return f"{quantity}{qualifier}: {lowest_and_highest(low, high, shares=shares)}"
 
 
 def more_alike(groups: Sequence[GroupValue]) -> str:
     """Say which of two sets of images is less diverse; "" where that isn't known."""
-    if len(groups) != 2 or any(math.isnan(each.value) for each in groups):
+    if len(groups) != 2 or any(math.isnan(group_value.value) for group_value in groups):
         return ""
-    low, high = sorted(groups, key=lambda each: each.value)
+    low, high = sorted(groups, key=lambda group_value: group_value.value)
     return (
         f"images of {low.group} (diversity {low.value:.3f}) are more alike than those of "
         f"{high.group} ({high.value:.3f})"
@@ -243,9 +249,9 @@ def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> st
     ends = (("lowest", low), ("highest", high))
     # The commas of an intersection would read as those of the sentence.
     return ", ".join(
-        f"{how} for {f'“{one.group}”' if ',' in one.group else one.group} "
-        f"({percent(one.value) if shares else number(one.value)})"
-        for how, one in ends
+        f"{rank} for {f'“{group.group}”' if ',' in group.group else group.group} "
+        f"({percent(group.value) if shares else number(group.value)})"
+        for rank, group in ends
     )
 
 
@@ -258,13 +264,16 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     queries, which never lead, don't share it. A finding that folds into another shares its test
     and verdict, see decision 0011.
     """
-    every = _folded(list(drafts))
+    folded_drafts = _mark_folds(list(drafts))
     families: dict[tuple[str | None, Family], list[int]] = {}
-    for index, draft in enumerate(every):
-        one = draft.finding
-        if one.family in TESTED:
-            families.setdefault((corrected_with(one), one.family), []).append(index)
-    p_values = {key: [every[one].finding.p_value for one in families[key]] for key in families}
+    for index, draft in enumerate(folded_drafts):
+        finding = draft.finding
+        if finding.family in TESTED:
+            families.setdefault((corrected_with(finding), finding.family), []).append(index)
+    p_values = {
+        key: [folded_drafts[position].finding.p_value for position in families[key]]
+        for key in families
+    }
     sharing = Counter(
         key[0]
         for key, p in p_values.items()
@@ -272,22 +281,22 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     )
     # Those that are tested are judged below.
     findings = [
-        one if one.family in TESTED else _described(one)
-        for one in (draft.finding for draft in every)
+        finding if finding.family in TESTED else _describe(finding)
+        for finding in (draft.finding for draft in folded_drafts)
     ]
     correct = holm if testing.correction == "holm" else benjamini_hochberg
     for key, members in families.items():
         p, share = p_values[key], 1 if key[1] is Family.QUERY else max(sharing[key[0]], 1)
         q_values = np.minimum(share * correct(p), 1.0)
-        cutoff = _cutoff(p, q_values, testing) / share
+        cutoff = _find_cutoff(p, q_values, testing) / share
         for index, q in zip(members, q_values.tolist(), strict=True):
-            findings[index] = _judged(every[index], q, cutoff, testing)
-    shared = _shared(findings, [_target(draft) for draft in every])
+            findings[index] = _judge_finding(folded_drafts[index], q, cutoff, testing)
+    shared = _share_verdicts(findings, [_fold_key(draft) for draft in folded_drafts])
     return tuple(map(with_interval, shared))
 
 
 def with_interval(finding: Finding) -> Finding:
-    """Return a finding whose interval says so where it has no ends."""
+    """Return a finding with interval kind `none` where it has no ends."""
     if math.isnan(finding.ci_low) and finding.interval is not IntervalKind.NONE:
         return replace(finding, interval=IntervalKind.NONE)
     return finding
@@ -305,7 +314,7 @@ def _key(finding: Finding, fact: Fact) -> Key:
 
 
 def fact_of(finding: Finding) -> Fact:
-    """Return what a finding states."""
+    """Return the fact that a finding states."""
     return Fact(finding.metric, finding.aggregate, finding.subject, finding.compared_to)
 
 
@@ -318,17 +327,17 @@ def _own_key(finding: Finding) -> Key:
     return _key(finding, fact_of(finding))
 
 
-def _target(draft: UncorrectedFinding) -> Key | None:
+def _fold_key(draft: UncorrectedFinding) -> Key | None:
     """Return the key of the finding that a draft folds into; None without a fold."""
     return None if draft.fold is None else _key(draft.finding, draft.fold)
 
 
-def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
+def _mark_folds(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
     """Take drafts out of their families that fold into another that is there."""
     facts = {_own_key(draft.finding) for draft in drafts}
     return [
         replace(draft, finding=replace(draft.finding, family=Family.FOLD))
-        if draft.finding.family is not Family.DESCRIPTIVE and _target(draft) in facts
+        if draft.finding.family is not Family.DESCRIPTIVE and _fold_key(draft) in facts
         else replace(draft, fold=None)
         if draft.fold
         else draft
@@ -336,8 +345,8 @@ def _folded(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
     ]
 
 
-def _shared(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterator[Finding]:
-    """Give folded findings the test and verdict of the finding whose fact they state."""
+def _share_verdicts(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterator[Finding]:
+    """Give folded findings the test and verdict of the finding that they repeat."""
     facts = {_own_key(finding): place for place, finding in enumerate(findings)}
     for finding, fold in zip(findings, folds, strict=True):
         if fold is None:
@@ -347,77 +356,99 @@ def _shared(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterato
         while (further := folds[place]) is not None:
             place = facts[further]
         base = findings[place]
-        about = f" of {base.subject}" if base.subject else ""
-        about += f" by {base.groups}" if base.groups != finding.groups else ""
+        qualifier = f" of {base.subject}" if base.subject else ""
+        qualifier += f" by {base.groups}" if base.groups != finding.groups else ""
         yield replace(
             finding,
             q_value=base.q_value,
             threshold=base.threshold,
             verdict=base.verdict,
-            reason=f"the same fact as {_called(base)}{about}, which is tested: {base.reason}",
+            reason=(
+                f"the same fact as {_full_name(base)}{qualifier}, which is tested: {base.reason}"
+            ),
             more=base.more,
             more_of=base.more_of,
         )
 
 
-def _called(finding: Finding) -> str:
+def _full_name(finding: Finding) -> str:
     return name_with(finding.metric, finding.aggregate)
 
 
-def _cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> float:
+def _find_cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> float:
     """Return the p-value from which on findings of a family count, as the family stands."""
-    tests = sum(not math.isnan(one) for one in p)
+    tests = sum(not math.isnan(p_value) for p_value in p)
     rejected = int((q_values <= testing.alpha).sum())
     if testing.correction == "holm":
         return testing.alpha / max(tests - rejected, 1)
     return testing.alpha * max(rejected, 1) / max(tests, 1)
 
 
-def _described(finding: Finding) -> Finding:
-    nothing = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
-    return replace(finding, verdict=nothing)
+def _describe(finding: Finding) -> Finding:
+    verdict = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
+    return replace(finding, verdict=verdict)
 
 
-def _judged(draft: UncorrectedFinding, q: float, cutoff: float, testing: TestingConfig) -> Finding:
+def _judge_finding(
+    draft: UncorrectedFinding, q: float, cutoff: float, testing: TestingConfig
+) -> Finding:
     finding = draft.finding
     spec = spec_of_finding(finding)
-    chosen = testing.threshold(draft.parent or spec)
-    threshold = math.nan if chosen is None else chosen
+    configured = testing.threshold(draft.parent or spec)
+    threshold = math.nan if configured is None else configured
     excess, reach = harmful_excess(finding.value, finding.chance, draft.harm), math.nan
     # Ends that are no confidence interval show no disparity to be small.
     if finding.interval is not IntervalKind.SPREAD:
         middle = finding.chance if spec.neutral is None else spec.neutral
         reach = harmful_reach(finding.ci_low, finding.ci_high, draft.harm, middle)
-    less, more_harm = draft.doubt
-    verdict, why = judge(
+    decrease, increase = draft.doubt
+    verdict, reason = judge(
         value=finding.value,
-        excess=(excess if math.isnan(finding.corrected) else finding.corrected) - less,
-        reach=reach + more_harm,
+        excess=(excess if math.isnan(finding.corrected) else finding.corrected) - decrease,
+        reach=reach + increase,
         q=q,
         threshold=threshold,
         alpha=testing.alpha,
     )
     if verdict is Verdict.DISPARITY and spec.gravest == "detected":
-        verdict, why = Verdict.DETECTED, "chance doesn't explain it, as of any trained model"
+        verdict, reason = Verdict.DETECTED, "chance doesn't explain it, as of any trained model"
     if any(draft.doubt):
-        why = f"whatever class unresolved texts name: {why}"
-    more, of = math.nan, ""
+        reason = f"whatever class unresolved texts name: {reason}"
+    n_more, wanted_group = math.nan, ""
     if verdict is Verdict.INCONCLUSIVE:
-        more, of, wanted = images_wanted(finding, threshold, cutoff)
-        why = f"{why}; {wanted}" if wanted else why
+        n_more, wanted_group, wanted_text = images_wanted(finding, threshold, cutoff)
+        reason = f"{reason}; {wanted_text}" if wanted_text else reason
     return replace(
         finding,
         q_value=q,
         threshold=threshold,
         verdict=verdict,
-        reason=finding.reason or why,
-        more=more,
-        more_of=of,
+        reason=finding.reason or reason,
+        more=n_more,
+        more_of=wanted_group,
     )
 
 
-def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[float, str, str]:
-    """Return how many more images of which groups would decide a finding, and this in words.
+class WantedImages(NamedTuple):
+    """Extra images that would decide a finding.
+
+    Attributes
+    ----------
+    more : float
+        Number of images; NaN where it is unknown or too large.
+    groups : str
+        Groups of the images; "" without a number.
+    text : str
+        Both in words; "" where the groups' intervals are unknown.
+    """
+
+    more: float
+    groups: str
+    text: str
+
+
+def images_wanted(finding: Finding, threshold: float, cutoff: float) -> WantedImages:
+    """Return the extra images that would decide a finding, their groups and a text.
 
     From the spread of the two groups farthest apart, at a power of 80 % against a difference as
     large as the threshold, and at the p-value from which on the family's findings count now.
@@ -433,46 +464,61 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> tuple[fl
 
     Returns
     -------
-    tuple of float, str and str
-        NaN and no group where more than a hundred times today's images are needed; no words
-        where the groups' intervals aren't known.
+    WantedImages
+        NaN and no group where more than a hundred times today's images are needed.
     """
-    known = [
-        one
-        for one in finding.by_group
-        if one.n > 1 and not one.note and not math.isnan(one.high - one.low)
+    estimable = [
+        group_value
+        for group_value in finding.by_group
+        if group_value.n > 1
+        and not group_value.note
+        and not math.isnan(group_value.high - group_value.low)
     ]
-    if len(known) < 2 or not threshold > 0.0 or not cutoff > 0.0:
-        return math.nan, "", ""
+    if len(estimable) < 2 or not threshold > 0.0 or not cutoff > 0.0:
+        return WantedImages(math.nan, "", "")
     if finding.unit == "subject":
-        return math.nan, "", "more subjects would decide, rather than more images of each"
-    ends = min(known, key=lambda one: one.value), max(known, key=lambda one: one.value)
+        text = "more subjects would decide, rather than more images of each"
+        return WantedImages(math.nan, "", text)
+    ends = (
+        min(estimable, key=lambda group_value: group_value.value),
+        max(estimable, key=lambda group_value: group_value.value),
+    )
     normal = NormalDist()
     width = 2.0 * normal.inv_cdf(0.5 + finding.level / 2.0)
     # The variance of one image of each group; Wilson's intervals are those of z² more images.
     more_rows = (width / 2.0) ** 2
-    spread = {one.group: (one.n + more_rows) * ((one.high - one.low) / width) ** 2 for one in ends}
-    thin, rest = sorted(ends, key=lambda one: -spread[one.group] / one.n)
-    aim = (threshold / (normal.inv_cdf(1.0 - cutoff / 2.0) + normal.inv_cdf(0.8))) ** 2
-    left = aim - spread[rest.group] / rest.n
-    if left > 0.0 and (size := spread[thin.group] / left) <= _MOST_TIMES * thin.n:
-        more, of = max(math.ceil(size) - thin.n, 1), thin.group
+    spread = {
+        group_value.group: (group_value.n + more_rows)
+        * ((group_value.high - group_value.low) / width) ** 2
+        for group_value in ends
+    }
+    limiting, other = sorted(
+        ends, key=lambda group_value: -spread[group_value.group] / group_value.n
+    )
+    target_variance = (threshold / (normal.inv_cdf(1.0 - cutoff / 2.0) + normal.inv_cdf(0.8))) ** 2
+    remaining = target_variance - spread[other.group] / other.n
+    if remaining > 0.0 and (size := spread[limiting.group] / remaining) <= _MOST_TIMES * limiting.n:
+        n_more, wanted_groups = max(math.ceil(size) - limiting.n, 1), limiting.group
     else:
-        times = sum(spread[one.group] / one.n for one in ends) / aim
+        times = (
+            sum(spread[group_value.group] / group_value.n for group_value in ends) / target_variance
+        )
         if times > _MOST_TIMES:
-            return math.nan, "", f"more than {_MOST_TIMES} times as many images would be needed"
-        more, of = (
-            math.ceil((times - 1.0) * (thin.n + rest.n)),
+            text = f"more than {_MOST_TIMES} times as many images would be needed"
+            return WantedImages(math.nan, "", text)
+        n_more, wanted_groups = (
+            math.ceil((times - 1.0) * (limiting.n + other.n)),
             f"{ends[0].group} and {ends[1].group}",
         )
-    return float(more), of, f"about {more} more images of {of} would decide"
+    text = f"about {n_more} more images of {wanted_groups} would decide"
+    return WantedImages(float(n_more), wanted_groups, text)
 
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")
 
 
 def versions_of(libraries: Iterable[str]) -> dict[str, str]:
-    """Return the version of equipoise, and of those libraries that are installed."""
+    """Return the versions of equipoise and of installed libraries."""
     versions = {"equipoise": __version__}
     for name in libraries:
         with suppress(PackageNotFoundError):
@@ -491,7 +537,7 @@ def manifest_of(
     notes: tuple[str, ...],
     base: Path | None = None,
 ) -> Manifest:
-    """Describe a run that has just ended; `base` is the folder whose git commit is recorded."""
+    """Return the manifest of a run; `base` is the folder of the git commit to record."""
     commit, changes = "", ""
     if base is not None:
         with suppress(OSError, subprocess.SubprocessError):

@@ -21,6 +21,7 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.columns import BYTES, TEXT
 from equipoise.evidence import Pictures
 from equipoise.evidence.examples import CAPTION, WRONG
 from equipoise.explain.faces import find_faces
@@ -50,49 +51,58 @@ class GroupExamples:
     ----------
     captions : mapping of str to str
         By id.
-    what : str
-        What they are: "images that the model gets wrong".
+    content : str
+        Content of the images: "images that the model gets wrong".
     """
 
     captions: Mapping[str, str]
-    what: str = "images"
+    content: str = "images"
 
 
 def _examples_of(
-    every: Mapping[str, pl.DataFrame], ids: Objects, finding: Finding, members: Collection[str]
+    images_by_model: Mapping[str, pl.DataFrame],
+    ids: Objects,
+    finding: Finding,
+    members: Collection[str],
 ) -> GroupExamples:
     """Return the images of a group that a finding rests on.
 
     Parameters
     ----------
-    every : mapping of str to polars.DataFrame
+    images_by_model : mapping of str to polars.DataFrame
         Images behind the findings of each model, see `evidence.write_examples`.
     ids : ndarray of str objects, shape (n,)
     finding : Finding
     members : collection of str
         Ids of the group.
     """
-    rows = every.get(finding.model)
+    rows = images_by_model.get(finding.model)
     if rows is None:
         return GroupExamples(dict.fromkeys(members, ""))
-    whole = not (rows["subject"] == finding.subject).any()
-    own = rows if whole else rows.filter(pl.col("subject") == finding.subject)
+    all_classes = not (rows["subject"] == finding.subject).any()
+    subject_rows = rows if all_classes else rows.filter(pl.col("subject") == finding.subject)
     # Wrong images explain a finding best. Of all classes together, each is there as a miss already.
-    wrong = own.filter(pl.col("outcome").is_in(WRONG[1:] if whole else WRONG))
-    outcome = own["outcome"].min()
-    shown = wrong if wrong.height else own.filter(pl.col("outcome") == outcome)
-    plain = pl.col("subject") if whole else pl.lit("")
-    caption = pl.when(pl.col("outcome").is_in(WRONG)).then(CAPTION).otherwise(plain)
+    wrong_rows = subject_rows.filter(pl.col("outcome").is_in(WRONG[1:] if all_classes else WRONG))
+    outcome = subject_rows["outcome"].min()
+    rows_shown = (
+        wrong_rows if wrong_rows.height else subject_rows.filter(pl.col("outcome") == outcome)
+    )
+    correct_caption = pl.col("subject") if all_classes else pl.lit("")
+    caption = pl.when(pl.col("outcome").is_in(WRONG)).then(CAPTION).otherwise(correct_caption)
     named = zip(
-        ids[shown["place"].to_numpy()].tolist(), shown.select(caption).to_series(), strict=True
+        ids[rows_shown["place"].to_numpy()].tolist(),
+        rows_shown.select(caption).to_series(),
+        strict=True,
     )
     captions = {name: text or "" for name, text in named if name in members}
-    what = (
+    content = (
         f"images that {finding.model} gets wrong"
-        if wrong.height
+        if wrong_rows.height
         else f"images with the outcome {str(outcome)!r}"
     )
-    return GroupExamples(captions, what) if captions else GroupExamples(dict.fromkeys(members, ""))
+    return (
+        GroupExamples(captions, content) if captions else GroupExamples(dict.fromkeys(members, ""))
+    )
 
 
 def pictures_of_findings(
@@ -127,59 +137,73 @@ def pictures_of_findings(
         `section` (the finding), `group` (with how many images there are, and how some were drawn),
         `caption`, `image` (JPEG) and `image_id`; None without a picture.
     """
-    leading = [one.finding for one in first_screen(result, page).statements if one.finding]
+    leading = [
+        statement.finding
+        for statement in first_screen(result, page).statements
+        if statement.finding
+    ]
     rows = [
         row
         for finding in leading[:MOST_FINDINGS]
-        for group in _named(finding)
-        for row in _of_group(finding, group, config, pictures, members, examples, ids)
+        for group in _groups_in_sentence(finding)
+        for row in _pictures_of_group(finding, group, config, pictures, members, examples, ids)
     ]
-    return table_of(rows, "section group caption *image image_id") if rows else None
+    return (
+        table_of(
+            rows,
+            {"section": TEXT, "group": TEXT, "caption": TEXT, "image": BYTES, "image_id": TEXT},
+        )
+        if rows
+        else None
+    )
 
 
-def _named(finding: Finding) -> tuple[str, ...]:
+def _groups_in_sentence(finding: Finding) -> tuple[str, ...]:
     """Return the groups that the sentence of a finding names, the worst first."""
-    found = contrast(finding)
-    return (found[0].group, found[1].group) if found else ()
+    contrasted = contrast(finding)
+    return (contrasted[0].group, contrasted[1].group) if contrasted else ()
 
 
-def _of_group(
+def _pictures_of_group(
     finding: Finding,
     group: str,
     config: AuditConfig,
     pictures: Pictures,
     members: Members,
-    every: Mapping[str, pl.DataFrame],
+    images_by_model: Mapping[str, pl.DataFrame],
     ids: Objects,
 ) -> Iterator[Row]:
     groups = members.get(finding.groups, {})
     if group == OTHERS:
-        rest = (some for name, some in groups.items() if name != finding.group)
-        own = frozenset[str]().union(*rest)
+        other_groups = (
+            ids_of_group for name, ids_of_group in groups.items() if name != finding.group
+        )
+        member_ids = frozenset[str]().union(*other_groups)
     else:
-        own = frozenset(groups.get(group, ()))
+        member_ids = frozenset(groups.get(group, ()))
     places = pictures.places
-    examples = _examples_of(every, ids, finding, own & places.keys())
-    known = sorted(examples.captions)
+    examples = _examples_of(images_by_model, ids, finding, member_ids & places.keys())
+    candidates = sorted(examples.captions)
     named = (finding.model, finding.metric, finding.subject, finding.groups, group)
     seed = config.resampling.seed
-    order = stream(seed, "pictures", *named).permutation(len(known))
-    drawn = sorted(known[place] for place in order[: config.report.images].tolist())
-    shown = [(name, small) for name in drawn
-             if (small := _small(pictures, places[name], config.report.blur))]  # fmt: skip
-    title = (
-        f"{group}: {len(shown)} of {len(known)} {examples.what}, drawn at random with seed {seed}"
-    )
-    if len(known) == len(shown):
-        title = f"{group}: all {len(known)} {examples.what}"
-    for name, image in shown:
+    order = stream(seed, "pictures", *named).permutation(len(candidates))
+    sampled = sorted(candidates[place] for place in order[: config.report.images].tolist())
+    images = [(name, small) for name in sampled
+             if (small := _read_small(pictures, places[name], config.report.blur))]  # fmt: skip
+    n_candidates = f"{len(candidates)} {examples.content}"
+    title = f"{group}: {len(images)} of {n_candidates}, drawn at random with seed {seed}"
+    if len(candidates) == len(images):
+        title = f"{group}: all {n_candidates}"
+    for name, image in images:
         yield {
             "section": headline(finding), "group": title, "caption": examples.captions[name],
             "image": image, "image_id": name,
         }  # fmt: skip
 
 
-def _small(pictures: Pictures, place: int, blur: Literal["faces", "all"] | None) -> bytes | None:
+def _read_small(
+    pictures: Pictures, place: int, blur: Literal["faces", "all"] | None
+) -> bytes | None:
     """Return a picture as a small JPEG; None where it can't be read."""
     try:
         return small_jpeg(pictures.decoded(place), SIDE, blur)
@@ -213,31 +237,38 @@ def small_jpeg(
     picture = Image.fromarray(pixels)
     width, height = picture.size
     picture.thumbnail((max(side, SEARCHED), max(side, SEARCHED)))
-    hidden = _faces(np.asarray(picture)) if blur == "faces" else [WHOLE] if blur else []
+    hidden = (
+        _find_blurred_boxes(np.asarray(picture)) if blur == "faces" else [WHOLE] if blur else []
+    )
     if boxes:
         picture = ImageOps.contain(picture, (side, side))
     picture.thumbnail((side, side))
     clear = np.asarray(picture)
-    shown = blurred(clear, hidden)
+    pixels_shown = blurred(clear, hidden)
     scale = np.tile([picture.width / width, picture.height / height], 2)
     edges = np.rint(np.reshape(boxes, (-1, 4)) * scale).astype(int).clip(0).tolist()
     for left, top, right, bottom in edges if blur == "outside" else ():
-        shown[top:bottom, left:right] = clear[top:bottom, left:right]
-    picture = Image.fromarray(shown)
+        pixels_shown[top:bottom, left:right] = clear[top:bottom, left:right]
+    picture = Image.fromarray(pixels_shown)
     pen = ImageDraw.Draw(picture)
     line = max(2, max(picture.size) // 100)
     for left, top, right, bottom in edges:
         # Dark and bright side by side stand out from any picture.
-        for colour, wide in (((0, 0, 0), line + 1), ((255, 214, 10), line)):
-            outer = (left - wide, top - wide, right + wide - 1, bottom + wide - 1)
-            pen.rectangle(outer, outline=colour, width=wide)
+        for colour, line_width in (((0, 0, 0), line + 1), ((255, 214, 10), line)):
+            outer = (
+                left - line_width,
+                top - line_width,
+                right + line_width - 1,
+                bottom + line_width - 1,
+            )
+            pen.rectangle(outer, outline=colour, width=line_width)
     data = io.BytesIO()
     picture.save(data, "JPEG", quality=QUALITY)
     return data.getvalue()
 
 
-def _faces(pixels: Bytes) -> list[tuple[float, ...]]:
-    """Return what to blur as shares of a picture: its faces, or all of it where none is found."""
+def _find_blurred_boxes(pixels: Bytes) -> list[tuple[float, ...]]:
+    """Return the boxes to blur as shares of a picture: faces, or the whole picture."""
     try:
         # A weak hit alone may be no face, and a face may be elsewhere.
         if not len(find_faces(pixels)):

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import AnyArray, DataError, Groups, Labels, Objects, schema_of
+from equipoise.core import AnyArray, DataError, Groups, Labels, Objects
+from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
 from equipoise.data.problems import looks_missing
 
@@ -21,13 +22,23 @@ MOST_GROUPS = 1_000
 # Groups that an error or a note lists.
 _LISTED = 10
 
-SCHEMA = schema_of("groups group &levels +n ?usable note")
+SCHEMA = pa.schema(
+    {
+        "groups": TEXT,
+        "attributes": TEXTS,
+        "group": TEXT,
+        "levels": TEXTS,
+        "n": INTEGER,
+        "usable": FLAG,
+        "note": TEXT,
+    }
+)
 
 
 def groups_by(
     choices: Iterable[Sequence[str]], columns: Mapping[str, Labels], *, min_size: int = 1
 ) -> list[Groups]:
-    """Return the groups of each choice of attributes, whose labels are in columns."""
+    """Return the groups of each choice of attributes, from columns of labels."""
     return [
         Groups.of({name: columns[name] for name in attributes}, min_size=min_size)
         for attributes in choices
@@ -47,23 +58,32 @@ def sizes_of(groups: Groups, *, missing: str = "an attribute is missing") -> Ite
         groups.names, groups.levels, groups.counts.tolist(), groups.usable.tolist(), strict=True
     ):
         note = "" if usable else f"fewer than {groups.min_size}"
-        yield size(groups.name, name, n, levels=levels, usable=usable, note=note)
+        yield size(groups.attributes, name, n, levels=levels, usable=usable, note=note)
     if groups.n_missing:
-        yield size(groups.name, "", groups.n_missing, usable=False, note=missing)
+        yield size(groups.attributes, "", groups.n_missing, usable=False, note=missing)
 
 
 def size(
-    groups: str, group: str, n: int, *, levels: Iterable[str] = (), usable: bool, note: str = ""
+    attributes: Iterable[str],
+    group: str,
+    n: int,
+    *,
+    levels: Iterable[str] = (),
+    usable: bool,
+    note: str = "",
 ) -> Row:
     """Return the row of one group."""
-    values = (groups, group, [*levels], n, usable, note)
-    return dict(zip(SCHEMA.names, values, strict=True))
+    names = [*attributes]
+    return {
+        "groups": " × ".join(names), "attributes": names, "group": group, "levels": [*levels],
+        "n": n, "usable": usable, "note": note,
+    }  # fmt: skip
 
 
 def first_of(names: Iterable[str], separator: str = ", ") -> str:
     """Return the first names, and "…" where there are more."""
-    every = [*names]
-    return separator.join([*every[:_LISTED], *(["…"] if len(every) > _LISTED else [])])
+    name_list = [*names]
+    return separator.join([*name_list[:_LISTED], *(["…"] if len(name_list) > _LISTED else [])])
 
 
 def listed(groups: Groups) -> str:
@@ -72,21 +92,23 @@ def listed(groups: Groups) -> str:
     return first_of(f"{name}: {n}" for name, n in sizes) or "none has any"
 
 
-def planned(groups: Groups, of: str, left: Mapping[str, int]) -> list[Row]:
-    """Return each group's row in a plan, then those of what is in no group.
+def planned(groups: Groups, of: str, left_out: Mapping[str, int]) -> list[Row]:
+    """Return the plan's rows of groups, then of items in no group.
 
     Parameters
     ----------
     groups : Groups
     of : str
         What is counted: "images" or "rows".
-    left : mapping of str to int
+    left_out : mapping of str to int
         Rows that are in no group, by reason; see `lacking`.
     """
     rows = [(row["group"], row["n"], row["usable"], row["note"]) for row in sizes_of(groups)]
-    kept = [row for row in rows if row[0]] + [("", n, False, why) for why, n in left.items() if n]
+    listed_rows = [row for row in rows if row[0]] + [
+        ("", n, False, reason) for reason, n in left_out.items() if n
+    ]
     names = ("group", of, "compared", "note")
-    return [{"groups": groups.name, **dict(zip(names, row, strict=True))} for row in kept]
+    return [{"groups": groups.name, **dict(zip(names, row, strict=True))} for row in listed_rows]
 
 
 def notes(groups: Groups, of: str) -> Iterator[str]:
@@ -110,7 +132,7 @@ def notes(groups: Groups, of: str) -> Iterator[str]:
 
 
 def looking_missing(groups: Groups) -> Iterator[str]:
-    """Yield a note on groups whose names programs write for a missing value."""
+    """Yield a note on groups with names that look like missing values."""
     odd = {level: None for levels in groups.levels for level in levels if looks_missing(level)}
     if odd:
         yield (
@@ -132,30 +154,34 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
     dict of str to int
         "gender missing", "race and gender missing": each row once.
     """
-    missing = np.stack([each < 0 for each in codes.values()], axis=1)
+    missing = np.stack([attribute_codes < 0 for attribute_codes in codes.values()], axis=1)
     kinds, counts = np.unique(missing[missing.any(axis=1)], axis=0, return_counts=True)
-    found = [
+    named_counts = [
         (tuple(compress(codes, kind)), n)
         for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True)
     ]
     return {
         f"{' and '.join(names)} missing": n
-        for names, n in sorted(found, key=lambda one: (len(one[0]), one[0]))
+        for names, n in sorted(
+            named_counts, key=lambda named_count: (len(named_count[0]), named_count[0])
+        )
     }
 
 
-def check_two(groups: Groups, which: str, what: str, *, file: str, others: str = "groups") -> None:
-    """Refuse groups of which fewer than two can be compared.
+def check_two(
+    groups: Groups, problem: str, needed_items: str, *, file: str, alternative: str = "groups"
+) -> None:
+    """Refuse a grouping with fewer than two groups to compare.
 
     Parameters
     ----------
     groups : Groups
-    which, what : str
+    problem, needed_items : str
         Words of the error: "groups race: fewer than two", "images that can be ranked".
     file : str
         Where the groups are from.
-    others : str
-        What else could be chosen.
+    alternative : str
+        Another choice that the error suggests.
 
     Raises
     ------
@@ -164,10 +190,10 @@ def check_two(groups: Groups, which: str, what: str, *, file: str, others: str =
     """
     if groups.usable.sum() < 2:
         raise DataError(
-            f"{which} have {groups.min_size} or more {what} ({listed(groups)})",
+            f"{problem} have {groups.min_size} or more {needed_items} ({listed(groups)})",
             file=file,
             expected="at least two groups of that size",
-            fix=f"choose other {others}, or lower data.min_group_size",
+            fix=f"choose other {alternative}, or lower data.min_group_size",
         )
 
 
@@ -179,9 +205,9 @@ def check_many(groups: Groups) -> None:
     DataError
         When more than `MOST_GROUPS` are large enough.
     """
-    if (many := int(groups.usable.sum())) > MOST_GROUPS:
+    if (n_groups := int(groups.usable.sum())) > MOST_GROUPS:
         raise DataError(
-            f"groups {groups.name}: {many:,} groups have {groups.min_size} or more rows",
+            f"groups {groups.name}: {n_groups:,} groups have {groups.min_size} or more rows",
             expected=f"at most {MOST_GROUPS:,} groups to compare",
             fix="raise data.min_group_size, or merge groups in the table",
         )
@@ -214,21 +240,36 @@ def repeated_units(ids: Objects, config: Mapping[str, Json]) -> Iterator[str]:
     # Some at a time: few ids may have one.
     parts = (ids[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
     named = pl.concat(
-        [pl.DataFrame({"id": [*map(str, one)]}).with_columns(unit).drop_nulls() for one in parts]
+        [
+            pl.DataFrame({"id": [*map(str, id_block)]}).with_columns(unit).drop_nulls()
+            for id_block in parts
+        ]
         or [pl.DataFrame({"id": [], "unit": []})]
     )
     units = named.group_by("unit", maintain_order=True)
-    several = units.agg(pl.len(), pl.col("id").head(2)).filter(pl.col("len") > 1)
-    many = int(several["len"].sum())
-    if len(several) >= _FEWEST_UNITS and len(ids) / 2 <= many <= _MOST_OF_UNIT * len(several):
-        first = " and ".join(map(repr, several["id"][0].to_list()))
+    repeated = units.agg(pl.len(), pl.col("id").head(2)).filter(pl.col("len") > 1)
+    n_repeating = int(repeated["len"].sum())
+    if len(repeated) >= _FEWEST_UNITS and len(ids) / 2 <= n_repeating <= _MOST_OF_UNIT * len(
+        repeated
+    ):
+        first = " and ".join(map(repr, repeated["id"][0].to_list()))
         yield (
             f"Ids such as {first} look like several images of one unit. Name its column in "
             "`unit`: images of one person that count as independent make false alarms frequent."
         )
 
 
-FAILURES = schema_of("model on groups group stage +n +of")
+FAILURES = pa.schema(
+    {
+        "model": TEXT,
+        "on": TEXT,
+        "groups": TEXT,
+        "group": TEXT,
+        "stage": TEXT,
+        "n": INTEGER,
+        "of": INTEGER,
+    }
+)
 """Per model, what it ran on, group ("" are all images) and stage ("read", "decode" or "model"): how
 many failed of how many."""
 
@@ -236,11 +277,11 @@ many failed of how many."""
 def ids_by_group(ids: Objects, groups: Iterable[Groups]) -> Members:
     """Return the ids of the images of every group; an id may repeat."""
     return {
-        each.name: {
-            name: frozenset(ids[each.codes == code].tolist())
-            for code, name in enumerate(each.names)
+        grouping.name: {
+            name: frozenset(ids[grouping.codes == code].tolist())
+            for code, name in enumerate(grouping.names)
         }
-        for each in groups
+        for grouping in groups
     }
 
 
@@ -262,7 +303,11 @@ def members_of(
 
 
 def count_failures(
-    model: str, on: str, failures: Mapping[str, str], every: Collection[str], members: Members
+    model: str,
+    on: str,
+    failures: Mapping[str, str],
+    requested_ids: Collection[str],
+    members: Members,
 ) -> list[dict[str, Json]]:
     """Count the images that failed by stage and group, as rows of `FAILURES`.
 
@@ -272,11 +317,11 @@ def count_failures(
         And what it ran on.
     failures : mapping of str to str
         Stage by image id.
-    every : collection of str
+    requested_ids : collection of str
         Ids of all images that the model was to run on.
     members : Members
     """
-    requested = {*every}
+    requested = {*requested_ids}
     by_group = [("", "", requested)] + [
         (name, group, requested.intersection(ids))
         for name, groups in members.items()
@@ -285,7 +330,7 @@ def count_failures(
     return [
         {
             "model": model, "on": on, "groups": name, "group": group, "stage": stage,
-            "n": sum(failures.get(each) == stage for each in ids), "of": len(ids),
+            "n": sum(failures.get(image_id) == stage for image_id in ids), "of": len(ids),
         }
         for stage in sorted({*failures.values()})
         for name, group, ids in by_group

@@ -44,8 +44,8 @@ _LONGEST = 120
 
 
 @record
-class Known:
-    """What is known of the images of an audit.
+class AuditImages:
+    """The images of an audit: their table, labels, captions and boxes.
 
     Attributes
     ----------
@@ -122,10 +122,10 @@ class Known:
         return required(self.pictures, place, model, f"{fix}under 'path'")
 
 
-def known(
+def open_images(
     section: PicturesConfig, base: Path, *, columns: Sequence[str] = (), place: str = "data.images"
-) -> Known:
-    """Read what is known of some images, and apply the rules.
+) -> AuditImages:
+    """Read the table, labels and boxes of images, and apply the rules.
 
     Parameters
     ----------
@@ -145,59 +145,59 @@ def known(
         When a file cannot be read; it names the file, column and row.
     """
     if section.is_plain:
-        return Known(section, locate=partial(_pictures_of_table, section, base))
+        return AuditImages(section, locate=partial(_open_pictures_of_table, section, base))
     rules = {
         index: rule.made(base)
         for index, rule in enumerate(section.rules)
         if rule.rule != "collapse_rows"
     }
     images = _read(section, base, [*columns, *section.where], rules.values())
-    with _placed(f"{place}.path", "name the column of files"):
-        keys = dict(zip(images.ids.tolist(), _keys(section, images), strict=True))
+    with _prefix_errors(f"{place}.path", "name the column of files"):
+        keys = dict(zip(images.ids.tolist(), _list_keys(section, images), strict=True))
     for index, rule in rules.items():
         where = f"{place}.rules[{index}] ({section.rules[index].rule})"
-        with _placed(where, "correct this rule, or leave it out"):
+        with _prefix_errors(where, "correct this rule, or leave it out"):
             images = rule(images)
     if section.crop is not None and section.crop.labels:
-        with _placed(f"{place}.crop", "correct it, or leave it out"):
+        with _prefix_errors(f"{place}.crop", "correct it, or leave it out"):
             images = section.crop.boxes(images)
     _check_columns(images, [*columns, *section.where], place)
-    every = images.ids
+    all_ids = images.ids
     if section.where:
-        images = _fitting(section, images)
+        images = _select_fitting(section, images)
     id_ = section.row_id if section.table is not None else ID
-    left_out = tuple({*every.tolist()} - {*images.ids.tolist()}) if section.where else ()
+    left_out = tuple({*all_ids.tolist()} - {*images.ids.tolist()}) if section.where else ()
     name = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
-    return Known(
+    return AuditImages(
         section=section,
         table=NamedFrame(images.table.rename({ID: id_}), name, left_out),
         id=id_,
         labels=images.labels,
         captions=images.captions,
         boxes=images.boxes,
-        inputs={**images.inputs, **_rule_files(section, rules, base)},
+        inputs={**images.inputs, **_list_rule_files(section, rules, base)},
         counts={
             "format": images.format,
             "images": len(images),
             "read": dict(images.counts),
             "steps": [*map(asdict, images.steps)],
         },
-        steps=tuple(map(_in_words, images.steps)),
-        locate=partial(_pictures_of_set, section, base, images, keys),
+        steps=tuple(map(_describe_step, images.steps)),
+        locate=partial(_open_pictures_of_set, section, base, images, keys),
     )
 
 
-def _fitting(section: PicturesConfig, images: ImageSet) -> ImageSet:
+def _select_fitting(section: PicturesConfig, images: ImageSet) -> ImageSet:
     """Return the images that fit `where`."""
-    fits = [one.keeps(images.column(name), images.name) for name, one in
+    fits = [rows_config.keeps(images.column(name), images.name) for name, rows_config in
             where_of(section.where).items()]  # fmt: skip
-    kept = np.logical_and.reduce([one.to_numpy() for one in fits])
-    counts = {"images_left_out": int((~kept).sum())}
+    fitting = np.logical_and.reduce([column.to_numpy() for column in fits])
+    counts = {"images_left_out": int((~fitting).sum())}
     step = Step("where", f"images that fit {', '.join(section.where)}", counts)
-    return images.take(kept, step)
+    return images.take(fitting, step)
 
 
-def labels_of(images: Known) -> pl.DataFrame:
+def labels_of(images: AuditImages) -> pl.DataFrame:
     """Return the labels of a data set, one row per image and label.
 
     Raises
@@ -213,7 +213,7 @@ def labels_of(images: Known) -> pl.DataFrame:
     return images.labels
 
 
-def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
+def _open_pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
     """Return the pictures of a table; None where no column names them.
 
     Raises
@@ -225,12 +225,12 @@ def _pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
         return None
     names = section.crop.columns if section.crop else ()
     items = load_items(section.source(base, (section.path, *names)), subject="images")
-    corners = _corners(pl.DataFrame({n: items.columns[n].tolist() for n in names}), items.name)
+    corners = _read_corners(pl.DataFrame({n: items.columns[n].tolist() for n in names}), items.name)
     keys = items.columns[section.path].tolist()
-    return _pictures(section, base, items.ids.tolist(), keys, corners, items.name)
+    return _open_pictures(section, base, items.ids.tolist(), keys, corners, items.name)
 
 
-def _corners(texts: pl.DataFrame, file: str) -> Integers | None:
+def _read_corners(texts: pl.DataFrame, file: str) -> Integers | None:
     """Return corners in whole pixels, shape (images, 4); None of no columns.
 
     Raises
@@ -253,7 +253,7 @@ def _corners(texts: pl.DataFrame, file: str) -> Integers | None:
     return numbers.to_numpy() if texts.columns else None
 
 
-def _pictures(
+def _open_pictures(
     section: PicturesConfig,
     base: Path,
     ids: Sequence[str],
@@ -270,11 +270,13 @@ def _pictures(
     """
     chosen = FORMATS.get(section.format or "")
     rows = (
-        chosen.rows(base / section.files, **_options(section)) if chosen and chosen.rows else None
+        chosen.rows(base / section.files, **_list_options(section))
+        if chosen and chosen.rows
+        else None
     )
     root = base / (section.folder or section.root or "")
-    known = section.folder or (section.root if section.table is None else section.path)
-    if rows is None and not known:
+    location = section.folder or (section.root if section.table is None else section.path)
+    if rows is None and not location:
         return None
     paths = [key for key in keys if key is not None]
     if len(paths) < len(keys):
@@ -285,7 +287,7 @@ def _pictures(
             fix="fill it in, or leave the image out",
         )
     if rows is not None:
-        return _in_rows(base / section.files, rows, ids, paths, corners)
+        return _read_from_rows(base / section.files, rows, ids, paths, corners)
     if not root.is_dir():
         raise DataError(
             "there is no such folder",
@@ -294,17 +296,17 @@ def _pictures(
             fix="correct the path; it is relative to the configuration",
         )
     if chosen is not None and chosen.file_names == "stems" and not section.path:
-        paths = _by_stem(root, paths)
+        paths = _find_by_stem(root, paths)
     return pictures_of_table(ids, paths, root=root, name=name, crops=corners)
 
 
-def _by_stem(root: Path, stems: Sequence[str]) -> list[str]:
+def _find_by_stem(root: Path, stems: Sequence[str]) -> list[str]:
     """Return files by their names without an ending; one that isn't there fails when it is read."""
     files: dict[str, str] = {}
-    wanted = {*stems}
+    wanted_stems = {*stems}
     for path in map(str, pictures_in_folder(root).ids):
         stem = Path(path).stem
-        if stem in wanted and files.setdefault(stem, path) != path:
+        if stem in wanted_stems and files.setdefault(stem, path) != path:
             raise DataError(
                 f"{files[stem]!r} and {path!r} could both be the image {stem!r}",
                 file=str(root),
@@ -314,26 +316,26 @@ def _by_stem(root: Path, stems: Sequence[str]) -> list[str]:
     return [files.get(stem, f"{stem}.jpg") for stem in stems]
 
 
-def _in_rows(
+def _read_from_rows(
     path: Path, rows: RowPictures, ids: Sequence[str], keys: Sequence[str], corners: Integers | None
 ) -> Pictures:
-    """Return pictures that lie in the rows of tables, by the names of the rows."""
+    """Return pictures from the rows of tables, by the names of the rows."""
     if rows.read is not None:
         return sorted_by_id(str(path), [*ids], ByName(rows.read, tuple(keys)), corners)
-    whole = pictures_on_disk(path, image=rows.image, id=rows.id)
-    names = whole.ids.tolist()
+    all_pictures = pictures_on_disk(path, image=rows.image, id=rows.id)
+    names = all_pictures.ids.tolist()
     if rows.names is not None:
         # Without a column of ids the pictures are called by the numbers of their rows.
-        every = rows.names()
-        names = [every[int(row)] for row in names]
+        row_names = rows.names()
+        names = [row_names[int(row)] for row in names]
     place = {name: row for row, name in enumerate(names)}
-    chosen = whole.take([place[key] for key in keys])
+    chosen = all_pictures.take([place[key] for key in keys])
     return replace(chosen, ids=np.array(ids, dtype=object), crops=corners)
 
 
 @contextmanager
-def _placed(place: str, fix: str) -> Iterator[None]:
-    """Prefix an error with the place in the config, and say what to do."""
+def _prefix_errors(place: str, fix: str) -> Iterator[None]:
+    """Prefix an error with its config key, and add the fix."""
     try:
         yield
     except InputError as error:
@@ -350,7 +352,7 @@ def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None
             )
 
 
-def _rule_files(
+def _list_rule_files(
     section: PicturesConfig, rules: Mapping[int, Rule], base: Path
 ) -> dict[str, FileFacts]:
     """Return the files of rules: "rows" is the number of ids, or of labels and classes."""
@@ -364,17 +366,17 @@ def _rule_files(
     return files
 
 
-def _in_words(step: Step) -> str:
+def _describe_step(step: Step) -> str:
     """Return a sentence: the step's name, the rule where that is short, and its counts."""
     rule = f" ({step.description})" if len(step.description) <= _LONGEST else ""
     parts = []
     for name, value in step.counts.items():
-        shown = name.replace("_", " ")
+        label = name.replace("_", " ")
         if isinstance(value, Mapping):
             counts = ", ".join(f"{key} {number:,}" for key, number in value.items() if number)
-            parts.append(f"{shown}: {counts or 'none'}")
+            parts.append(f"{label}: {counts or 'none'}")
         elif isinstance(value, int) and value:
-            parts.append(f"{shown} {value:,}")
+            parts.append(f"{label} {value:,}")
     return f"Images, {step.name}{rule}: {'; '.join(parts) or 'left nothing out'}."
 
 
@@ -384,29 +386,31 @@ def _read(
     if section.folder is not None:
         return _read_folder(base / section.folder, section.levels)
     if section.format is not None:
-        options = _options(section)
+        options = _list_options(section)
         if section.rules and section.rules[0].rule == "collapse_rows":
             options["collapse"] = section.rules[0].made(base)
-        places = _located(section.files, base)
+        places = _locate_files(section.files, base)
         return find_format(section.format).load(places, **options)
     # Read of a table what is asked for and no rule makes, what rules read, paths and corners.
-    made = {getattr(rule, "name", None) for rule in rules}
+    rule_columns = {getattr(rule, "name", None) for rule in rules}
     of_rules = (getattr(rule, "column", None) for rule in rules)
     corners = section.crop.columns if section.crop else ()
-    wanted = dict.fromkeys([*columns, *of_rules, section.path, *corners])
+    wanted_columns = dict.fromkeys([*columns, *of_rules, section.path, *corners])
     return read_plain(
         located(cast("TableSource", section.table), base),
         id=section.row_id,
-        columns=tuple(name for name in wanted if name is not None and name not in made),
+        columns=tuple(
+            name for name in wanted_columns if name is not None and name not in rule_columns
+        ),
         **section.csv,
     )
 
 
-def _located(files: Any, base: Path) -> Any:
+def _locate_files(files: Any, base: Path) -> Any:
     """Return files, alone, in lists or by role, relative to `base`."""
     if isinstance(files, Mapping):
-        return {role: _located(each, base) for role, each in files.items()}
-    return [base / one for one in files] if isinstance(files, tuple) else base / files
+        return {role: _locate_files(path, base) for role, path in files.items()}
+    return [base / path for path in files] if isinstance(files, tuple) else base / files
 
 
 def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
@@ -435,14 +439,14 @@ def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
     return image_set(image_records, name=str(folder), format="folder", inputs={}, counts=counts)
 
 
-def _options(section: PicturesConfig) -> dict[str, Any]:
+def _list_options(section: PicturesConfig) -> dict[str, Any]:
     """Return the options to read a format with."""
-    named = {} if section.id is None else {"id": section.id}
-    return find_format(section.format or "").check_options(section.options or {}) | named
+    id_option = {} if section.id is None else {"id": section.id}
+    return find_format(section.format or "").check_options(section.options or {}) | id_option
 
 
-def _keys(section: PicturesConfig, images: ImageSet) -> Keys:
-    """Return what names the file of each image that was read.
+def _list_keys(section: PicturesConfig, images: ImageSet) -> Keys:
+    """Return the file key of each image that was read.
 
     Raises
     ------
@@ -457,18 +461,18 @@ def _keys(section: PicturesConfig, images: ImageSet) -> Keys:
     if section.path or column in images.columns:
         keys = images.column(str(column)).to_list()
     if chosen and chosen.file_names == "addresses" and not section.path:
-        return _last_parts(keys, images.name)
+        return _list_file_names(keys, images.name)
     return keys
 
 
-def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
+def _list_file_names(addresses: Sequence[str | None], name: str) -> list[str | None]:
     """Return the names that addresses give to files."""
     owner: dict[str, str] = {}
     names = [unquote(urlsplit(address or "").path.rsplit("/", 1)[-1]) for address in addresses]
-    for address, last in zip(addresses, names, strict=True):
-        if owner.setdefault(last, address or "") != address:
+    for address, file_name in zip(addresses, names, strict=True):
+        if owner.setdefault(file_name, address or "") != address:
             raise DataError(
-                f"{owner[last]!r} and {address!r} both end in {last!r}",
+                f"{owner[file_name]!r} and {address!r} both end in {file_name!r}",
                 file=name,
                 expected="addresses whose last parts name the files",
                 fix="make a table with a column of files, and name it under 'path'",
@@ -476,7 +480,7 @@ def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
     return [*names]
 
 
-def _pictures_of_set(
+def _open_pictures_of_set(
     section: PicturesConfig, base: Path, images: ImageSet, keys: Mapping[str, str | None]
 ) -> Pictures | None:
     """Return the pictures of a set; None where the config doesn't say where they are."""
@@ -486,9 +490,9 @@ def _pictures_of_set(
         column = "original_id"
     read_as = images.ids if column is None else images.column(column).to_numpy()
     names = section.crop.columns or CORNERS if section.crop else ()
-    corners = _corners(pl.DataFrame([images.column(name) for name in names]), images.name)
+    corners = _read_corners(pl.DataFrame([images.column(name) for name in names]), images.name)
     paths = [keys[str(name)] for name in read_as]
-    return _pictures(section, base, images.ids.tolist(), paths, corners, images.name)
+    return _open_pictures(section, base, images.ids.tolist(), paths, corners, images.name)
 
 
 def required(
@@ -523,9 +527,9 @@ def required(
 
 
 def pictures_of(
-    section: ImageTable, items: Items, base: Path, made: Iterable[bool] | None = None
+    section: ImageTable, items: Items, base: Path, is_generated: Iterable[bool] | None = None
 ) -> Pictures | None:
-    """Return the pictures of items, or of those that were made; None without a column of files.
+    """Return the pictures of items or of generated items; None without a file column.
 
     Raises
     ------
@@ -534,11 +538,11 @@ def pictures_of(
     """
     if section.path is None:
         return None
-    kept: Integers = np.arange(len(items))
-    if made is not None:
-        kept = np.flatnonzero([*made])
-    paths = items.columns[section.path][kept]
-    if empty := [row for row, path in zip(kept.tolist(), paths, strict=True) if not path]:
+    item_rows: Integers = np.arange(len(items))
+    if is_generated is not None:
+        item_rows = np.flatnonzero([*is_generated])
+    paths = items.columns[section.path][item_rows]
+    if empty := [row for row, path in zip(item_rows.tolist(), paths, strict=True) if not path]:
         raise DataError(
             "the image has no file",
             file=items.name,
@@ -547,6 +551,6 @@ def pictures_of(
             expected="a path, or a state that says why there is no image",
         )
     return pictures_of_table(
-        items.ids[kept].tolist(), paths.tolist(), root=base / (section.root or ""),
+        items.ids[item_rows].tolist(), paths.tolist(), root=base / (section.root or ""),
         name=items.name, column=section.path,
     )  # fmt: skip

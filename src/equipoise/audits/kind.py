@@ -23,6 +23,7 @@ from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, Row, ids_by_group
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import IMAGES, Models
 from equipoise.core import AuditResult, Groups, Objects, Progress
 from equipoise.core.types import FileFacts, Json
@@ -31,7 +32,7 @@ from equipoise.stats import Resampling
 
 
 class Data(Protocol):
-    """The data of an audit: a kind's own type, with what the manifest keeps of it."""
+    """The data of an audit, with the facts for its manifest."""
 
     @property
     def inputs(self) -> Mapping[str, FileFacts]:
@@ -96,12 +97,12 @@ class Measured:
 
     @classmethod
     def together(cls, measured: Iterable[Measured]) -> Measured:
-        """Return what several designs gave as one: tables of a name are put under each other."""
-        every = [*measured]
+        """Merge the results of designs; tables of the same name are concatenated."""
+        outcomes = [*measured]
         return cls(
-            tuple(finding for each in every for finding in each.findings),
-            stacked([each.tables for each in every]),
-            tuple(note for each in every for note in each.notes),
+            tuple(finding for outcome in outcomes for finding in outcome.findings),
+            stacked([outcome.tables for outcome in outcomes]),
+            tuple(note for outcome in outcomes for note in outcome.notes),
         )
 
 
@@ -163,7 +164,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         data: DataT,
         measured: Sequence[Measured],
     ) -> Measured:
-        """Return what all designs gave as one."""
+        """Merge the results of all designs."""
         return Measured.together(measured)
 
     def details(
@@ -173,7 +174,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         designs: Sequence[DesignT],
         tests: Mapping[str, int],
     ) -> Mapping[str, Json]:
-        """Return what a plan shows beside groups, tests and seconds, by name.
+        """Return a plan's facts by name, without groups, tests and seconds.
 
         `tests` are those of each model.
         """
@@ -185,11 +186,13 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         data: DataT,
         designs: Sequence[DesignT],
     ) -> Iterable[str]:
-        """Return what a reader of a plan or a report must know of the data."""
+        """Return the notes on the data for plans and reports."""
         return ()
 
-    def warnings(self, config: ConfigT, data: DataT, designs: Sequence[DesignT]) -> Iterable[str]:
-        """Return what makes the findings of a model say little."""
+    def warnings(
+        self, config: ConfigT, data: DataT, designs: Sequence[DesignT]
+    ) -> Iterable[Note | str]:
+        """Return warnings about models with uninformative findings."""
         return ()
 
     def sizes(self, config: ConfigT, data: DataT) -> Iterable[Row]:
@@ -202,11 +205,11 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         return ids_by_group(data.ids, self.groups(config, data))
 
     def write(self, config: ConfigT, data: DataT) -> Iterable[str]:
-        """Write what an audit makes beside its run, and return notes on it."""
+        """Write the extra files of an audit, and return notes on them."""
         return ()
 
     def save(self, folder: Path, data: DataT) -> None:
-        """Write into a run what `compare` reads beside the findings."""
+        """Write the files that `compare` reads into a run."""
 
     def examples(self, config: ConfigT, data: DataT) -> Mapping[str, pl.DataFrame]:
         """Return the images behind the findings of each model, see `evidence.write_examples`.
@@ -222,8 +225,8 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
         There are no pictures where the config doesn't say where they are.
         """
-        known = models.sets.get(IMAGES)
-        pictures = None if known is None else known.pictures
+        image_set = models.sets.get(IMAGES)
+        pictures = None if image_set is None else image_set.pictures
         return data.ids, self.groups(config, data), () if pictures is None else (pictures,)
 
     def compare(

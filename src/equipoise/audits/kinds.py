@@ -9,7 +9,7 @@ _HOMES = {kind: f"equipoise.audits.{kind}" for kind in KINDS}
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all kinds: those of the package, then those that were registered."""
+    """Return the names of all kinds, registered kinds last."""
     return (*_HOMES,)
 
 

@@ -11,6 +11,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.group_sizes import Row, count_failures
 from equipoise.audits.kind import Design
+from equipoise.audits.notes import merged
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
 from equipoise.core import Manifest
@@ -19,7 +20,7 @@ from equipoise.core.wording import PERCEIVED
 
 @dataclass
 class Account:
-    """What was read and run, and what failed.
+    """Files read, models run and failures of an audit.
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class Account:
 
 
 def account_of(inputs: AnyInputs) -> Account:
-    """Count what was read and run, and what failed."""
+    """Count files read, models run and failures."""
     models = inputs.models
     counts = {name: images.counts for name, images in models.sets.items() if images.counts}
     account = Account(counts=counts)
@@ -119,12 +120,12 @@ def manifest_of_run(
     return replace(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
-        warnings=tuple(dict.fromkeys([*repeated, *audit.warnings(config, data, designs)])),
+        warnings=merged([*repeated, *audit.warnings(config, data, designs)]),
     )
 
 
 def once(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return each note once: those that say the same of several models or groups are one.
+    """Return each note once, merging equal notes on several models or groups.
 
     What a note is about stands before its first colon.
     """

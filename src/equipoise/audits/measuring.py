@@ -1,4 +1,4 @@
-"""Designs of an audit that can be measured, and what measuring them gives."""
+"""Designs of an audit that can be measured, and their results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Refusals:
 
     @contextmanager
     def noted(self, design: Design) -> Iterator[None]:
-        """Note what a design is refused for; raise it where every model has failed."""
+        """Record why a design is refused; raise the error where every model has failed."""
         try:
             yield
         except (DataError, InputError) as error:
@@ -64,7 +64,7 @@ def measure_designs(
     designs: Sequence[DesignT],
     progress: Progress | None = None,
 ) -> tuple[Measured, list[str]]:
-    """Return what all designs gave as one, and notes on those that could not be measured."""
+    """Return the merged results of all designs, and notes on unmeasured designs."""
     resolved = Counter[str]()
     for design in designs:
         resolved[design.model] += design.resolved_tests

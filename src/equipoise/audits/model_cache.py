@@ -1,4 +1,4 @@
-"""Models of a run: what they are is kept in the store, and weights are loaded when one runs."""
+"""Models of a run: facts are cached in the store, weights load on first use."""
 
 import hashlib
 import json
@@ -50,9 +50,9 @@ class Deferred:
         ModelError
             When it is another than it was, though its files are the same.
         """
-        found = self.load()
-        if found.info.key == self.info.key:
-            return found
+        loaded = self.load()
+        if loaded.info.key == self.info.key:
+            return loaded
         self.forget()
         raise ModelError(
             f"{self.info.name} runs otherwise here than where it was run before, though its files "
@@ -60,7 +60,7 @@ class Deferred:
         )
 
     def open(self) -> None:
-        """Load the model before it runs: what is wrong with it is no fault of an image."""
+        """Load the model before it runs, so that its errors don't blame an image."""
         _ = self.model
 
 
@@ -79,8 +79,8 @@ DEFERRED: Mapping[Offer, type[Any]] = {
         (Deferred,),
         {
             name: _forward(name)
-            for name, own in vars(protocol).items()
-            if isfunction(own) and not name.startswith("_")
+            for name, attribute in vars(protocol).items()
+            if isfunction(attribute) and not name.startswith("_")
         },
     )
     for offer, protocol in PROTOCOLS.items()
@@ -124,9 +124,9 @@ def open_model(name: str, options: RunOptions, store: Path) -> Model:
     store : Path
         Folder of the evidence; what models are is in `models/` there.
     """
-    path, known = _recall(name, options, store)
-    if known is not None:
-        return known
+    path, cached = _recall(name, options, store)
+    if cached is not None:
+        return cached
     model: Model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
@@ -139,14 +139,14 @@ def open_model(name: str, options: RunOptions, store: Path) -> Model:
 
 
 def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Preview]:
-    """Return the key of a model and what is known of it; nothing is loaded or fetched.
+    """Return a model's key and preview without loading or fetching anything.
 
     Files that are here are hashed, see `open_model`. The key is "" of a model that was never
     loaded, and None where only loading it tells.
     """
-    path, known = _recall(name, options, store, fetch=False)
-    if known is not None:
-        return preview_of(known)
+    path, cached = _recall(name, options, store, fetch=False)
+    if cached is not None:
+        return preview_of(cached)
     try:
         adapter, target = find_adapter(name)
     except ModelError:
@@ -155,14 +155,14 @@ def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Pr
 
 
 def preview_of(model: Model) -> tuple[str, Preview]:
-    """Return the key of a model that was loaded, and what is known of it."""
+    """Return the key and preview of a loaded model."""
     return str(model.info.key), Preview(offer_of(model), labels_of(model), model.info.dimension)
 
 
 def _recall(
     name: str, options: RunOptions, store: Path, *, fetch: bool = True
 ) -> tuple[Path | None, Model | None]:
-    """Return the file of what a model is, and a stand-in where that is there and whole.
+    """Return a model's cache file, and a stand-in where the file is valid.
 
     There is no file where only loading the model tells.
     """
@@ -170,16 +170,16 @@ def _recall(
     if path is None:
         return None, None
     try:
-        kept = read_json_file(path)
-        info, stand_in = ModelInfo(**kept["info"] | {"name": name}), DEFERRED[kept["offer"]]
+        entry = read_json_file(path)
+        info, stand_in = ModelInfo(**entry["info"] | {"name": name}), DEFERRED[entry["offer"]]
         forget = partial(remove, path)
-        return path, stand_in(info, tuple(kept["labels"]), partial(options.load, name), forget)
+        return path, stand_in(info, tuple(entry["labels"]), partial(options.load, name), forget)
     except (OSError, ValueError, TypeError, KeyError):
         return path, None
 
 
 def _entry_path(name: str, options: RunOptions, store: Path, fetch: bool) -> Path | None:
-    """Return the file of what a model is, None where only loading it tells."""
+    """Return a model's cache file; None where only loading gives its facts."""
     try:
         adapter, target = find_adapter(name)
         if adapter.identify is None:

@@ -42,8 +42,8 @@ class Inputs(Generic[ConfigT, DataT]):
     @cached_property
     def examples(self) -> Mapping[str, pl.DataFrame]:
         """The images behind the findings of each model, with every column."""
-        every = self.audit.examples(self.config, self.data)
-        return {model: with_every_column(rows) for model, rows in every.items()}
+        images_by_model = self.audit.examples(self.config, self.data)
+        return {model: with_every_column(rows) for model, rows in images_by_model.items()}
 
 
 AnyInputs = Inputs[Any, Any]
@@ -113,6 +113,6 @@ def prepare(
     if runs_models(config):
         dry = DryRun(config, base, live)
         data = audit.load(config, dry)
-        if any(each.pending and each.pending["to_do"] for each in dry.outputs):
+        if any(outputs.pending and outputs.pending["to_do"] for outputs in dry.outputs):
             checked_designs(audit, config, data)
     return Inputs(config, audit.load(config, live), live)

@@ -13,7 +13,7 @@ import polars as pl
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
 from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.images import Known, known
+from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
 from equipoise.counterfactuals import Generated, generate, plan
@@ -64,7 +64,7 @@ class Models:
     ----------
     outputs : list of Outputs
         Every output that was asked for, in order.
-    sets : dict of str to Known
+    sets : dict of str to AuditImages
         Every set of images that was read, by name.
     dry : bool
         Whether no model runs.
@@ -75,7 +75,7 @@ class Models:
     def __init__(self, config: AuditConfig, base: Path, progress: Progress | None = None) -> None:
         self.config, self.base, self.progress = config, base, progress
         self.outputs: list[Outputs] = []
-        self.sets: dict[str, Known] = {}
+        self.sets: dict[str, AuditImages] = {}
         self.tables: dict[str, Any] = {}
         self._loaded: dict[tuple[str, RunOptions], Any] = {}
 
@@ -91,7 +91,7 @@ class Models:
         *,
         name: str = "images",
         place: str = "data.images",
-    ) -> Known:
+    ) -> AuditImages:
         """Read a set of images under its rules, once.
 
         Parameters
@@ -105,17 +105,19 @@ class Models:
             The section's place in the config, for errors.
         """
         if name not in self.sets:
-            self.sets[name] = known(section, self.base, columns=columns, place=place)
+            self.sets[name] = open_images(section, self.base, columns=columns, place=place)
         return self.sets[name]
 
-    def read_items(self, section: PicturesConfig, columns: Sequence[str]) -> tuple[Known, Items]:
+    def read_items(
+        self, section: PicturesConfig, columns: Sequence[str]
+    ) -> tuple[AuditImages, Items]:
         """Read the images under their rules, with columns of their table, once."""
         images = self.read_images(section, columns)
         source = images.source(self.base, columns)
         return images, self.once("images", lambda: load_items(source, subject="images"))
 
     def once(self, name: str, read: Callable[[], T]) -> T:
-        """Return a table of a name: what a dry run has read, an audit doesn't read again."""
+        """Return a table by name, read once for the dry run and the audit."""
         if name not in self.tables:
             self.tables[name] = read()
         table: T = self.tables[name]
@@ -255,15 +257,15 @@ class Models:
         """
         if not isinstance(section.model, str):
             return section.model
-        wanted = section.located(self.base), section.options(self.config.extraction)
-        for other in self._loaded.keys() - {wanted}:
-            name, options = other
-            self._loaded[other] = rested(self._loaded[other], partial(options.load, name))
-        if wanted not in self._loaded:
+        model_key = section.located(self.base), section.options(self.config.extraction)
+        for loaded_key in self._loaded.keys() - {model_key}:
+            name, options = loaded_key
+            self._loaded[loaded_key] = rested(self._loaded[loaded_key], partial(options.load, name))
+        if model_key not in self._loaded:
             if self.progress is not None:
                 self.progress(f"opening {section.model}", 0, None)
-            self._loaded[wanted] = open_model(*wanted, self.store)
-        return self._loaded[wanted]
+            self._loaded[model_key] = open_model(*model_key, self.store)
+        return self._loaded[model_key]
 
     def _of_images(
         self,
@@ -305,7 +307,7 @@ class Models:
         )  # fmt: skip
 
     def progress_of(self, about: str) -> Progress | None:
-        """Return a callback whose steps say what they are about."""
+        """Return a progress callback that prefixes steps with a label."""
         progress = self.progress
         if progress is None:
             return None
@@ -313,7 +315,7 @@ class Models:
 
 
 class DryRun(Models):
-    """Runs no model: returns stand-ins, and records what is to do.
+    """Return stand-ins instead of running models, and record the remaining work.
 
     Parameters
     ----------
@@ -358,12 +360,12 @@ class DryRun(Models):
         on: str,
         **request: Any,
     ) -> Outputs:
-        key, known = self._known(section)
+        key, preview = self._known(section)
         names = request.get("texts", ())
         if content == "probabilities":
-            names = known.labels or request.pop("expected")
+            names = preview.labels or request.pop("expected")
             request = {"texts": ()}
-        numbers = known.dimension if content == "embeddings" else len(names)
+        numbers = preview.dimension if content == "embeddings" else len(names)
         runs = called(section.located(self.base))
         state = pending(
             pictures, runs, content, self.store, key=key,
@@ -371,7 +373,7 @@ class DryRun(Models):
         )  # fmt: skip
         about = {
             "runs": runs, "items": state.images, "in_store": state.present,
-            "failed_before": state.failed, "to_do": state.to_do, "files_missing": state.gone,
+            "failed_before": state.failed, "to_do": state.to_do, "files_missing": state.missing,
             "numbers": numbers or None,
             "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
@@ -403,37 +405,39 @@ class DryRun(Models):
         )  # fmt: skip
 
     def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
-        """Return the key of a model and what is known of it without running it; see `look_up`."""
+        """Return a model's key and preview without running it; see `look_up`."""
         model: Any = section.model if self._live is None else self._live.opened(section)
         if not isinstance(model, str):
             return preview_of(model)
-        wanted = called(section.located(self.base)), section.options(self.config.extraction)
-        if wanted not in self._looked_up:
-            self._looked_up[wanted] = look_up(*wanted, self.store)
-        return self._looked_up[wanted]
+        model_key = called(section.located(self.base)), section.options(self.config.extraction)
+        if model_key not in self._looked_up:
+            self._looked_up[model_key] = look_up(*model_key, self.store)
+        return self._looked_up[model_key]
 
 
 def make_images(
     section: GeneratorSection, models: Models, request: Request, on: str, sampling: Any
 ) -> tuple[Generated | None, dict[str, Any]]:
-    """Generate images, and return them with what `Outputs` say of them.
+    """Generate images, and return them with the fields of their `Outputs`.
 
     A dry run generates none: what is to do is among the latter.
     """
     options = models.config.extraction
     runs = section.located(models.base)
-    how: dict[str, Any] = {
+    run_options: dict[str, Any] = {
         "options": section.options(options),
         "max_failures": options.max_failures,
         "sampling": sampling,
     }
     if options.part is not None:
-        how["part"] = options.part
+        run_options["part"] = options.part
     if not models.dry:
-        made = generate(request, runs, models.store, progress=models.progress_of(on), **how)
-        return made, {"info": made.info, "inputs": made.inputs}
+        generated = generate(
+            request, runs, models.store, progress=models.progress_of(on), **run_options
+        )
+        return generated, {"info": generated.info, "inputs": generated.inputs}
     runs = called(runs)
-    planned = plan(request, runs, models.store, **how)
+    planned = plan(request, runs, models.store, **run_options)
     pending = {
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
         "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
@@ -450,11 +454,11 @@ def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:
     for text, owner in zip(prompts.texts, prompts.owner.tolist(), strict=True):
         sums[:, owner] += values[:, column[text]]
     means = (sums / np.bincount(prompts.owner, minlength=len(prompts.names))).astype(np.float32)
-    every = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
-    return replace(scores, values=every if scores.planned else means, names=prompts.names)
+    scores_of_all = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
+    return replace(scores, values=scores_of_all if scores.planned else means, names=prompts.names)
 
 
-def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
+def prompts_of(about: Any, base: Path, *, subject: str) -> Prompts:
     """Return the prompts of every text of a table, by its id.
 
     Raises
@@ -465,7 +469,7 @@ def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
         When the table cannot be read, or a text is missing.
     """
     columns = () if about.text is None else (about.text,)
-    items = load_items(about.source(base, columns), subject=what)
+    items = load_items(about.source(base, columns), subject=subject)
     texts = items.ids if about.text is None else items.columns[about.text]
     for row, text in enumerate(texts, start=1):
         if text is None or not str(text).strip():
@@ -477,8 +481,8 @@ def prompts_of(about: Any, base: Path, *, what: str) -> Prompts:
                 expected="a text for a model to embed",
                 fix="fill it in, or remove the row",
             )
-    words = {one: (str(text),) for one, text in zip(items.ids.tolist(), texts, strict=True)}
-    return filled_in(words, about.templates, place=f"{what}.templates")
+    words = {item_id: (str(text),) for item_id, text in zip(items.ids.tolist(), texts, strict=True)}
+    return filled_in(words, about.templates, place=f"{subject}.templates")
 
 
 def filled_in(

@@ -60,8 +60,8 @@ class Plan:
     def tests(self) -> int | None:
         """Tests of the model with the most; None where that isn't known yet."""
         tests = [*self.tests_by_model.values()]
-        known = [number for number in tests if number is not None]
-        return max(known, default=0) if len(known) == len(tests) else None
+        known_counts = [number for number in tests if number is not None]
+        return max(known_counts, default=0) if len(known_counts) == len(tests) else None
 
     @property
     def values(self) -> dict[str, Json]:
@@ -72,7 +72,7 @@ class Plan:
 
 
 def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
-    """Return what an audit would do and could find; no model is loaded.
+    """Return the plan of an audit without loading a model.
 
     Tests are counted by measuring as the audit does, with few draws; where a model is yet to run,
     random numbers stand in for its outputs, and the audit may have more tests or fewer.
@@ -116,7 +116,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
     seconds = sum(design.seconds(draws) for design in designs)
     by_groups = {design.groups.name: design for design in reversed(designs)}
-    choices = [by_groups[name] for name in dict.fromkeys(one.groups.name for one in designs)]
+    choices = [by_groups[name] for name in dict.fromkeys(design.groups.name for design in designs)]
     runs = tuple(
         {"model": outputs.model, "on": outputs.on, **(outputs.pending or {})}
         for outputs in dry.outputs
@@ -126,15 +126,15 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         *_counted_on_stand_ins(runs),
         *left_out,
         *audit.notes(config, data, designs),
-        *(note for one in choices for note in group_sizes.looking_missing(one.groups)),
+        *(note for design in choices for note in group_sizes.looking_missing(design.groups)),
     )
     return Plan(
         runs=runs,
         details=audit.details(config, data, designs, _corrected_for(tests, designs)),
         groups=[
             row
-            for one in choices
-            for row in group_sizes.planned(one.groups, audit.items, one.lacking)
+            for design in choices
+            for row in group_sizes.planned(design.groups, audit.items, design.lacking)
         ],
         tests_by_model=tests,
         seconds=ceil(10 * (_START + seconds)) / 10,
@@ -171,7 +171,7 @@ def _count_tests(
 
 
 def _corrected_for(tests: Mapping[str, int | None], designs: Iterable[Design]) -> Mapping[str, int]:
-    """Return the tests of each model; where unknown, those that its p-values are to resolve."""
+    """Return the tests of each model, or the number that its p-values must resolve."""
     numbers = Counter({model: number for model, number in tests.items() if number is not None})
     for design in designs:
         if tests.get(design.model) is None:
@@ -190,11 +190,11 @@ def _counted_on_stand_ins(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def _left_to_run(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Say that the planned time leaves out models that have items to do."""
-    left = [run for run in runs if run.get("to_do", 0) != 0]
-    if left:
-        many = sum(run["to_do"] or 0 for run in left)
-        items = f"{many} items are left" if many else "an unknown number of items is left"
-        models = ", ".join(dict.fromkeys(run["model"] for run in left))
+    unfinished_runs = [run for run in runs if run.get("to_do", 0) != 0]
+    if unfinished_runs:
+        n_items = sum(run["to_do"] or 0 for run in unfinished_runs)
+        items = f"{n_items} items are left" if n_items else "an unknown number of items is left"
+        models = ", ".join(dict.fromkeys(run["model"] for run in unfinished_runs))
         yield (
             f"{models}: {items} to run. That takes longer than the seconds of this plan, which are "
             "for measuring; how long is known only once a model has run."

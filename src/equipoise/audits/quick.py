@@ -53,8 +53,8 @@ class Predictor(Protocol):
         ...
 
 
-class Named(TypedDict, total=False):
-    """Columns and models that a user may name; what isn't named is guessed.
+class ColumnChoices(TypedDict, total=False):
+    """Columns and models that a user may name; the rest is guessed.
 
     Attributes
     ----------
@@ -124,22 +124,22 @@ class Guess:
             Paths are relative to it; to the present folder unless given.
         """
 
-        def placed(path: str | os.PathLike[str]) -> str:
+        def relative_path(path: str | os.PathLike[str]) -> str:
             return Path(os.path.relpath(path, folder or ".")).as_posix()
 
-        source = placed(table) if isinstance(table, str | os.PathLike) and folder else table
+        source = relative_path(table) if isinstance(table, str | os.PathLike) and folder else table
         images = {"table": source, **deepcopy(self.cells), **self.images}
-        images |= {} if self.root is None else {"root": placed(self.root)}
+        images |= {} if self.root is None else {"root": relative_path(self.root)}
         nested = {"rules", "path"} & {*images}
-        read = {"table": source, **deepcopy(self.cells)}
-        run = {"extraction": {"store": placed(_STORE)}} if self.root is not None else {}
+        source_columns = {"table": source, **deepcopy(self.cells)}
+        run = {"extraction": {"store": relative_path(_STORE)}} if self.root is not None else {}
 
         def section_of(section: Mapping[str, Any]) -> dict[str, Any]:
             if "model" not in section:
-                return {**read, **section}
+                return {**source_columns, **section}
             library, _, name = section["model"].partition(":")
-            beside = placed(name) if Path(name).exists() else name
-            return {**section, "model": f"{library}:{beside}"}
+            resolved_name = relative_path(name) if Path(name).exists() else name
+            return {**section, "model": f"{library}:{resolved_name}"}
 
         return {
             "audit": "predictions",
@@ -150,7 +150,7 @@ class Guess:
 
 
 def guess_config(
-    table: TableSource, *, target: str, groups: Sequence[str], **named: Unpack[Named]
+    table: TableSource, *, target: str, groups: Sequence[str], **named: Unpack[ColumnChoices]
 ) -> Guess:
     """Return the config of an audit of the predictions in a table; see `audit`.
 
@@ -164,23 +164,23 @@ def guess_config(
         When a model answers questions, or its images aren't named.
     """
     encoding, used = encoding_of(table), [target, *groups]
-    outputs = [*_several(named.get("pred")), *_several(named.get("score"))]
+    outputs = [*_as_list(named.get("pred")), *_as_list(named.get("score"))]
     used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
-    known, missing, file = _read(table, encoding, used)
+    columns, missing, file = _read_columns(table, encoding, used)
     for name in groups:
-        _check_numbers(known[name], file)
-    bands = {name: bounds for name in groups if (bounds := _bounds(known[name]))}
-    others = [name for name in known if name not in {target, *outputs, *groups}]
-    ids, units = ([known[o] for o in others if form.fullmatch(o)] for form in (_ID, _UNIT))
-    unique = (one.name for one in ids if one.drop_nulls().n_unique() == len(one))
-    repeats = (one.name for one in units if 1 < one.drop_nulls().n_unique() < len(one))
+        _check_numbers(columns[name], file)
+    bands = {name: bounds for name in groups if (bounds := _guess_bounds(columns[name]))}
+    other_names = [name for name in columns if name not in {target, *outputs, *groups}]
+    ids, units = ([columns[o] for o in other_names if form.fullmatch(o)] for form in (_ID, _UNIT))
+    unique = (column.name for column in ids if column.drop_nulls().n_unique() == len(column))
+    repeats = (column.name for column in units if 1 < column.drop_nulls().n_unique() < len(column))
     id_, unit = (
         named.get("id") or next(unique, ROW_NUMBER),
         named.get("unit") or next(repeats, None),
     )
-    positive = named.get("positive") or _positive(known[target])
-    root, images = _pictures(ids, file, named)
-    models, said = _models(known, target, positive, file, others, named)
+    positive = named.get("positive") or _guess_positive(columns[target])
+    root, images = _find_images(ids, file, named)
+    models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
     rules = [
         {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
         | {"names": _band_names(bounds)}
@@ -198,7 +198,7 @@ def guess_config(
         f"id: {id_}" + (", as no column names the image" if id_ == ROW_NUMBER else ""),
         f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
-        *said,
+        *model_notes,
         *(f"images: {root}, named by {images['path']}" for _ in images),
     )
     return Guess(
@@ -280,21 +280,21 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     >>> equipoise.audit(people, target="label", pred="pred", groups="gender").plot()
     <Plot: Accuracy by gender, 2 values>
     """
-    labels, run_model = _several(pred), model if isinstance(model, str) else ()
+    labels, run_model = _as_list(pred), model if isinstance(model, str) else ()
     if model is not None and not isinstance(model, str):
         if pred is not None:
             raise InputError("expected pred, the columns of predictions, or model, not both")
         models = model if isinstance(model, Mapping) else {type(model).__name__: model}
-        table, labels = _predicted(table, models, features), [*models]
+        table, labels = _with_predictions(table, models, features), [*models]
     guess = guess_config(
-        table, target=target, groups=_several(groups), pred=labels, score=_several(score),
+        table, target=target, groups=_as_list(groups), pred=labels, score=_as_list(score),
         threshold=threshold, model=run_model, images=images, positive=positive, id=id,
         unit=unit,
     )  # fmt: skip
     return run(parse_config(guess.config(table)))
 
 
-def _predicted(
+def _with_predictions(
     table: Any, models: Mapping[str, Predictor], features: Sequence[str] | None
 ) -> IntoDataFrame:
     """Return a data frame with a column of predictions for each model."""
@@ -306,8 +306,8 @@ def _predicted(
         if names is None:
             raise InputError(f"features: expected the columns that {name} takes, in their order")
         check_columns(frame.columns, [*names], "data")
-        found = np.asarray(model.predict(frame.select(*names).to_native())).tolist()
-        column = nw.new_series(name, found, backend=frame.implementation)
+        predictions = np.asarray(model.predict(frame.select(*names).to_native())).tolist()
+        column = nw.new_series(name, predictions, backend=frame.implementation)
         frame = frame.with_columns(column)
     return frame.to_native()
 
@@ -317,37 +317,37 @@ def likely_outputs(names: Iterable[str]) -> list[str]:
     return [name for name in names if _OUTPUT.fullmatch(name)]
 
 
-def _several(names: str | Sequence[str] | None) -> list[str]:
+def _as_list(names: str | Sequence[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else [*(names or ())]
 
 
-def _models(
-    known: Mapping[str, pl.Series],
+def _guess_models(
+    columns: Mapping[str, pl.Series],
     target: str,
     positive: str | None,
     file: str,
-    others: Sequence[str],
-    named: Named,
+    other_names: Sequence[str],
+    named: ColumnChoices,
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return the section of each model, and what was guessed of it."""
-    labels, scores = _several(named.get("pred")), _several(named.get("score"))
-    run, notes, models = _several(named.get("model")), list[str](), dict[str, dict[str, Any]]()
+    """Return the section of each model, and notes on the guesses."""
+    labels, scores = _as_list(named.get("pred")), _as_list(named.get("score"))
+    run, notes, models = _as_list(named.get("model")), list[str](), dict[str, dict[str, Any]]()
     if not (labels or scores or run):
-        labels = likely_outputs(others)
+        labels = likely_outputs(other_names)
         if not labels:
             raise InputError(
                 f"{file}: no column is called as predictions are, such as pred or score. To do: "
                 "name it as pred or score, or name a model and its images"
             )
         notes.append(f"predictions: {listed(labels)}")
-    truth = known[target]
+    truth = columns[target]
     for name in labels:
-        _check_numbers(known[name], file)
-        if _is_score(known[name], truth):
+        _check_numbers(columns[name], file)
+        if _is_score(columns[name], truth):
             scores.append(name)
             continue
         models[name] = {"prediction": name}
-        if words := _words(known[name], truth, positive):
+        if words := _map_labels(columns[name], truth, positive):
             models[name]["map"] = words
             notes.append(f"{name}: " + ", ".join(f"{a} means {b}" for a, b in words.items()))
     for name in scores:
@@ -360,19 +360,19 @@ def _models(
                 expected="two classes, such as 1 and 0 or yes and no",
                 fix="name the positive one (--positive), or a column of predicted labels (--pred)",
             )
-        given = named.get("threshold")
-        threshold = "balanced_accuracy" if given is None else given
+        requested = named.get("threshold")
+        threshold = "balanced_accuracy" if requested is None else requested
         models[name] = {"score": name, "threshold": threshold}
         notes.append(f"{name}: a score; threshold: {threshold}")
     for name in run:
-        models[name] = _to_run(name, truth, file)
+        models[name] = _section_of_live_model(name, truth, file)
         words = models[name].get("vocabulary", ())
         notes += [f"{name}: chooses between {listed(words)}"] if words else []
     return models, notes
 
 
-def _to_run(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
-    """Return the section of a model to run: what chooses between texts gets the classes."""
+def _section_of_live_model(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
+    """Return the section of a live model, with the classes as vocabulary if needed."""
     section = RunConfig(model=name)
     model = open_model(section.located(Path()), section.options(ExtractionConfig()), _STORE)
     offer, classes = offer_of(model), _classes(truth)
@@ -383,9 +383,13 @@ def _to_run(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
             f"{name} is {DESCRIPTIONS[offer]}, and what to ask isn't known. To do: write a config "
             "with equipoise new, and give the model a question"
         )
-    if plain := [one for one in classes if one.casefold() in _YES | _NO or len(one) < 2]:
+    if unclear := [
+        class_name
+        for class_name in classes
+        if class_name.casefold() in _YES | _NO or len(class_name) < 2
+    ]:
         raise DataError(
-            f"the class {plain[0]!r} says nothing of a picture",
+            f"the class {unclear[0]!r} says nothing of a picture",
             file=file,
             column=truth.name,
             expected="classes in words, which a model compares with images",
@@ -394,30 +398,30 @@ def _to_run(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
     return {"model": name, "vocabulary": classes}
 
 
-def _pictures(
-    ids: Sequence[pl.Series], file: str, named: Named
+def _find_images(
+    ids: Sequence[pl.Series], file: str, named: ColumnChoices
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the folder of the images, and the column that names their files."""
     if not named.get("model"):
         return None, {}
-    given = named.get("images")
-    if given is None:
+    folder = named.get("images")
+    if folder is None:
         raise ConfigError("a model is named, and no images. To do: name their folder (--images)")
-    root = Path(given)
-    for one in ids:
-        first = next(iter(one.drop_nulls()), None)
-        if first is not None and (root / first).is_file():
-            return root, {"path": one.name}
+    root = Path(folder)
+    for column in ids:
+        first_cell = next(iter(column.drop_nulls()), None)
+        if first_cell is not None and (root / first_cell).is_file():
+            return root, {"path": column.name}
     raise DataError(
         f"no column names files in {root}",
         file=file,
         expected=f"a column such as image_id or file with their names; there are: "
-        f"{listed([one.name for one in ids]) or 'none'}",
+        f"{listed([column.name for column in ids]) or 'none'}",
         fix="correct the folder, or add the column",
     )
 
 
-def _read(
+def _read_columns(
     table: TableSource, encoding: str, named: Sequence[str]
 ) -> tuple[dict[str, pl.Series], list[str], str]:
     """Return named columns and likely ones, texts for missing values, and the file."""
@@ -427,14 +431,18 @@ def _read(
     likely = (name for name in opened.names if any(form.fullmatch(name) for form in forms))
     columns = dict.fromkeys([*named, *(name for name in likely if name not in opened.lists)])
     texts = read_table(table, texts=columns, role="data", encoding=encoding).texts
-    cells = {text for one in texts.values() for text in one.unique().drop_nulls()}
+    cells = {text for column in texts.values() for text in column.unique().drop_nulls()}
     missing = sorted(filter(looks_missing, cells))
     none = ["", *missing]
-    return {n: one.set(one.is_in(none), None) for n, one in texts.items()}, missing, opened.name
+    return (
+        {n: column.set(column.is_in(none), None) for n, column in texts.items()},
+        missing,
+        opened.name,
+    )
 
 
 def encoding_of(table: TableSource) -> str:
-    """Return the encoding of a text file: UTF-8 where it can be, else what Excel writes."""
+    """Return the encoding of a text file: UTF-8 if valid, else the one of Excel."""
     if not isinstance(table, str | os.PathLike) or not Path(table).is_file():
         return "utf-8"
     if Path(table).suffix.lower() in (".parquet", ".pq"):
@@ -468,10 +476,14 @@ def _check_numbers(column: pl.Series, file: str) -> None:
         With the first of them.
     """
     cells = column.drop_nulls()
-    wrong = cells.filter(cells.cast(pl.Float64, strict=False).is_null())
-    if len(wrong) and cells.n_unique() > _MOST_VALUES and wrong.str.contains(f"^{_NUMBER}$").all():
+    unreadable = cells.filter(cells.cast(pl.Float64, strict=False).is_null())
+    if (
+        len(unreadable)
+        and cells.n_unique() > _MOST_VALUES
+        and unreadable.str.contains(f"^{_NUMBER}$").all()
+    ):
         raise DataError(
-            f"{wrong[0]!r} has a decimal comma or a per cent sign",
+            f"{unreadable[0]!r} has a decimal comma or a per cent sign",
             file=file,
             column=column.name,
             expected="numbers such as 0.53",
@@ -479,27 +491,29 @@ def _check_numbers(column: pl.Series, file: str) -> None:
         )
 
 
-def _words(predicted: pl.Series, target: pl.Series, positive: str | None) -> dict[str, str]:
+def _map_labels(predicted: pl.Series, target: pl.Series, positive: str | None) -> dict[str, str]:
     """Return which class each predicted label means that is no class, where all are known."""
     classes = _classes(target)
-    foreign = [one for one in _classes(predicted) if one not in classes]
-    means = {one.strip().casefold(): one for one in classes}
+    foreign = [label for label in _classes(predicted) if label not in classes]
+    class_by_word = {class_name.strip().casefold(): class_name for class_name in classes}
     if positive is not None and len(classes) == 2:
         negative = classes[classes[0] == positive]
-        means = dict.fromkeys(_YES, positive) | dict.fromkeys(_NO, negative) | means
-    found = {one: means.get(one.strip().casefold()) for one in foreign}
-    known = {one: meant for one, meant in found.items() if meant is not None}
-    return known if len(known) == len(foreign) else {}
+        class_by_word = dict.fromkeys(_YES, positive) | dict.fromkeys(_NO, negative) | class_by_word
+    class_by_label = {label: class_by_word.get(label.strip().casefold()) for label in foreign}
+    resolved = {
+        label: class_name for label, class_name in class_by_label.items() if class_name is not None
+    }
+    return resolved if len(resolved) == len(foreign) else {}
 
 
-def _positive(target: pl.Series) -> str | None:
+def _guess_positive(target: pl.Series) -> str | None:
     """Return the positive one of two classes, where their names say which it is."""
     classes = target.drop_nulls().unique().to_list()
-    likely = [name for name in classes if name.strip().casefold() in _YES]
-    return likely[0] if len(classes) == 2 and len(likely) == 1 else None
+    affirmative = [name for name in classes if name.strip().casefold() in _YES]
+    return affirmative[0] if len(classes) == 2 and len(affirmative) == 1 else None
 
 
-def _bounds(column: pl.Series) -> list[int]:
+def _guess_bounds(column: pl.Series) -> list[int]:
     """Return where the bands of a column of many numbers begin; none for other columns."""
     numbers = column.cast(pl.Float64, strict=False)
     if column.n_unique() <= _MOST_VALUES or numbers.null_count() > column.null_count():
@@ -511,7 +525,7 @@ def _bounds(column: pl.Series) -> list[int]:
 
 
 def _band_names(bounds: Sequence[int]) -> list[str]:
-    """Return names that sort as the bands do, such as 00–17, 18–29 and 30+."""
+    """Return sortable names of bands, for example 00–17, 18–29 and 30+."""
     width = len(str(bounds[-1]))
     starts = [f"{start:0{width}d}" for start in (0, *bounds)]
     ends = [f"–{end - 1:0{width}d}" for end in bounds]

@@ -109,11 +109,11 @@ def _with_gallery(result: Result, inputs: AnyInputs) -> Result:
 
     Numbers never depend on it: pictures that are gone leave the report without them.
     """
-    known, config = inputs.models.sets.get(IMAGES), inputs.config
-    if known is None or not config.report.images or {"gallery"} & {*result.tables}:
+    image_set, config = inputs.models.sets.get(IMAGES), inputs.config
+    if image_set is None or not config.report.images or {"gallery"} & {*result.tables}:
         return result
     try:
-        pictures = known.pictures
+        pictures = image_set.pictures
     except DataError:
         return result
     if pictures is None or result.page is None:
@@ -127,14 +127,14 @@ def _with_gallery(result: Result, inputs: AnyInputs) -> Result:
 
 
 def save(inputs: AnyInputs, folder: Path) -> None:
-    """Write into a run what `compare_runs` reads, and the examples that `equipoise review` shows.
+    """Write the files of `compare_runs` and the examples of `equipoise review`.
 
     Examples are written where the config says where the pictures are.
     """
     config, data = inputs.config, inputs.data
     inputs.audit.save(folder, data)
-    known = inputs.models.sets.get(IMAGES)
-    boxes = None if known is None else known.boxes
+    image_set = inputs.models.sets.get(IMAGES)
+    boxes = None if image_set is None else image_set.boxes
     ids, groups, pictures = inputs.audit.pictured(config, data, inputs.models)
     if pictures:
         seed = config.resampling.seed

@@ -20,8 +20,8 @@ def page_of(result: AuditResult) -> Page:
     """Return the page of the kind of audit that made a result."""
     resolved = result.manifest.resolved
     audit, study = str(resolved.get("audit")), resolved.get("study")
-    found = None if compares(result) else kind_page(audit, study)
-    page = found or shared_page(result)
+    own_page = None if compares(result) else kind_page(audit, study)
+    page = own_page or shared_page(result)
     if "planted_scenes" in result.tables:
         from equipoise.audits.demonstrating import planted_scenes
 
@@ -92,7 +92,7 @@ def compare(*runs: Paths, progress: Progress | None = None) -> Result:
     by_kind: dict[str, dict[str, AuditResult]] = {}
     for name, result in results.items():
         by_kind.setdefault(str(result.manifest.resolved.get("audit")), {})[name] = result
-    compared = [compare_runs(own, folders, progress) for own in by_kind.values()]
+    compared = [compare_runs(kind_runs, folders, progress) for kind_runs in by_kind.values()]
     return _shown(together(compared))
 
 

@@ -17,7 +17,7 @@ from equipoise.core.estimate import name_with
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Page
-from equipoise.report.text import interval, number, verdict_title, verdict_word
+from equipoise.report.text import interval, number, verdict_key, verdict_title
 from equipoise.report.words import is_comparison, ranked, sentence, shown_verdict
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _titles(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def _word(finding: Finding) -> str:
-    return verdict_word(finding.verdict, comparison=is_comparison(finding))
+    return verdict_key(finding.verdict, comparison=is_comparison(finding))
 
 
 def _name(finding: Finding) -> str:

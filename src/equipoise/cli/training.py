@@ -27,7 +27,7 @@ from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Prog
 from equipoise.core.types import FileFacts
 from equipoise.core.writing import remove_folder, write, writer
 from equipoise.evidence import new_run
-from equipoise.evidence.store import locked
+from equipoise.evidence.store import lock_folder
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces, Regions
 from equipoise.mitigate.config import ImagesConfig
 from equipoise.mitigate.loading import TableImages, read_images
@@ -229,7 +229,7 @@ def run_training(
     def scaled_images(rows: Integers) -> Sequence[Bytes]:
         return cast("Sequence[Bytes]", ScaledImages(images, rows, config.size))
 
-    with new_run(out, overwrite=overwrite) as folder, locked(states):
+    with new_run(out, overwrite=overwrite) as folder, lock_folder(states):
         for arm, rows in arms.items():
             training_images, labels = scaled_images(rows), columns[config.label][rows]
             classes, class_counts = np.unique(labels.astype(str), return_counts=True)

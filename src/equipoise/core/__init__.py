@@ -20,7 +20,7 @@ from equipoise.core.arrays import (
     tally,
     unwarned,
 )
-from equipoise.core.columns import schema_of, table_of
+from equipoise.core.columns import table_of
 from equipoise.core.errors import (
     ConfigError,
     DataError,
@@ -108,7 +108,6 @@ __all__ = [
     "parts_to_table",
     "ranks",
     "record",
-    "schema_of",
     "table_of",
     "tally",
     "unwarned",

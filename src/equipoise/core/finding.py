@@ -144,6 +144,11 @@ class Finding:
         Of a difference: from the group farthest away, or from all rows.
     within : str
         Attributes within whose values the groups are compared; "" where all rows are.
+    within_value : str
+        The value of these attributes that all rows of the finding have; "" for all values.
+    part_of : str or None
+        The subject that `subject` is a part of, such as the query of "query | value"; "" for a
+        part of the whole, None where `subject` is no part of another.
     variant : Variant
         Which variant of the measure stands beside the main one; `version` names it for people.
     change_from : str
@@ -204,6 +209,8 @@ class Finding:
     subject: str = ""
     groups: str
     within: str = ""
+    within_value: str = ""
+    part_of: str | None = None
     version: str = "default"
     variant: Variant = Variant.MAIN
     family: Family

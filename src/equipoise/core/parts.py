@@ -30,6 +30,10 @@ class Part:
         several kinds, such as the gap of every confusion rate.
     subject : str
         The class, concept or query.
+    part_of : str or None
+        As in `Finding`.
+    within_value : str
+        As in `Finding`.
     aggregate, variant : Aggregate, Variant
         As in `Finding`.
     value, low, high : float
@@ -66,6 +70,8 @@ class Part:
     corrected: float = math.nan
     aggregate: Aggregate = Aggregate.VALUE
     variant: Variant = Variant.MAIN
+    part_of: str | None = None
+    within_value: str = ""
 
 
 SCHEMA = schema_of(Part)

@@ -40,14 +40,14 @@ from equipoise.counterfactuals.parts import (
 )
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import (
-    held,
+    hold_folder,
     is_sound,
     key_of,
     read_manifest,
     read_rows,
     write_manifest,
 )
-from equipoise.evidence.working import copies, spread
+from equipoise.evidence.working import load_copies, map_workers
 from equipoise.models.generators import ControlledGenerator, ImageGenerator, Sampling
 
 
@@ -259,7 +259,7 @@ def generate(
     if isinstance(model, Sequence) and not isinstance(model, str):
         models = [*model]
     else:
-        models = copies(model, settings.options, RunOptions.load_generator)
+        models = load_copies(model, settings.options, RunOptions.load_generator)
     first = models[0]
     if request.shared is not None:
         if not isinstance(first, ControlledGenerator):
@@ -282,7 +282,7 @@ def generate(
         "versions": {"equipoise": __version__}
         | {name: version(name) for name in ("pillow", "pyarrow")},
     }
-    with held(folder) as writable:
+    with hold_folder(folder) as writable:
         parts = request.parts(folder, facts)
         computed = _run(parts, models, settings, folder, about)
         paths = [*parts]
@@ -363,7 +363,7 @@ def _worked(
     if len(models) == 1:
         # In this thread: an interrupt ends it between two operators, not between two pieces.
         return (work(models[0], item) for item in todo.items())
-    return spread(models, work, todo.items(), Event())
+    return map_workers(models, work, todo.items(), Event())
 
 
 def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:

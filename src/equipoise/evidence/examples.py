@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -88,30 +89,41 @@ def write_examples(
     """
     folder = run / FOLDER
     table = pl.DataFrame({"image_id": pl.Series(ids.tolist(), dtype=pl.String)})
-    located = pl.concat(_located(one, run) for one in pictures)
+    located = pl.concat(_located(picture_source, run) for picture_source in pictures)
     order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
     table = table.with_columns(pl.Series("order", order)).join(
         located, on="image_id", how="left", maintain_order="left"
     )
-    for one in groups:
-        names = np.array([*one.names, None], dtype=object)[one.codes]
+    for groups_of_choice in groups:
+        names = np.array([*groups_of_choice.names, None], dtype=object)[groups_of_choice.codes]
         table = table.with_columns(
-            pl.Series(f"{GROUPS}{one.name}", names.tolist(), pl.String).cast(pl.Categorical)
+            pl.Series(f"{GROUPS}{groups_of_choice.name}", names.tolist(), pl.String).cast(
+                pl.Categorical
+            )
         )
     facts = {
-        LEAST: str(min((one.min_size for one in groups), default=1)),
+        LEAST: str(min((groups_of_choice.min_size for groups_of_choice in groups), default=1)),
         _BASE: os.path.relpath(base, run),
     }
     listed = table.to_arrow().replace_schema_metadata(facts)
     write_table(listed, folder / IMAGES, row_group_size=_ROWS)
-    for model, own in rows.items():
-        write_table(own.with_columns(_SMALL).to_arrow(), file_of(run, model))
+    for model, examples in rows.items():
+        write_table(examples.with_columns(_SMALL).to_arrow(), file_of(run, model))
     if boxes is not None:
         places = table.select("image_id", place=pl.int_range(pl.len(), dtype=pl.UInt32))
         right, bottom = pl.col("left") + pl.col("width"), pl.col("top") + pl.col("height")
-        own = boxes.with_columns(pl.col("label").cast(pl.Categorical), right=right, bottom=bottom)
-        own = own.join(places, on="image_id").select("place", "label", *CORNERS)
-        write_table(own.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
+        corners = boxes.with_columns(
+            pl.col("label").cast(pl.Categorical), right=right, bottom=bottom
+        )
+        corners = corners.join(places, on="image_id").select("place", "label", *CORNERS)
+        write_table(corners.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
+
+
+def guidance_name(guidance: float | None) -> str:
+    """Return the outcome of images that were generated at a strength of guidance."""
+    if guidance is None or math.isnan(guidance):
+        return "generated image"
+    return f"guidance {guidance:g}"
 
 
 def file_of(run: Path, model: str) -> Path:
@@ -127,7 +139,7 @@ def with_every_column(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _located(pictures: Pictures, run: Path) -> pl.DataFrame:
-    """Return where each picture is, and what is cut out of it."""
+    """Return the path, row and crop of each picture."""
     folders: dict[str, str] = {}
 
     def near(path: str) -> str:
@@ -139,9 +151,9 @@ def _located(pictures: Pictures, run: Path) -> pl.DataFrame:
     source = pictures.source
     if not isinstance(source, Files | Rows):
         return pl.DataFrame(schema={"image_id": pl.String(), **_PLACE, **_CROP})
-    found = map(source.address, range(len(pictures)))
+    addresses = map(source.address, range(len(pictures)))
     table = pl.DataFrame(
-        [(near(path), row, column) for path, row, column in found], _PLACE, orient="row"
+        [(near(path), row, column) for path, row, column in addresses], _PLACE, orient="row"
     ).insert_column(0, pl.Series("image_id", pictures.ids.tolist(), pl.String))
     if pictures.crops is None:
         return table.with_columns(pl.lit(None, kind).alias(name) for name, kind in _CROP.items())
@@ -183,7 +195,7 @@ def base_of(run: Path) -> Path:
 
 
 def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:
-    """Return where the pictures of a run are: those of some places, or all.
+    """Return the sources of some or all pictures of a run.
 
     Parameters
     ----------
@@ -200,16 +212,16 @@ def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:
     table = pl.scan_parquet(run / FOLDER / IMAGES, row_index_name="place")
     table = table.select("place", "image_id", *_PLACE, *_CROP)
     if places is None:
-        own = table.collect()
+        places_and_files = table.collect()
     else:
         # Of a million images those that are read together are in memory, and no more.
         starts = sorted({place // _ROWS * _ROWS for place in places})
         chosen = pl.col("place").is_in([*places])
         parts = (table.slice(start, _ROWS).filter(chosen).collect() for start in starts)
-        own = pl.concat([table.clear().collect(), *parts])
-    cut = own.select(CORNERS)
-    known = cut["left"].count()
+        places_and_files = pl.concat([table.clear().collect(), *parts])
+    cut = places_and_files.select(CORNERS)
+    n_crops = cut["left"].count()
     # An image without a file has no crop, either, and can't be read.
-    crops = cut.fill_null(0).cast(pl.Int64).to_numpy() if known else None
-    ids = own["image_id"].to_numpy()
-    return Pictures(str(run), ids, _Kept(run, own.select(*_PLACE)), crops)
+    crops = cut.fill_null(0).cast(pl.Int64).to_numpy() if n_crops else None
+    ids = places_and_files["image_id"].to_numpy()
+    return Pictures(str(run), ids, _Kept(run, places_and_files.select(*_PLACE)), crops)

@@ -36,7 +36,7 @@ from equipoise.evidence.store import (
     crops_digest,
     failure_table,
     failures_of,
-    held,
+    hold_folder,
     input_of,
     key_of,
     parts_in,
@@ -45,13 +45,13 @@ from equipoise.evidence.store import (
     write_manifest,
 )
 from equipoise.evidence.working import (
-    Asked,
     Cluster,
+    Extractor,
     Native,
     Request,
     RunOptions,
-    asked,
-    copies,
+    load_copies,
+    make_extractor,
     telling,
 )
 from equipoise.models.protocols import Model
@@ -63,7 +63,7 @@ PART_OF_ANSWERS = 32
 
 @record
 class Extraction:
-    """What a model gave for a set of images.
+    """The outputs of a model for a set of images.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Extraction:
         return read_rows(self.parts)
 
 
-class How(TypedDict, total=False):
+class ExtractionOptions(TypedDict, total=False):
     """Keywords of an extraction; see `Settings`."""
 
     options: RunOptions
@@ -130,12 +130,12 @@ class How(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """How an extraction is run.
+    """ExtractionOptions an extraction is run.
 
     Attributes
     ----------
     options : RunOptions
-        How a model is loaded by its name.
+        ExtractionOptions a model is loaded by its name.
     engine : str
         ``native`` (this machine) or ``ray`` (the cluster that Ray is connected to, or the one
         that RAY_ADDRESS names).
@@ -144,7 +144,7 @@ class Settings:
     max_failures : float
         Largest share of the images that may fail.
     decoding : Decoding
-        How pictures become pixels.
+        ExtractionOptions pictures become pixels.
     progress : callable or None
         Told the step, the images done, and all of them.
     """
@@ -175,11 +175,11 @@ class Settings:
 
 def extract_embeddings(
     pictures: Pictures,
-    model: str | Model | Asked,
+    model: str | Model | Extractor,
     store: Path,
     *,
     features: bool = False,
-    **how: Unpack[How],
+    **options: Unpack[ExtractionOptions],
 ) -> Extraction:
     """Embed images with a dual encoder, or with the features of a classifier.
 
@@ -216,15 +216,15 @@ def extract_embeddings(
         When the store cannot be written, or another process writes it.
     """
     request = Request("embeddings", features=features)
-    return extracted(request, pictures, model, store, Settings(**how))
+    return extract_request(request, pictures, model, store, Settings(**options))
 
 
 def extract_scores(
     pictures: Pictures,
     texts: Sequence[str],
-    model: str | Model | Asked,
+    model: str | Model | Extractor,
     store: Path,
-    **how: Unpack[How],
+    **options: Unpack[ExtractionOptions],
 ) -> Extraction:
     """Score every image with every text by an image-text matching model.
 
@@ -245,11 +245,14 @@ def extract_scores(
         With `scores`: m probabilities of a match, higher is better.
     """
     request = Request("scores", texts=tuple(texts))
-    return extracted(request, pictures, model, store, Settings(**how))
+    return extract_request(request, pictures, model, store, Settings(**options))
 
 
 def extract_probabilities(
-    pictures: Pictures, model: str | Model | Asked, store: Path, **how: Unpack[How]
+    pictures: Pictures,
+    model: str | Model | Extractor,
+    store: Path,
+    **options: Unpack[ExtractionOptions],
 ) -> Extraction:
     """Classify images.
 
@@ -267,11 +270,15 @@ def extract_probabilities(
     Extraction
         With `probabilities`, one for each of `names`.
     """
-    return extracted(Request("probabilities"), pictures, model, store, Settings(**how))
+    return extract_request(Request("probabilities"), pictures, model, store, Settings(**options))
 
 
 def extract_answers(
-    pictures: Pictures, question: str, model: str | Model | Asked, store: Path, **how: Unpack[How]
+    pictures: Pictures,
+    question: str,
+    model: str | Model | Extractor,
+    store: Path,
+    **options: Unpack[ExtractionOptions],
 ) -> Extraction:
     """Ask a question about every image.
 
@@ -292,8 +299,8 @@ def extract_answers(
     Extraction
         With `answer`, as the model wrote it.
     """
-    settings = Settings(**How(part=PART_OF_ANSWERS) | how)
-    return extracted(Request("answers", question=question), pictures, model, store, settings)
+    settings = Settings(**ExtractionOptions(part=PART_OF_ANSWERS) | options)
+    return extract_request(Request("answers", question=question), pictures, model, store, settings)
 
 
 # Raised whenever the same images, model and settings would give other files than before.
@@ -302,14 +309,14 @@ _FORMAT = 1
 _FIRST = 20
 
 
-def extracted(
+def extract_request(
     request: Request,
     pictures: Pictures,
-    model: str | Model | Asked,
+    model: str | Model | Extractor,
     store: Path,
     settings: Settings,
 ) -> Extraction:
-    """Return the evidence of a request: what lies there, and what is missing computed anew.
+    """Return the outputs of a request: stored parts, and missing parts computed.
 
     Raises
     ------
@@ -332,17 +339,17 @@ def extracted(
         "versions": versions,
     }
     ledger = Ledger(folder, pictures, settings.part)
-    with held(folder) as writable, quiet():
+    with hold_folder(folder) as writable, quiet():
         if writable:
             write_manifest(folder, about | {"whole": False})
         done = _done(ledger, engine, key, settings)
         failures = _failures(done, pictures)
         rows = len(pictures) - len(failures)
-        identical = same_pictures(pictures, b"".join(one.contents for one in done))
+        identical = same_pictures(pictures, b"".join(outcome.contents for outcome in done))
         if writable:
             ledger.drop_others(done)
             _write_failures(folder, failures)
-            stages = Counter(sorted(one.stage for one in failures))
+            stages = Counter(sorted(failure.stage for failure in failures))
             counts: dict[str, Json] = {"rows": rows, "failures": stages}
             if identical:
                 shared = {"images": sum(map(len, identical)), "pictures": len(identical)}
@@ -356,8 +363,10 @@ def extracted(
     )
 
 
-def _engine(settings: Settings, model: str | Model | Asked, request: Request) -> Native | Cluster:
-    """Return the engine that settings name, with a model that can be asked the request.
+def _engine(
+    settings: Settings, model: str | Model | Extractor, request: Request
+) -> Native | Cluster:
+    """Return the engine that settings name, with a model for the request.
 
     Raises
     ------
@@ -369,12 +378,12 @@ def _engine(settings: Settings, model: str | Model | Asked, request: Request) ->
     options = settings.options
     if settings.engine == "ray":
         return Cluster(model, options, request, settings.decoding)
-    models = copies(model, options, RunOptions.load)
-    return Native(tuple(asked(one, request) for one in models), settings.decoding)
+    models = load_copies(model, options, RunOptions.load)
+    return Native(tuple(make_extractor(loaded, request) for loaded in models), settings.decoding)
 
 
 def _facts(request: Request, pictures: Pictures, settings: Settings) -> Fields:
-    """Return what is known of a folder's key without the model."""
+    """Return the part of a folder's key that doesn't depend on the model."""
     return {
         "format": _FORMAT,
         "table": request.table,
@@ -389,7 +398,7 @@ def _facts(request: Request, pictures: Pictures, settings: Settings) -> Fields:
 
 
 def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings) -> list[Outcome]:
-    """Return what became of every part, in order.
+    """Return the outcome of every part, in order.
 
     Raises
     ------
@@ -416,16 +425,16 @@ def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings
     failures = _failures(done, ledger.pictures)
     with suppress(RunError):  # the error that is raised says more
         _write_failures(ledger.folder, failures)
-    told = f"the first is {failures[0].image_id!r}: {failures[0].reason}"
+    first_failure = f"the first is {failures[0].image_id!r}: {failures[0].reason}"
     if all(failure.stage == "model" for failure in failures) and len(failures) == sum(
         ledger.size(outcome.number) for outcome in done
     ):
         raise ModelError(
-            f"{engine.info.name} failed on each of {len(failures)} images; {told}. "
+            f"{engine.info.name} failed on each of {len(failures)} images; {first_failure}. "
             "To do: run the model on one of them, and see what it needs"
         )
     raise DataError(
-        f"{len(failures)} of {n} images failed, and max_failures allows {allowed}; {told}",
+        f"{len(failures)} of {n} images failed, and max_failures allows {allowed}; {first_failure}",
         file=ledger.pictures.name,
         fix=f"see {ledger.folder / 'failures.parquet'}. Where no file can be read, check the "
         "folder that paths start from ('root'); else repair images, or raise max_failures",
@@ -433,16 +442,16 @@ def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings
 
 
 def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
-    """Return every failure; those of reading say where the picture was looked for.
+    """Return every failure; failures to read name the path.
 
     Parts do not say it: they hold for the same pictures in another folder.
     """
     place = pictures.places
-    found = []
+    failures_with_place = []
     for failure in (failure for outcome in done for failure in outcome.failures):
         where = f" ({pictures.where(place[failure.image_id])})" if failure.stage == "read" else ""
-        found.append(replace(failure, reason=failure.reason + where))
-    return found
+        failures_with_place.append(replace(failure, reason=failure.reason + where))
+    return failures_with_place
 
 
 def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
@@ -451,7 +460,7 @@ def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
 
 @dataclass(frozen=True)
 class Pending:
-    """What lies in a store for a model and a set of images, and what is missing.
+    """Stored and missing outputs of a model for a set of images.
 
     Attributes
     ----------
@@ -461,18 +470,18 @@ class Pending:
         Of them with a row in finished parts. Whether pictures have changed since is not looked at.
     failed : int
         With a failure in such parts, which is kept and not tried again.
-    gone : int or None
+    missing : int or None
         Whose file is not there now; None where pictures are no files of their own.
     """
 
     images: int
     present: int
     failed: int
-    gone: int | None
+    missing: int | None
 
     @property
     def to_do(self) -> int:
-        """Images that are to be read, and of which the model is to be asked."""
+        """Images that the model still has to run on."""
         return self.images - self.present - self.failed
 
 
@@ -486,7 +495,7 @@ def pending(
     part: int | None = None,
     **request: Any,
 ) -> Pending:
-    """Say what an extraction would do.
+    """Return the stored and the missing outputs of an extraction.
 
     Parameters
     ----------
@@ -508,20 +517,20 @@ def pending(
     -------
     Pending
     """
-    asked = Request(table, **request)
+    resolved_request = Request(table, **request)
     part = part or (PART_OF_ANSWERS if table == "answers" else Settings.part)
-    wanted = _facts(asked, pictures, Settings(part=part))
+    conditions = _facts(resolved_request, pictures, Settings(part=part))
     if table == "scores":
-        wanted["names"] = [*asked.texts]
+        conditions["names"] = [*resolved_request.texts]
     best = (0, 0)
     for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
         facts = read_manifest(manifest.parent)
         about = facts.get("key", {})
-        told = facts.get("model", {}).get("name") if key is None else about.get("model")
-        if told == (model if key is None else key) and wanted.items() <= about.items():
+        identifier = facts.get("model", {}).get("name") if key is None else about.get("model")
+        if identifier == (model if key is None else key) and conditions.items() <= about.items():
             best = max(best, _finished(manifest.parent), key=sum)
-    gone = len(pictures.source.gone) if isinstance(pictures.source, Files) else None
-    return Pending(len(pictures), *best, gone)
+    n_missing = len(pictures.source.missing) if isinstance(pictures.source, Files) else None
+    return Pending(len(pictures), *best, n_missing)
 
 
 def _finished(folder: Path) -> tuple[int, int]:
@@ -531,5 +540,5 @@ def _finished(folder: Path) -> tuple[int, int]:
         with suppress(OSError, ValueError, pa.ArrowException):
             # Of one number the last is taken, as in the ledger.
             counts[number] = pq.read_metadata(path).num_rows, len(failures_of(path))
-    rows, failures = (sum(some) for some in zip((0, 0), *counts.values(), strict=True))
+    rows, failures = (sum(column) for column in zip((0, 0), *counts.values(), strict=True))
     return rows, failures

@@ -59,11 +59,11 @@ class Source(Protocol):
         ...
 
     def where(self, place: int) -> str:
-        """Return where a picture lies, for messages."""
+        """Return the location of a picture, for messages."""
         ...
 
     def take(self, places: Sequence[int]) -> Source:
-        """Return the source of some of the pictures, in the order given."""
+        """Return the source of some pictures, in the order of `places`."""
         ...
 
 
@@ -90,10 +90,10 @@ class Files:
         return Files(tuple(self.paths[place] for place in places))
 
     @cached_property
-    def gone(self) -> tuple[int, ...]:
-        """Places whose file is not there; each file is looked for once, and none is opened."""
-        there = {path: os.path.exists(path) for path in {*self.paths}}  # noqa: PTH110 - a million
-        return tuple(place for place, path in enumerate(self.paths) if not there[path])
+    def missing(self) -> tuple[int, ...]:
+        """Places without a file; each path is checked once, and no file is opened."""
+        exists = {path: os.path.exists(path) for path in {*self.paths}}  # noqa: PTH110 - a million
+        return tuple(place for place, path in enumerate(self.paths) if not exists[path])
 
 
 @dataclass(frozen=True)
@@ -173,15 +173,15 @@ class Pictures:
         return self.source.read(place)
 
     def where(self, place: int) -> str:
-        """Return where one picture lies, for messages."""
+        """Return the location of one picture, for messages."""
         return self.source.where(place)
 
     def crop(self, place: int) -> Integers | None:
-        """Return the corners of what is cut out of one picture; None where it is seen whole."""
+        """Return the corners of one picture's crop; None without a crop."""
         return None if self.crops is None else self.crops[place]
 
     def decoded(self, place: int) -> Bytes:
-        """Return the pixels of what a model sees of one picture.
+        """Return the pixels of one picture, cropped and resized for a model.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class Pictures:
         return {name: place for place, name in enumerate(self.ids.tolist())}
 
     def take(self, places: Sequence[int]) -> Pictures:
-        """Return some of the images, in the order given."""
+        """Return some of the images, in the order of `places`."""
         return Pictures(
             self.name,
             self.ids[list(places)],
@@ -223,16 +223,16 @@ def pictures_in_folder(folder: Path) -> Pictures:
             "there is no such folder", file=str(folder), fix="give the folder that holds the images"
         )
     paths = sorted(
-        Path(here, file).relative_to(folder).as_posix()
-        for here, _, files in os.walk(folder)
+        Path(directory, file).relative_to(folder).as_posix()
+        for directory, _, files in os.walk(folder)
         for file in files
     )
-    kept = [
+    pictures = [
         path
         for path in paths
         if Path(path).suffix.lower() in SUFFIXES and not re.search(r"(^|/)\.", path)
     ]
-    if not kept:
+    if not pictures:
         raise DataError(
             f"no picture among {len(paths)} files",
             file=str(folder),
@@ -241,10 +241,11 @@ def pictures_in_folder(folder: Path) -> Pictures:
         )
     # A name that is not UTF-8 is no text that a table can hold.
     ids = [
-        path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for path in kept
+        path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        for path in pictures
     ]
-    where = [os.path.join(folder, path) for path in kept]  # noqa: PTH118 - a million strings
-    return sorted_by_id(str(folder), ids, Files(tuple(where)), None, len(paths) - len(kept))
+    where = [os.path.join(folder, path) for path in pictures]  # noqa: PTH118 - a million strings
+    return sorted_by_id(str(folder), ids, Files(tuple(where)), None, len(paths) - len(pictures))
 
 
 def pictures_of_table(
@@ -322,9 +323,9 @@ def sorted_by_id(
         raise DataError("there are no images", file=name)
     check_ids(pl.Series("", ids, dtype=pl.String), name)
     order = sorted(range(len(ids)), key=ids.__getitem__)
-    whole = np.empty(len(ids), dtype=object)
-    whole[:] = ids
-    return replace(Pictures(name, whole, source, crops).take(order), left_out=left_out)
+    id_array = np.empty(len(ids), dtype=object)
+    id_array[:] = ids
+    return replace(Pictures(name, id_array, source, crops).take(order), left_out=left_out)
 
 
 @dataclass(frozen=True)
@@ -395,7 +396,7 @@ def pictures_on_disk(
     image: str = "image",
     id: str | None = None,  # noqa: A002
 ) -> Pictures:
-    """Return the pictures of a data set that lies on disk.
+    """Return the pictures of a data set on disk.
 
     Parameters
     ----------
@@ -445,8 +446,8 @@ def rows_of(files: Sequence[Path], column: str) -> Rows:
     stretches, n = [], 0
     for path in files:
         with open_regular(path) as opened:  # Arrow would wait for a pipe
-            found = os.fstat(opened.fileno())
-        file = TableFile(str(path), (found.st_mtime_ns, found.st_size))
+            status = os.fstat(opened.fileno())
+        file = TableFile(str(path), (status.st_mtime_ns, status.st_size))
         metadata = pq.read_metadata(path)
         for group in range(metadata.num_row_groups):
             stretches.append((n, file, group))
@@ -474,9 +475,9 @@ _LENGTH = 16
 _UNREAD = bytes(_LENGTH)
 
 
-def packed(contents: Sequence[str]) -> bytes:
+def pack_digests(contents: Sequence[str]) -> bytes:
     """Return SHA-256 digests shortened to 16 bytes each; zeros where there is none."""
-    return b"".join(bytes.fromhex(one)[:_LENGTH] if one else _UNREAD for one in contents)
+    return b"".join(bytes.fromhex(digest)[:_LENGTH] if digest else _UNREAD for digest in contents)
 
 
 def same_pictures(pictures: Pictures, contents: bytes) -> tuple[Strings, ...]:
@@ -551,17 +552,17 @@ def picture_facts(pictures: Pictures) -> PictureFacts:
         except Exception:  # noqa: BLE001 - damaged headers make Pillow raise anything
             return math.nan, math.nan, ""
         if pictures.crops is not None:
-            left, top, right, bottom = pictures.crops[place].tolist()
-            width, height = right - left, bottom - top
+            x_min, top, right, bottom = pictures.crops[place].tolist()
+            width, height = right - x_min, bottom - top
         return width, height, hashlib.sha256(data).hexdigest()
 
     with quiet():
-        found = each(read, range(len(pictures)))
-    same = same_pictures(pictures, packed([digest for *_, digest in found]))
-    several = {one for ids in same for one in ids}
+        facts = each(read, range(len(pictures)))
+    same = same_pictures(pictures, pack_digests([digest for *_, digest in facts]))
+    repeated = {image_id for ids in same for image_id in ids}
     return PictureFacts(
-        np.array([size for *size, _ in found], np.float64).reshape(-1, 2),
-        np.array([one in several for one in pictures.ids.tolist()], np.bool_),
+        np.array([size for *size, _ in facts], np.float64).reshape(-1, 2),
+        np.array([image_id in repeated for image_id in pictures.ids.tolist()], np.bool_),
     )
 
 
@@ -608,7 +609,7 @@ class Decoding:
 
     @property
     def facts(self) -> dict[str, Json]:
-        """What stands in the key and the manifest."""
+        """Facts for the key and the manifest."""
         return {"version": self.version, **asdict(self), "background": [*self.background]}
 
 
@@ -685,9 +686,9 @@ def pixels(data: bytes, decoding: Decoding, crop: Integers | None = None) -> Ima
 
 def _opened(pillow: Any, data: bytes, decoding: Decoding) -> Any:
     pillow.init()
-    known = [name for name in FORMATS if name in pillow.OPEN]
+    formats = [name for name in FORMATS if name in pillow.OPEN]
     try:
-        picture = pillow.open(io.BytesIO(data), formats=known)
+        picture = pillow.open(io.BytesIO(data), formats=formats)
     except pillow.UnidentifiedImageError:
         raise ImageError(f"it is no picture of a known format ({', '.join(FORMATS)})") from None
     width, height = picture.size
@@ -721,9 +722,9 @@ def _jpeg(data: bytes, mode: str) -> Image | None:
                 raise
             # Zeros between the last pixel and the end; those after FF belong to a pixel.
             end = data.rfind(b"\xff\xd9")
-            whole = data[:end].rstrip(b"\0")
-            stuffed = b"\0" if whole.endswith(b"\xff") else b""
-            levels = simplejpeg.decode_jpeg(whole + stuffed + data[end:], colours)
+            content = data[:end].rstrip(b"\0")
+            stuffed = b"\0" if content.endswith(b"\xff") else b""
+            levels = simplejpeg.decode_jpeg(content + stuffed + data[end:], colours)
     except ValueError as error:
         try:
             simplejpeg.decode_jpeg_header(data)
@@ -747,12 +748,12 @@ def _in_8_bits(pillow: Any, picture: Any) -> Any:
     if picture.mode.startswith("I"):
         values = integers(picture) << (4 if "I;12" in stored else 0)
         _check_upper_bits(values >> 8)
-        shown = values != (-1 if key is None else key)
+        opaque = values != (-1 if key is None else key)
         if picture.format == "TIFF" and picture.tag_v2.get(_PHOTOMETRIC) == _WHITE_IS_ZERO:
             # Pillow turns such pictures into black on white only up to 8 bits.
             values = 65_535 - values
         grey = pillow.fromarray((values >> 8).astype(np.uint8))
-        grey.putalpha(pillow.fromarray(np.where(shown, 255, 0).astype(np.uint8)))
+        grey.putalpha(pillow.fromarray(np.where(opaque, 255, 0).astype(np.uint8)))
         return grey
     if ";16" in stored:
         _check_upper_bits(np.asarray(picture))
@@ -801,21 +802,23 @@ def _cut(levels: Image, turn: int, crop: Integers | None, decoding: Decoding) ->
     ImageError
         When the crop does not lie inside, or what is left is a strip.
     """
-    whole = levels.view("V3")[..., 0]  # a pixel as one thing is moved twice as fast as three
+    packed_pixels = levels.view("V3")[
+        ..., 0
+    ]  # a pixel as one thing is moved twice as fast as three
     if turn in (5, 6, 7, 8):
-        whole = whole.T
+        packed_pixels = packed_pixels.T
     if turn in (3, 4, 7, 8):
-        whole = whole[::-1]
+        packed_pixels = packed_pixels[::-1]
     if turn in (2, 3, 6, 7):
-        whole = whole[:, ::-1]
-    height, width = whole.shape
-    left, top, right, bottom = (0, 0, width, height) if crop is None else crop.tolist()
-    if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+        packed_pixels = packed_pixels[:, ::-1]
+    height, width = packed_pixels.shape
+    x_min, top, right, bottom = (0, 0, width, height) if crop is None else crop.tolist()
+    if not (0 <= x_min < right <= width and 0 <= top < bottom <= height):
         raise ImageError(
-            f"the crop from ({left}, {top}) to ({right}, {bottom}) does not lie inside its "
+            f"the crop from ({x_min}, {top}) to ({right}, {bottom}) does not lie inside its "
             f"{width} × {height} pixels"
         )
-    sides = (right - left, bottom - top)
+    sides = (right - x_min, bottom - top)
     if max(sides) > decoding.max_ratio * min(sides):
         raise ImageError(
             f"{sides[0]} × {sides[1]} pixels are a strip: one side is more than "
@@ -823,5 +826,5 @@ def _cut(levels: Image, turn: int, crop: Integers | None, decoding: Decoding) ->
         )
     if crop is None and turn == 1:
         return levels
-    cut = whole[top:bottom, left:right].copy()
+    cut = packed_pixels[top:bottom, x_min:right].copy()
     return cut.view(np.uint8).reshape(*cut.shape, 3)

@@ -51,19 +51,22 @@ def write_predictions(run: Path, data: PredictionData) -> None:
     _write(run / "images.parquet", pa.table(columns), about)
     for name, model in data.models.items():
         states = _labels(model.coded_state)
-        parts = [_version(one, made, ids, states) for one, made in model.versions.items()]
+        parts = [
+            _version(version, predictions, ids, states)
+            for version, predictions in model.versions.items()
+        ]
         about = {
             "model": name,
             "without_label": model.without_label,
             "failed": model.failed,
             "states": model.coded_state.vocabulary,
             "versions": {
-                version: {name: getattr(made, name) for name in _FACTS}
+                version: {name: getattr(predictions, name) for name in _FACTS}
                 | {
-                    "ranked": made.coded_top is not None,
-                    "probabilities": made.probabilities is not None,
+                    "ranked": predictions.coded_top is not None,
+                    "probabilities": predictions.probabilities is not None,
                 }
-                for version, made in model.versions.items()
+                for version, predictions in model.versions.items()
             },
         }
         table = pa.concat_tables(parts, promote_options="default")
@@ -80,8 +83,8 @@ def _labels(coded: Coded) -> pa.Array:
     return pa.array(coded.vocabulary, pa.string()).take(pa.array(codes, mask=codes < 0))
 
 
-def _version(name: str, made: Predictions, ids: pa.Array, states: pa.Array) -> pa.Table:
-    labels = made.coded if made.coded_top is None else made.coded_top
+def _version(name: str, predictions: Predictions, ids: pa.Array, states: pa.Array) -> pa.Table:
+    labels = predictions.coded if predictions.coded_top is None else predictions.coded_top
     n = len(ids)
     ranks = labels.codes.size // n if n else 1
     rows, rank = np.arange(n), np.zeros(n, np.int32)
@@ -97,16 +100,16 @@ def _version(name: str, made: Predictions, ids: pa.Array, states: pa.Array) -> p
         "score": pa.nulls(len(rows), pa.float64()),
         "state": states,
     }
-    if made.probabilities is not None:
+    if predictions.probabilities is not None:
         # The probability of each row's own label; null where there is none.
-        place = {label: column for column, label in enumerate(made.probability_classes)}
-        places = np.array([*(place.get(label, -1) for label in made.vocabulary), -1])
-        own = places[labels.codes.ravel()]
-        scores = made.probabilities[rows, own]
-        columns["score"] = pa.array(scores, mask=(own < 0) | np.isnan(scores))
-        classes = made.probabilities.shape[1]
+        place = {label: column for column, label in enumerate(predictions.probability_classes)}
+        places = np.array([*(place.get(label, -1) for label in predictions.vocabulary), -1])
+        columns_of_labels = places[labels.codes.ravel()]
+        scores = predictions.probabilities[rows, columns_of_labels]
+        columns["score"] = pa.array(scores, mask=(columns_of_labels < 0) | np.isnan(scores))
+        classes = predictions.probabilities.shape[1]
         offsets = pa.array(np.arange(0, n * classes + 1, classes, dtype=np.int64))
-        lists = pa.LargeListArray.from_arrays(offsets, pa.array(made.probabilities.ravel()))
+        lists = pa.LargeListArray.from_arrays(offsets, pa.array(predictions.probabilities.ravel()))
         columns["probabilities"] = lists.take(pa.array(rows, mask=rank > 0))
     return pa.table(columns)
 

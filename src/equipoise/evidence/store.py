@@ -28,7 +28,7 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 @dataclass(frozen=True)
 class Piece:
-    """What a worker is given: the images of a part, and the digest of the part that lies there."""
+    """The images of a part, and the digest of the stored part."""
 
     number: int
     pictures: Pictures
@@ -37,7 +37,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a piece.
+    """The outcome of a piece.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Outcome:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Make a folder if need be, and keep other processes out of it.
 
     Raises
@@ -97,7 +97,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[bool]:
+def hold_folder(folder: Path) -> Iterator[bool]:
     """Lock a folder as `locked` does, or take it as it is: whole, where nothing can be written.
 
     Yields whether it may be written.
@@ -110,7 +110,7 @@ def held(folder: Path) -> Iterator[bool]:
     with ExitStack() as stack:
         writable = True
         try:
-            stack.enter_context(locked(folder))
+            stack.enter_context(lock_folder(folder))
         except RunError as error:
             writable = getattr(error.__cause__, "errno", None) not in _READ_ONLY
             if writable or read_manifest(folder).get("whole") is not True:
@@ -139,7 +139,7 @@ def key_of(facts: Json) -> str:
 
 
 def crops_digest(pictures: Pictures) -> str | None:
-    """Return the SHA-256 of what is cut out of a set; None where nothing is."""
+    """Return the SHA-256 of the crops of a set; None without crops."""
     return None if pictures.crops is None else hashlib.sha256(pictures.crops.tobytes()).hexdigest()
 
 
@@ -172,7 +172,7 @@ def part_name(number: int, digest: str) -> str:
 
 
 def parts_in(folder: Path) -> list[tuple[int, str, Path]]:
-    """Return the number, digest and path of each part that lies in a folder, in their order."""
+    """Return the number, digest and path of each stored part, in order."""
     matches = ((_NAME.fullmatch(path.name), path) for path in folder.glob("part-*.parquet"))
     return sorted((int(match[1]), match[2], path) for match, path in matches if match)
 
@@ -212,15 +212,15 @@ def is_sound(path: Path, rows: int) -> bool:
     A damaged part is named in the log, and is computed again.
     """
     try:
-        whole = bool(read_table(path).num_rows + len(failures_of(path)) == rows)
+        sound = bool(read_table(path).num_rows + len(failures_of(path)) == rows)
     except FileNotFoundError:
         return False
     except (OSError, ValueError, TypeError, pa.ArrowException):
-        whole = False
-    if not whole:
+        sound = False
+    if not sound:
         # Where logging is not set up, a warning reaches standard error.
         logging.getLogger("equipoise").warning("%s: it is damaged and is computed again", path)
-    return whole
+    return sound
 
 
 def read_rows(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:
@@ -276,7 +276,7 @@ class Ledger:
         return min(self.part, len(self.pictures) - number * self.part)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the work, part by part, each with the digest of the part that lies there."""
+        """Yield the pieces of work, each with the digest of its stored part."""
         have = {
             number: digest
             for number, digest, path in parts_in(self.folder)
@@ -287,7 +287,7 @@ class Ledger:
             yield Piece(number, pictures, have.get(number, ""))
 
     def keep(self, outcome: Outcome) -> Outcome:
-        """Write a part, or see that it lies there; return it without its bytes.
+        """Write a part unless it is stored; return it without its bytes.
 
         Raises
         ------
@@ -301,7 +301,7 @@ class Ledger:
         return replace(outcome, data=None)
 
     def path(self, outcome: Outcome) -> Path:
-        """Return where a part lies."""
+        """Return the path of a part."""
         return self.folder / part_name(outcome.number, outcome.digest)
 
     def forget(self, done: Sequence[Outcome]) -> None:

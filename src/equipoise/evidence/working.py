@@ -39,7 +39,7 @@ from equipoise.evidence.pictures import (
     ImageError,
     Pictures,
     ignore_warnings,
-    packed,
+    pack_digests,
     pixels,
 )
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
@@ -86,15 +86,15 @@ class RunOptions:
 
     def load_generator(self, name: str) -> ImageGenerator:
         """Load a model that makes images; errors as of `load`."""
-        own = asdict(self)
-        del own["backend"]
-        return load_generator(name, **own)
+        options = asdict(self)
+        del options["backend"]
+        return load_generator(name, **options)
 
 
 Loaded = TypeVar("Loaded", bound=Model)
 
 
-def copies(
+def load_copies(
     model: str | Loaded, options: RunOptions, load: Callable[[RunOptions, str], Loaded]
 ) -> list[Loaded]:
     """Return a loaded model, or one that is named, once on each device that it may use."""
@@ -111,7 +111,7 @@ def copies(
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked about every image.
+    """A question or task for every image.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Request:
     facts: Facts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what is asked.
+        """Check the texts of scores.
 
         Raises
         ------
@@ -146,8 +146,8 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A loaded model and what it is asked.
+class Extractor:
+    """A loaded model, ready for a request.
 
     Attributes
     ----------
@@ -176,22 +176,22 @@ class Asked:
         return 256 if self.info.device.startswith("cuda") else 32
 
     def values(self, ids: Sequence[str], images: Images) -> Any:
-        """Return what the model gives for images: a text or map each, or a row of a matrix.
+        """Return the outputs for images: a text or map each, or a row of a matrix.
 
         Raises
         ------
         ModelError
             When it is not of the form that its kind of model promises.
         """
-        found = self.call(ids, images)
+        outputs = self.call(ids, images)
         if self.table in CELLS:
             kind = str if self.table == "answers" else dict
-            if len(found) != len(images) or not all(isinstance(cell, kind) for cell in found):
+            if len(outputs) != len(images) or not all(isinstance(cell, kind) for cell in outputs):
                 raise FormError(
-                    f"{self.info.name} gave {len(found)} {self.table} for {len(images)}."
+                    f"{self.info.name} gave {len(outputs)} {self.table} for {len(images)}."
                 )
-            return found
-        values = np.array(found, dtype=np.float32)  # models may use their buffers again
+            return outputs
+        values = np.array(outputs, dtype=np.float32)  # models may use their buffers again
         if values.ndim != 2 or values.shape != (len(images), self.width or values.shape[1]):
             raise FormError(
                 f"{self.info.name} gave an array of shape {values.shape} for {len(images)} images, "
@@ -227,15 +227,15 @@ class FormError(ModelError):
     """A model gave something else than its kind promises: no image is to blame for it."""
 
 
-def asked(model: Model | Asked, request: Request) -> Asked:
-    """Return a model with what it is asked; one that was asked already stays as it is.
+def make_extractor(model: Model | Extractor, request: Request) -> Extractor:
+    """Return a model as an extractor for a request; keep an extractor unchanged.
 
     Raises
     ------
     ModelError
         When this kind of model cannot be asked that.
     """
-    if isinstance(model, Asked):
+    if isinstance(model, Extractor):
         return model
     info, table = model.info, request.table
     call: Callable[[Images], Any]
@@ -257,7 +257,7 @@ def asked(model: Model | Asked, request: Request) -> Asked:
                 f"{info.name} ({info.family}) gives no {table}. To do: name a model of another kind"
             )
     late = getattr(model, "open", lambda: None)
-    return Asked(info, names, lambda _, images: call(images), len(names) or width, table, late)
+    return Extractor(info, names, lambda _, images: call(images), len(names) or width, table, late)
 
 
 Item = TypeVar("Item")
@@ -300,15 +300,15 @@ class Readers:
         """Wait for the threads; where the run is stopped, for a moment only."""
         for _ in self._threads:
             self._work.put(None)
-        left = self._grace
+        remaining = self._grace
         for thread in self._threads:
-            while thread.is_alive() and left > 0:
+            while thread.is_alive() and remaining > 0:
                 begun = time.monotonic()
                 thread.join(_PATIENCE)
                 if self._stopped():
-                    left -= time.monotonic() - begun
+                    remaining -= time.monotonic() - begun
 
-    def submit(self, call: Callable[..., Found], *given: Any) -> Future[Found]:
+    def submit(self, call: Callable[..., Found], *arguments: Any) -> Future[Found]:
         """Have a thread call something."""
         future: Future[Found] = Future()
 
@@ -316,7 +316,7 @@ class Readers:
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                future.set_result(call(*given))
+                future.set_result(call(*arguments))
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 future.set_exception(error)
 
@@ -324,7 +324,7 @@ class Readers:
         return future
 
     def result(self, future: Future[Found]) -> Found:
-        """Return what a call gave.
+        """Return the result of a call.
 
         Raises
         ------
@@ -346,7 +346,7 @@ class Readers:
         items: Iterable[Item],
         room: Callable[[Sequence[Future[Found]]], bool] = lambda _: True,
     ) -> Generator[Found]:
-        """Yield what a call makes of items, in order; the next are at work meanwhile.
+        """Yield the results of a call for items, in order, working ahead.
 
         Parameters
         ----------
@@ -382,13 +382,13 @@ _LAST = 5.0
 One = TypeVar("One")
 
 
-def spread(
+def map_workers(
     workers: Sequence[One],
     work: Callable[[One, Item], Found],
     items: Iterable[Item],
     stop: threading.Event,
 ) -> Generator[Found]:
-    """Yield what workers make of items, in order; the next items are at work meanwhile.
+    """Yield the outputs of workers for items, in order, working ahead.
 
     Parameters
     ----------
@@ -401,10 +401,10 @@ def spread(
         Set where nobody waits any more; what is at work then is waited for a few seconds.
     """
     free: SimpleQueue[One] = SimpleQueue()
-    for one in workers:
-        free.put(one)
+    for idle_worker in workers:
+        free.put(idle_worker)
 
-    def made(item: Item) -> Found:
+    def compute(item: Item) -> Found:
         worker = free.get()
         try:
             return work(worker, item)
@@ -413,7 +413,7 @@ def spread(
 
     with closing(Readers(len(workers), stop.is_set, grace=_LAST)) as pool:
         try:
-            yield from pool.map(made, items, lambda waiting: len(waiting) < 2 * len(workers))
+            yield from pool.map(compute, items, lambda waiting: len(waiting) < 2 * len(workers))
         finally:
             stop.set()
 
@@ -431,7 +431,7 @@ class Worker:
     ----------
     key : str
         Of the folder.
-    asked : Asked
+    extractor : Extractor
     decoding : Decoding
     threads : int
         That read and decode.
@@ -442,18 +442,18 @@ class Worker:
     """
 
     key: str
-    asked: Asked
+    extractor: Extractor
     decoding: Decoding
     threads: int = 1
     tell: Callable[[int], None] = lambda _: None
     stopped: Callable[[], bool] = lambda: False
 
     def __call__(self, piece: Piece) -> Outcome:
-        """Return the part of a piece, or that the one that lies there still holds."""
+        """Return the part of a piece; reuse the stored part where it still holds."""
         with closing(Readers(self.threads, self.stopped)) as readers:
-            return self._kept(piece, readers) or self._made(piece, readers)
+            return self._reuse(piece, readers) or self._compute(piece, readers)
 
-    def _kept(self, piece: Piece, readers: Readers) -> Outcome | None:
+    def _reuse(self, piece: Piece, readers: Readers) -> Outcome | None:
         if not piece.have:
             return None
 
@@ -464,10 +464,10 @@ class Worker:
         if digest_of(self.key, piece.pictures, contents) != piece.have:
             return None
         self.tell(len(contents))
-        return Outcome(piece.number, piece.have, contents=packed(contents))
+        return Outcome(piece.number, piece.have, contents=pack_digests(contents))
 
-    def _made(self, piece: Piece, readers: Readers) -> Outcome:
-        self.asked.open()
+    def _compute(self, piece: Piece, readers: Readers) -> Outcome:
+        self.extractor.open()
         contents: list[str] = []
         computed = 0
         ids: list[str] = []
@@ -476,61 +476,65 @@ class Worker:
         for batch in self._batches(piece.pictures, readers):
             if self.stopped():
                 raise StoppedError
-            contents += [seen.content for seen in batch]
+            contents += [image.content for image in batch]
             images = {
-                seen.name: seen.found for seen in batch if not isinstance(seen.found, Failure)
+                image.name: image.pixels for image in batch if not isinstance(image.pixels, Failure)
             }
-            made = self._values(images)
-            for seen in batch:
-                found = made.get(seen.name, seen.found)
-                if isinstance(found, Failure):
-                    failures.append(found)
+            values_by_id = self._values(images)
+            for image in batch:
+                value = values_by_id.get(image.name, image.pixels)
+                if isinstance(value, Failure):
+                    failures.append(value)
                 else:
-                    ids.append(seen.name)
-                    values.append(found)
+                    ids.append(image.name)
+                    values.append(value)
             computed += len(images)
             self.tell(len(batch))
         failures.sort(key=lambda failure: failure.image_id)
         digest = digest_of(self.key, piece.pictures, contents)
         facts = json.dumps([asdict(failure) for failure in failures])
-        cells = self.asked.column(ids, values)
-        table = pa.table({"image_id": pa.array(ids, pa.string()), COLUMNS[self.asked.table]: cells})
+        cells = self.extractor.column(ids, values)
+        table = pa.table(
+            {"image_id": pa.array(ids, pa.string()), COLUMNS[self.extractor.table]: cells}
+        )
         data = table_bytes(
             table.replace_schema_metadata({FAILURES_KEY: facts.encode()}),
-            compression="zstd" if self.asked.table in CELLS else "none",
+            compression="zstd" if self.extractor.table in CELLS else "none",
             use_dictionary=False,
         )
-        return Outcome(piece.number, digest, computed, tuple(failures), data, packed(contents))
+        return Outcome(
+            piece.number, digest, computed, tuple(failures), data, pack_digests(contents)
+        )
 
-    def _batches(self, pictures: Pictures, readers: Readers) -> Iterator[list[_Seen]]:
-        """Yield what goes to the model together, cut by count and pixels, never by timing."""
-        batch: list[_Seen] = []
-        held = 0
+    def _batches(self, pictures: Pictures, readers: Readers) -> Iterator[list[_DecodedImage]]:
+        """Yield batches, cut by count and pixels and never by timing."""
+        batch: list[_DecodedImage] = []
+        n_pixels = 0
         places = range(len(pictures))
-        for seen in readers.map(partial(self._seen, pictures), places, self._room):
-            if batch and (len(batch) == self.asked.batch or held + seen.size > _HELD):
+        for image in readers.map(partial(self._decode, pictures), places, self._room):
+            if batch and (len(batch) == self.extractor.batch or n_pixels + image.size > _HELD):
                 yield batch
-                batch, held = [], 0
-            batch.append(seen)
-            held += seen.size
+                batch, n_pixels = [], 0
+            batch.append(image)
+            n_pixels += image.size
         yield batch
 
-    def _room(self, waiting: Sequence[Future[_Seen]]) -> bool:
+    def _room(self, waiting: Sequence[Future[_DecodedImage]]) -> bool:
         """Whether the memory bears one more image that is decoded ahead."""
         if len(waiting) < self.threads:
             return True
-        held = sum(future.result().size for future in waiting if future.done())
-        return len(waiting) < 2 * self.asked.batch and held < _HELD
+        n_pixels = sum(future.result().size for future in waiting if future.done())
+        return len(waiting) < 2 * self.extractor.batch and n_pixels < _HELD
 
-    def _seen(self, pictures: Pictures, place: int) -> _Seen:
+    def _decode(self, pictures: Pictures, place: int) -> _DecodedImage:
         name = pictures.ids[place]
         data, content, reason = _read(pictures, place)
         if data is None:
-            return _Seen(name, content, Failure(name, "read", reason))
+            return _DecodedImage(name, content, Failure(name, "read", reason))
         try:
-            return _Seen(name, content, pixels(data, self.decoding, pictures.crop(place)))
+            return _DecodedImage(name, content, pixels(data, self.decoding, pictures.crop(place)))
         except ImageError as error:
-            return _Seen(name, content, Failure(name, "decode", error.reason))
+            return _DecodedImage(name, content, Failure(name, "decode", error.reason))
 
     def _values(self, images: Mapping[str, Image]) -> Fields:
         """Return the value of each image by its id, or why it has none."""
@@ -538,31 +542,31 @@ class Worker:
             return {}
         ids = [*images]
         try:
-            values = self.asked.values(ids, [*images.values()])
+            values = self.extractor.values(ids, [*images.values()])
         except FormError:
             raise
         except Exception as error:  # noqa: BLE001 - a model may raise anything over one image
             if len(ids) == 1:
                 return {ids[0]: Failure(ids[0], "model", _reason(error))}
             return {name: self._values({name: images[name]})[name] for name in ids}
-        found = dict(zip(ids, values, strict=True))
-        if self.asked.table not in CELLS:
+        values_by_id = dict(zip(ids, values, strict=True))
+        if self.extractor.table not in CELLS:
             for name in compress(ids, (~np.isfinite(values).all(axis=1)).tolist()):
-                found[name] = Failure(name, "model", _NOT_FINITE)
-        return found
+                values_by_id[name] = Failure(name, "model", _NOT_FINITE)
+        return values_by_id
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _DecodedImage:
     """One image after reading and decoding."""
 
     name: str
     content: str
-    found: Image | Failure
+    pixels: Image | Failure
 
     @property
     def size(self) -> int:
-        return 0 if isinstance(self.found, Failure) else self.found.size // 3
+        return 0 if isinstance(self.pixels, Failure) else self.pixels.size // 3
 
 
 def _reason(error: Exception) -> str:
@@ -585,7 +589,7 @@ _STEP = "images through the model"
 def telling(
     progress: Callable[[str, int, int | None], None] | None, total: int
 ) -> Callable[[int], None]:
-    """Return what counts images that are done, and tells how many there are."""
+    """Return a counter of finished images that reports progress."""
     lock, done = threading.Lock(), 0
 
     def tell(images: int) -> None:
@@ -604,34 +608,34 @@ class Native:
 
     Attributes
     ----------
-    models : tuple of Asked
+    models : tuple of Extractor
         The same model, once on each device.
     decoding : Decoding
     """
 
-    models: tuple[Asked, ...]
+    models: tuple[Extractor, ...]
     decoding: Decoding
 
     @property
     def info(self) -> ModelInfo:
-        """What the model is."""
+        """The model's facts."""
         return self.models[0].info
 
     @property
     def names(self) -> Strings:
-        """What the numbers of a row are of."""
+        """Names of the columns of a row."""
         return self.models[0].names
 
     def outcomes(
         self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
     ) -> Generator[Outcome]:
-        """Yield what becomes of each piece, in order; the next are at work meanwhile."""
+        """Yield the outcome of each piece, in order, working ahead."""
         stop = threading.Event()
         threads = max(processors() // len(self.models), 1)
         workers = [
-            Worker(key, one, self.decoding, threads, tell, stop.is_set) for one in self.models
+            Worker(key, model, self.decoding, threads, tell, stop.is_set) for model in self.models
         ]
-        return spread(workers, Worker.__call__, pieces, stop)
+        return map_workers(workers, Worker.__call__, pieces, stop)
 
 
 def processors() -> int:
@@ -651,15 +655,15 @@ class Remote:
         self._given, self._decoding, self._threads = (model, options, request), decoding, threads
 
     @cached_property
-    def _model(self) -> Asked:
+    def _model(self) -> Extractor:
         model, options, request = self._given
         try:
-            return asked(options.load(model), request)
+            return make_extractor(options.load(model), request)
         except EquipoiseError as error:
             raise ModelError(str(error)) from None  # others do not survive the way back
 
     def identity(self) -> tuple[ModelInfo, Strings]:
-        """Return what the model is, and what the numbers of a row are of."""
+        """Return the model's facts and the names of the columns."""
         return self._model.info, self._model.names
 
     def work(self, key: str, expected: str, piece: Piece) -> Outcome:
@@ -721,17 +725,17 @@ class Cluster:
         gpus = 0 if options.device == "cpu" else int(ray.cluster_resources().get("GPU", 0))
         nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
         cpus = [count for count in nodes if count]
-        each = max(sum(cpus) // (2 * gpus), 1) if gpus else min(cpus)
-        kind = ray.remote(num_cpus=each, num_gpus=min(gpus, 1))(Remote)
-        given = (model, options, request, decoding, max(int(each), 1))
-        self._workers = [kind.remote(*given) for _ in range(gpus or len(cpus))]
+        cpus_of_worker = max(sum(cpus) // (2 * gpus), 1) if gpus else min(cpus)
+        kind = ray.remote(num_cpus=cpus_of_worker, num_gpus=min(gpus, 1))(Remote)
+        arguments = (model, options, request, decoding, max(int(cpus_of_worker), 1))
+        self._workers = [kind.remote(*arguments) for _ in range(gpus or len(cpus))]
         self._pool, self._kill = ActorPool(self._workers), ray.kill
         ((self.info, self.names),) = self._made(lambda worker, _: worker.identity.remote(), [0])
 
     def outcomes(
         self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
     ) -> Generator[Outcome]:
-        """Yield what becomes of each piece, as soon as it is done."""
+        """Yield the outcome of each piece as soon as it is done."""
         sizes = {piece.number: len(piece.pictures) for piece in pieces}
 
         def work(worker: Any, piece: Piece) -> Any:
@@ -750,7 +754,7 @@ class Cluster:
             self._kill(worker)
 
     def _made(self, call: Callable[[Any, Any], Any], values: Sequence[Any]) -> Generator[Any]:
-        """Yield what the workers make of values.
+        """Yield the results of the workers for values.
 
         Raises
         ------
@@ -766,8 +770,8 @@ class Cluster:
             cause = getattr(error, "cause", None)
             if isinstance(cause, EquipoiseError):
                 raise cause from None
-            told = str(error).strip().partition("\n")[0]
+            message = str(error).strip().partition("\n")[0]
             raise RunError(
-                f"the cluster gave up: {type(error).__name__}: {told}. "
+                f"the cluster gave up: {type(error).__name__}: {message}. "
                 "To do: look at its workers, and run again; finished parts stay"
             ) from error

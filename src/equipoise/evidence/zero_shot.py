@@ -73,16 +73,21 @@ def prompts(
     chosen = named(templates).texts if isinstance(templates, str) else tuple(templates)
     _check("templates", chosen)
     names = _check("classes", tuple(classes))
-    own = classes if isinstance(classes, Mapping) else {name: (name,) for name in names}
-    words = [_check(f"words of {name!r}", tuple(own[name])) for name in names]
-    texts = tuple(filled(template, word) for some in words for word in some for template in chosen)
-    sizes = [len(some) * len(chosen) for some in words]
+    words_of_class = classes if isinstance(classes, Mapping) else {name: (name,) for name in names}
+    words = [_check(f"words of {name!r}", tuple(words_of_class[name])) for name in names]
+    texts = tuple(
+        filled(template, word)
+        for class_words in words
+        for word in class_words
+        for template in chosen
+    )
+    sizes = [len(class_words) * len(chosen) for class_words in words]
     return Prompts(texts, np.repeat(np.arange(len(names), dtype=np.int64), sizes), names)
 
 
-def _check(what: str, texts: Strings) -> Strings:
+def _check(subject: str, texts: Strings) -> Strings:
     if not texts or len({*texts}) < len(texts):
-        raise InputError(f"{what}: {[*texts]}; expected at least one, each once")
+        raise InputError(f"{subject}: {[*texts]}; expected at least one, each once")
     return texts
 
 
@@ -112,15 +117,15 @@ def class_vectors(vectors: ArrayLike, owner: ArrayLike) -> Floats:
     ----------
     Radford et al. 2021, "Learning Transferable Visual Models From Natural Language Supervision".
     """
-    unit, place = units(vectors, what="text"), integers(owner)
+    unit, place = units(vectors, subject="text"), integers(owner)
     classes = int(place.max()) + 1
     sums = np.zeros((classes, unit.shape[1]))
     np.add.at(sums, place, unit)
     means = sums / np.bincount(place, minlength=classes)[:, None]
-    return units(means, what="class")
+    return units(means, subject="class")
 
 
-def units(vectors: ArrayLike, *, what: str, first: int = 0) -> Floats:
+def units(vectors: ArrayLike, *, subject: str, first: int = 0) -> Floats:
     """Return vectors at length 1, in float64.
 
     Parameters
@@ -136,22 +141,22 @@ def units(vectors: ArrayLike, *, what: str, first: int = 0) -> Floats:
     InputError
         When there is no row, or one is zero or not finite.
     """
-    given = floats(vectors)
-    if given.ndim != 2 or not given.size:
+    array = floats(vectors)
+    if array.ndim != 2 or not array.size:
         raise InputError(
-            f"the vectors have shape {given.shape}; expected one row for each {what}, and at "
+            f"the vectors have shape {array.shape}; expected one row for each {subject}, and at "
             "least one"
         )
-    lengths = np.sqrt(np.einsum("ij,ij->i", given, given))
+    lengths = np.sqrt(np.einsum("ij,ij->i", array, array))
     wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
     if len(wrong):
         row = int(wrong[0])
         state = "zero" if lengths[row] == 0 else "not finite"
         raise InputError(
-            f"the vector of {what} {first + row} is {state}: it has no direction. To do: leave "
-            f"that {what} out, or look at the model"
+            f"the vector of {subject} {first + row} is {state}: it has no direction. To do: leave "
+            f"that {subject} out, or look at the model"
         )
-    unit: Floats = given / lengths[:, None]
+    unit: Floats = array / lengths[:, None]
     return unit
 
 
@@ -216,9 +221,9 @@ def zero_shot(
     if k < 1:
         raise InputError(f"k is {k}; expected at least 1")
     tops, scores = [], []
-    for some in _cosines(images, classes):
-        tops.append(best(some, k))
-        powers = np.exp(scale * (some - some.max(axis=1, keepdims=True)))
+    for cosines in _cosines(images, classes):
+        tops.append(best(cosines, k))
+        powers = np.exp(scale * (cosines - cosines.max(axis=1, keepdims=True)))
         shares = powers / powers.sum(axis=1, keepdims=True)
         scores.append(np.take_along_axis(shares, tops[-1], 1))
     return ZeroShot(np.concatenate(tops), np.concatenate(scores))
@@ -255,24 +260,24 @@ def concept_scores(
     """
     if of not in get_args(Score):
         raise InputError(f"of={of!r}: expected one of {get_args(Score)}")
-    found = []
-    for some in _cosines(images, concepts):
-        logits = some if of == "cosine" else scale * some + bias
-        found.append(_sigmoid(logits) if of == "sigmoid" else logits)
-    return np.concatenate(found)
+    blocks = []
+    for cosines in _cosines(images, concepts):
+        logits = cosines if of == "cosine" else scale * cosines + bias
+        blocks.append(_sigmoid(logits) if of == "sigmoid" else logits)
+    return np.concatenate(blocks)
 
 
 def _cosines(images: ArrayLike, classes: ArrayLike) -> Iterator[Floats]:
     """Yield cosines of images with classes, a block of images at a time."""
-    rows, unit = np.asarray(images), units(classes, what="class")
+    rows, unit = np.asarray(images), units(classes, subject="class")
     if rows.ndim != 2 or rows.shape[1] != unit.shape[1]:
         raise InputError(
             f"the images have shape {rows.shape} and the classes {unit.shape}; expected vectors "
             "of one space, as many numbers in each"
         )
     for start in range(0, max(len(rows), 1), _ROWS):
-        some = units(rows[start : start + _ROWS], what="image", first=start)
-        yield np.round(some @ unit.T, _DIGITS)
+        block = units(rows[start : start + _ROWS], subject="image", first=start)
+        yield np.round(block @ unit.T, _DIGITS)
 
 
 def best(scores: ArrayLike, k: int) -> Integers:
@@ -334,7 +339,7 @@ def embed_texts(
     part: int = 256,
     progress: Progress | None = None,
 ) -> Texts:
-    """Return the vectors of texts; those that lie in the store are read, others computed and kept.
+    """Return the vectors of texts: read stored ones, compute and keep the others.
 
     Parameters
     ----------
@@ -366,38 +371,38 @@ def embed_texts(
     RunError
         When the store cannot be written.
     """
-    asked = _checked(texts)
+    distinct_checked = _checked(texts)
     model = options.load(model) if isinstance(model, str) else model
     if not hasattr(model, "embed_texts"):
         raise ModelError(
             f"{model.info.name} embeds no texts. To do: name a model with a text tower, such as "
             "hf:openai/clip-vit-base-patch32"
         )
-    distinct = [*dict.fromkeys(asked)]
+    distinct = [*dict.fromkeys(distinct_checked)]
     folder = Path(store) / "texts" / model.info.key[:16]
     sweep(folder)
-    found: list[Floats32] = []
+    parts: list[Floats32] = []
     computed = 0
     for start in range(0, len(distinct), part):
-        some = distinct[start : start + part]
-        path = folder / f"part-{_digest(model, some)[:32]}.parquet"
-        if not is_sound(path, len(some)):
+        batch = distinct[start : start + part]
+        path = folder / f"part-{_digest(model, batch)[:32]}.parquet"
+        if not is_sound(path, len(batch)):
             if progress is not None:
                 progress("embedding texts", start, len(distinct))
-            vectors = _computed(model, some)
+            vectors = _computed(model, batch)
             cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-            table = pa.table({"text": pa.array(some, pa.string()), "embedding": cells})
+            table = pa.table({"text": pa.array(batch, pa.string()), "embedding": cells})
             write(path, table_bytes(table))
-            computed += len(some)
+            computed += len(batch)
         cells = read_rows([path])["embedding"].combine_chunks()
-        found.append(cells.flatten().to_numpy().reshape(len(some), -1))
+        parts.append(cells.flatten().to_numpy().reshape(len(batch), -1))
     place = {text: row for row, text in enumerate(distinct)}
-    every = np.concatenate(found)[[place[text] for text in asked]]
-    data = every.astype("<f4", copy=False).tobytes()
+    embeddings = np.concatenate(parts)[[place[text] for text in distinct_checked]]
+    data = embeddings.astype("<f4", copy=False).tobytes()
     digest = hashlib.sha256(data).hexdigest()
-    facts: FileFacts = {"sha256": digest, "bytes": len(data), "rows": len(asked)}
-    inputs = {f"evidence/texts/{_digest(model, asked)[:16]}": facts}
-    return Texts(asked, every, asdict(model.info), inputs, computed)
+    facts: FileFacts = {"sha256": digest, "bytes": len(data), "rows": len(distinct_checked)}
+    inputs = {f"evidence/texts/{_digest(model, distinct_checked)[:16]}": facts}
+    return Texts(distinct_checked, embeddings, asdict(model.info), inputs, computed)
 
 
 def embed_classes(

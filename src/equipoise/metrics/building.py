@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +36,7 @@ from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, MetricSpec, Tested, make_estimate, own_aggregate
 from equipoise.stats import Resampling
-from equipoise.stats.chance import band, p_value
+from equipoise.stats.chance import SAMPLED, band, p_value
 from equipoise.stats.intervals import ClosedForm, divide, percentile, wilson
 
 PERCENTILE = "percentile bootstrap"
@@ -101,6 +101,13 @@ def chance_columns(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats
     return dict(zip(names, numbers, strict=True))
 
 
+_DEFAULTS = {
+    field.name: field.default
+    for field in fields(Part)
+    if field.name not in ("by_group", "excluded")
+}
+
+
 def parts_with_defaults(
     metric: str, aggregate: Aggregate | None = None, **columns: Any
 ) -> pa.Table:
@@ -109,8 +116,8 @@ def parts_with_defaults(
     names = {"metric": metric, "aggregate": (aggregate or own_aggregate(metric)).value}
     empty: dict[str, Any] = {name: [text] * n_parts for name, text in names.items()}
     empty |= {"excluded": [[]] * n_parts, "by_group": [[]] * n_parts}
-    for field in SCHEMA:
-        empty.setdefault(field.name, [math.nan if field.type == pa.float64() else ""] * n_parts)
+    for name, default in _DEFAULTS.items():
+        empty.setdefault(name, [default] * n_parts)
     return pa.table({**empty, **columns}, schema=SCHEMA)
 
 
@@ -195,13 +202,18 @@ def compare_with_null(
     weights: Floats | float | None = None,
     resolution: float = 0.0,
     scale: float | None = None,
+    sampled: str = SAMPLED,
 ) -> ChanceTest:
-    """Hold a number against draws of its null distribution, which `text` names."""
+    """Hold a number against draws of its null distribution, which `text` names.
+
+    `sampled` names a p-value that counts draws; "" leaves it unnamed.
+    """
     if null is None or math.isnan(value) or np.isnan(null).all():
         return UNTESTED
     p = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
     chance = band(null, method=text, weights=weights)
-    return ChanceTest(chance, p.value, f"{text}; {p.method}" if text else p.method)
+    method = sampled if p.method == SAMPLED else p.method
+    return ChanceTest(chance, p.value, "; ".join(filter(None, (text, method))))
 
 
 def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:

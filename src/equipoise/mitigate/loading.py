@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.audits.config_fields import located
 from equipoise.audits.engines.rankings.config import openings
-from equipoise.audits.images import ID, known
+from equipoise.audits.images import ID, open_images
 from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress, record
 from equipoise.core.types import FileFacts
 from equipoise.counterfactuals import neutral_prompts
@@ -171,7 +171,9 @@ def _read_pairs(
     name: str, config: PairsConfig, base: Path, inputs: dict[str, FileFacts]
 ) -> RetrievalSet:
     """Read images with captions from a column or a data set."""
-    captions = config.format is not None and known(config.located(), base, place=name).captions
+    captions = None
+    if config.format is not None:
+        captions = open_images(config.located(), base, place=name).captions
     if not isinstance(captions, pl.DataFrame):
         pictures, (caption,) = read_images(config, (config.caption,), base, name, inputs)
         return RetrievalSet(name, pictures, caption)
@@ -278,7 +280,7 @@ def read_images(
     """
     section = config.located()
     all_columns = (*columns, *optional)
-    facts = known(section, base, columns=all_columns, place=section_name)
+    facts = open_images(section, base, columns=all_columns, place=section_name)
     paths = () if section.table is None else (str(section.path),)
     required_columns = tuple(dict.fromkeys((*paths, *columns)))
     items = load_items(facts.source(base, (*required_columns, *optional)), subject=section_name)

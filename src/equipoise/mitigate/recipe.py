@@ -21,7 +21,7 @@ from equipoise.core.files import read_json_file
 from equipoise.core.types import Json
 from equipoise.core.writing import remove_folder, write
 from equipoise.evidence import new_run
-from equipoise.evidence.store import locked
+from equipoise.evidence.store import lock_folder
 from equipoise.mitigate.sets import SubjectTexts, Training, read_content
 from equipoise.mitigate.trainable import RECORD, Shifts, Trainable
 from equipoise.models import runtimes
@@ -278,7 +278,7 @@ class TrainedRecipe(Recipe):
         folder = out.with_name(f"{out.name}.training")
         if not has_model(out, record):
             refuse_occupied(out)
-            with locked(folder):
+            with lock_folder(folder):
                 digest, path = str(record["digest"]), folder / STATE
                 state = _fit_weights(subject.torch, plan, self.patience, digest, path, progress)
                 outcome = {

@@ -45,23 +45,23 @@ _SIGNATURES = {"png": b"\x89PNG\r\n\x1a\n", "jpeg": b"\xff\xd8\xff"}
 
 def gallery(result: AuditResult) -> Section | None:
     """Pictures of the table `gallery`: `section`, `group`, `caption` and `image` (PNG or JPEG)."""
-    found = rows(result, "gallery")
-    if not found:
+    gallery_rows = rows(result, "gallery")
+    if not gallery_rows:
         return None
     blocks: list[Block] = []
     room, space = MOST, MOST_ALL
-    for (name,), own in panels(found, "section").items():
+    for (name,), section_rows in panels(gallery_rows, "section").items():
         if name:
             blocks.append(Heading(name))
-        for (group,), some in panels(own, "group").items():
-            fit = [one for row in some if (one := _picture(row)) is not None]
-            shown = fit[: min(MOST_OF_GROUP, room)]
-            while shown and sum(len(one.source) for one in shown) > space:
-                shown.pop()
-            room -= len(shown)
-            space -= sum(len(one.source) for one in shown)
-            if shown:
-                blocks.append(Gallery(group, tuple(shown), len(some)))
+        for (group,), group_rows in panels(section_rows, "group").items():
+            fit = [picture for row in group_rows if (picture := _picture(row)) is not None]
+            shown_pictures = fit[: min(MOST_OF_GROUP, room)]
+            while shown_pictures and sum(len(picture.source) for picture in shown_pictures) > space:
+                shown_pictures.pop()
+            room -= len(shown_pictures)
+            space -= sum(len(picture.source) for picture in shown_pictures)
+            if shown_pictures:
+                blocks.append(Gallery(group, tuple(shown_pictures), len(group_rows)))
     chosen = result.manifest.resolved.get("report") or {}
     blur = _BLUR.get(str(chosen.get("blur")) if isinstance(chosen, Mapping) else "", "")
     return Section.of("gallery", "Pictures", blur, *blocks)
@@ -104,21 +104,21 @@ def _tests(result: AuditResult, subjects: str) -> str:
     over = {Family.LEAF: f"single {subjects}", Family.COMPOSITE: f"all {subjects}"}
     over[Family.QUERY] = f"{subjects} one by one"
     tests = Counter(
-        f"{corrected_with(one) or 'models compared'}, {over[one.family]}"
-        for one in result.findings
-        if math.isfinite(one.p_value) and one.family in over
+        f"{corrected_with(finding) or 'models compared'}, {over[finding.family]}"
+        for finding in result.findings
+        if math.isfinite(finding.p_value) and finding.family in over
     )
     texts = [f"{name}: {plural(n, 'test')}" for name, n in tests.items()]
-    how = "q-values are corrected within each family, and a model's families share α."
-    return f"{'; '.join(texts)}. {how}" if texts else ""
+    correction_text = "q-values are corrected within each family, and a model's families share α."
+    return f"{'; '.join(texts)}. {correction_text}" if texts else ""
 
 
 def _states(result: AuditResult) -> Table | None:
     states = rows(result, "states")
     names = distinct(states, "state")
     cells = []
-    for (model,), own in panels(states, "model").items():
-        by_state = {row["state"]: row["count"] for row in own}
+    for (model,), model_states in panels(states, "model").items():
+        by_state = {row["state"]: row["count"] for row in model_states}
         cells.append((model, *(by_state.get(name, 0) for name in names)))
     columns = ["Model", *(f"#{name}" for name in names)]
     return Table.of("Rows used and excluded", columns, cells, source="states") if states else None
@@ -129,19 +129,19 @@ def limitations(result: AuditResult) -> Section:
     sizes = rows(result, "group_sizes")
     levels: dict[str, dict[str, None]] = {}
     for row in sizes:
-        for attribute, level in zip(row["groups"].split(" × "), row["levels"], strict=False):
+        for attribute, level in zip(row["attributes"], row["levels"], strict=False):
             levels.setdefault(attribute, {})[level] = None
     binary = [
-        f"The data label {attribute} as {' or '.join(own)} only. Other people are in no number."
-        for attribute, own in levels.items()
-        if len(own) == 2
+        f"The data label {attribute} as {' or '.join(values)} only. Other people are in no number."
+        for attribute, values in levels.items()
+        if len(values) == 2
     ]
-    left = [f"{row['group']} (n = {row['n']})" for row in sizes if not row["usable"]]
-    absent = f"Too small or absent, so counted but not compared: {listed(left, 12)}."
+    small_groups = [f"{row['group']} (n = {row['n']})" for row in sizes if not row["usable"]]
+    absent = f"Too small or absent, so counted but not compared: {listed(small_groups, 12)}."
     items = (
         PERCEIVED,
         *binary,
-        *([absent] if left else []),
+        *([absent] if small_groups else []),
         *result.manifest.notes,
         f"A {'difference' if compares(result) else 'disparity'} that isn't reported may still "
         "exist. It may be smaller than these data can show.",
@@ -169,17 +169,20 @@ failures = TableSection(
 def settings(result: AuditResult) -> Section:
     """Return how each metric is computed, tested and judged, and the config."""
     config = json.dumps(result.manifest.resolved, ensure_ascii=False, indent=2, default=str)
-    seen = dict.fromkeys(
-        (title(one.metric), number(one.threshold), one.method, null_sentence(one), one.unit,
-         one.citation, "" if is_comparison(one) else in_words(parameters_text(one.parameters)))
-        for one in result.findings
+    metrics_seen = dict.fromkeys(
+        (title(finding.metric), number(finding.threshold), finding.method,
+         null_sentence(finding), finding.unit, finding.citation,
+         "" if is_comparison(finding) else in_words(parameters_text(finding.parameters)))
+        for finding in result.findings
     )  # fmt: skip
     columns = ["Metric", "#Threshold", "Interval", "Null hypothesis", "Resampled", "Reference",
                "~Parameters"]  # fmt: skip
     return Section.of(
         "choices",
         "Settings",
-        Table.of("Metrics and tests", columns, seen, source="findings") if seen else None,
+        Table.of("Metrics and tests", columns, metrics_seen, source="findings")
+        if metrics_seen
+        else None,
         Code("Config with every default filled in", tuple(config.splitlines())),
     )
 
@@ -220,9 +223,9 @@ def reading(summary: Summary) -> Facts:
     """Return what the numbers of the first screen mean, its metrics first."""
     metrics = {
         spec.title: f"{spec.definition} {spec.direction}"
-        for one in summary.statements
-        if one.finding
-        for spec in [_described(one.finding)]
+        for statement in summary.statements
+        if statement.finding
+        for spec in [_described(statement.finding)]
     }
     return Facts((*metrics.items(), *_TERMS))
 

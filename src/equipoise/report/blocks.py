@@ -30,15 +30,18 @@ class Badge:
     verdict : Verdict
     comparison : bool
         Whether it is about two models, whose differences are no disparities.
+    limit : str
+        The smallest size that matters, where it is shown.
     """
 
     verdict: Verdict
     comparison: bool = False
+    limit: str = ""
 
     @property
     def word(self) -> str:
         """What people read for the verdict."""
-        return verdict_title(self.verdict, comparison=self.comparison)
+        return verdict_title(self.verdict, comparison=self.comparison, limit=self.limit)
 
     @property
     def symbol(self) -> str:
@@ -152,13 +155,18 @@ class Table:
         limit : int
             Rows after it are left out.
         """
-        titles, every = [*columns], [*rows]
-        shown = every[:limit]
+        titles, all_rows = [*columns], [*rows]
+        shown_rows = all_rows[:limit]
         if isinstance(columns, Mapping):
-            shown = [[value_of(row, key) for key in columns.values()] for row in shown]
-        cells = (tuple(map(_cell, titles, row)) for row in shown)
-        heads = (Column(one.lstrip("#%~"), one[:1] in ("#", "%"), one[:1] == "~") for one in titles)
-        return cls(caption, tuple(heads), tuple(cells), len(every), source)
+            shown_rows = [[value_of(row, key) for key in columns.values()] for row in shown_rows]
+        cells = (tuple(map(_cell, titles, row)) for row in shown_rows)
+        heads = (
+            Column(
+                column_title.lstrip("#%~"), column_title[:1] in ("#", "%"), column_title[:1] == "~"
+            )
+            for column_title in titles
+        )
+        return cls(caption, tuple(heads), tuple(cells), len(all_rows), source)
 
     @property
     def long(self) -> bool:
@@ -328,14 +336,14 @@ class Section:
     @classmethod
     def of(cls, slug: str, title: str, *parts: Block | str | Sequence[Chart] | None) -> Section:
         """Build a section: texts become notes, charts a grid; what is empty is left out."""
-        every = (_block(part) for part in parts if part)
-        return cls(slug, title, tuple(block for block in every if not _is_empty(block)))
+        blocks = (_block(part) for part in parts if part)
+        return cls(slug, title, tuple(block for block in blocks if not _is_empty(block)))
 
 
 def _block(part: Block | str | Sequence[Chart]) -> Block:
     if isinstance(part, str):
         return Words((part,), "note")
-    return part if isinstance(part, Block) else Grid(tuple(one for one in part if one.rows))
+    return part if isinstance(part, Block) else Grid(tuple(chart for chart in part if chart.rows))
 
 
 def _is_empty(block: Block) -> bool:
@@ -479,23 +487,23 @@ def rows(result: AuditResult, name: str) -> list[dict[str, Any]]:
     if table is None:
         return []
     floats = {f.name for f in table.schema if str(f.type) in ("double", "float")}
-    found: list[dict[str, Any]] = table.to_pylist()
-    for row in found:
+    table_rows: list[dict[str, Any]] = table.to_pylist()
+    for row in table_rows:
         row.update({key: math.nan for key in floats if row[key] is None})
-    return found
+    return table_rows
 
 
-def panels(found: Iterable[Row], *keys: str) -> dict[Key, list[Row]]:
+def panels(table_rows: Iterable[Row], *keys: str) -> dict[Key, list[Row]]:
     """Split rows by the values of columns, in order of first appearance."""
     split: dict[Key, list[Row]] = {}
-    for row in found:
+    for row in table_rows:
         split.setdefault(tuple(str(row[key]) for key in keys), []).append(row)
     return split
 
 
-def distinct(found: Iterable[Row], key: str) -> tuple[str, ...]:
+def distinct(table_rows: Iterable[Row], key: str) -> tuple[str, ...]:
     """Return a column's values in order of first appearance."""
-    return tuple(dict.fromkeys(str(row[key]) for row in found))
+    return tuple(dict.fromkeys(str(row[key]) for row in table_rows))
 
 
 def scope(groups: str, version: str) -> str:
@@ -514,7 +522,7 @@ def where(row: Row) -> str:
 
 def by_place(table: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     """Split rows by model, groups and version, under the name of each."""
-    return [(where(own[0]), own) for own in panels(table, *PLACE).values()]
+    return [(where(place_rows[0]), place_rows) for place_rows in panels(table, *PLACE).values()]
 
 
 def scope_of(row: Any) -> str:
@@ -534,19 +542,21 @@ def has(value: float | None) -> bool:
 
 def parameters_text(parameters: Mapping[str, Json]) -> str:
     """Return a finding's parameters as "name: value" pairs."""
-    known = sorted(parameters.items())
-    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
+    sorted_parameters = sorted(parameters.items())
+    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in sorted_parameters)
 
 
 def points(
-    found: Iterable[Row], tip: Callable[[Any], str], *names: str, **columns: str
+    table_rows: Iterable[Row], tip: Callable[[Any], str], *names: str, **columns: str
 ) -> list[dict[str, Any]]:
     """Return rows as points of a chart, with a tooltip.
 
     Fields are columns of the same name (`names`), or of another (`columns`: field to column).
     """
     fields = dict(zip(names, names, strict=True)) | columns
-    return [{name: row[key] for name, key in fields.items()} | {"tip": tip(row)} for row in found]
+    return [
+        {name: row[key] for name, key in fields.items()} | {"tip": tip(row)} for row in table_rows
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -586,13 +596,15 @@ class TableSection:
 
     def __call__(self, result: AuditResult) -> Section | None:
         """Return the section of a run."""
-        found = [row for row in rows(result, self.source) if self.keeps(row)]
-        if not found:
+        kept_rows = [row for row in rows(result, self.source) if self.keeps(row)]
+        if not kept_rows:
             return None
         if self.order is not None:
-            found.sort(key=self.order)
-        table = Table.of(self.caption, self.columns, found, source=self.source, limit=self.limit)
-        return Section.of(self.name, self.heading, self.text, self.charts(found), table)
+            kept_rows.sort(key=self.order)
+        table = Table.of(
+            self.caption, self.columns, kept_rows, source=self.source, limit=self.limit
+        )
+        return Section.of(self.name, self.heading, self.text, self.charts(kept_rows), table)
 
 
 def image_count(result: AuditResult) -> tuple[str, str]:

@@ -52,42 +52,50 @@ class GroupTable:
         """Return the table of a result, of findings of some metrics, most important first."""
         places: dict[Key, dict[str, Finding]] = {}
         for metric in metrics:
-            for one in result.findings:
-                if selects(metric, one) and any(has(part.value) for part in one.by_group):
-                    columns = places.setdefault((one.model, one.groups, one.version), {})
-                    about = f" ({one.subject})" if one.subject else ""
-                    columns.setdefault(f"{_column(one)}{about}", one)
+            for finding in result.findings:
+                if selects(metric, finding) and any(has(part.value) for part in finding.by_group):
+                    columns = places.setdefault(
+                        (finding.model, finding.groups, finding.version), {}
+                    )
+                    about = f" ({finding.subject})" if finding.subject else ""
+                    columns.setdefault(f"{_column(finding)}{about}", finding)
         # Versions without a verdict, such as raw answers, give way to one of the model that has
         # some.
         tested = {
             key
             for key, columns in places.items()
-            if any(one.verdict != Verdict.NONE for one in columns.values())
+            if any(finding.verdict != Verdict.NONE for finding in columns.values())
         }
         judged = {key[:2] for key in tested}
-        places = {k: own for k, own in places.items() if k in tested or k[:2] not in judged}
+        places = {k: columns for k, columns in places.items() if k in tested or k[:2] not in judged}
         titles = dict.fromkeys(name for columns in places.values() for name in columns)
         apart = {
-            _place(one, one.metric, one.group): _LOWER if one.value < 0 else _HIGHER
-            for one in result.findings
-            if one.aggregate is Aggregate.AGAINST_REST and one.verdict == Verdict.DISPARITY
+            _place(finding, finding.metric, finding.group): _LOWER if finding.value < 0 else _HIGHER
+            for finding in result.findings
+            if finding.aggregate is Aggregate.AGAINST_REST and finding.verdict == Verdict.DISPARITY
         }
         return cls(places, tuple(titles), apart)
 
     @property
     def leading(self) -> tuple[str, ...]:
         """The columns that the page has room for."""
-        every = {name: one for columns in self.places.values() for name, one in columns.items()}
+        findings_by_name = {
+            name: finding for columns in self.places.values() for name, finding in columns.items()
+        }
         # Of many subjects, such as classes, the first few would say little; of two one stands for
         # both.
-        many = Counter(map(measure_of, every.values()))
+        metric_counts = Counter(map(measure_of, findings_by_name.values()))
         single = {
-            measure_of(one): name
-            for name, one in reversed(every.items())
-            if many[measure_of(one)] < 3
+            measure_of(finding): name
+            for name, finding in reversed(findings_by_name.items())
+            if metric_counts[measure_of(finding)] < 3
         }
-        few = [name for name, one in every.items() if not one.subject or name in single.values()]
-        return tuple((few or [*every])[:MOST_COLUMNS])
+        wanted_names = [
+            name
+            for name, finding in findings_by_name.items()
+            if not finding.subject or name in single.values()
+        ]
+        return tuple((wanted_names or [*findings_by_name])[:MOST_COLUMNS])
 
     def rows(
         self, leading: Sequence[str] = ()
@@ -102,34 +110,37 @@ class GroupTable:
         for place, columns in self.places.items():
             first: dict[str, GroupValue] = {}
             cells: dict[str, dict[str, Number]] = {}
-            for name, one in columns.items():
+            for name, finding in columns.items():
                 if leading and name not in leading:
                     continue
-                worst, shares = _worst(one), bool(leading) and has_shares(one)
-                for part in one.by_group:
+                worst, shares = _worst(finding), bool(leading) and has_shares(finding)
+                for part in finding.by_group:
                     first.setdefault(part.group, part)
-                    marks = self._marks(one, part, worst)
-                    text = _text(one, part, shares=shares) if leading else ""
+                    marks = self._marks(finding, part, worst)
+                    text = _text(finding, part, shares=shares) if leading else ""
                     number = Number(text, part.value, part.low, part.high, marks)
                     cells.setdefault(part.group, {})[name] = number
             for group, counted in first.items():
                 yield place, counted, cells[group]
 
     def _marks(
-        self, finding: Finding, own: GroupValue, worst: GroupValue | None
+        self, finding: Finding, group_value: GroupValue, worst: GroupValue | None
     ) -> tuple[Mark, ...]:
-        rest = spec_of_finding(finding).rest_metric
-        apart = self.apart.get(_place(finding, rest, own.group))
-        return (*([apart] if apart else []), *([_WORST] if own is worst else []))
+        rest_metric = spec_of_finding(finding).rest_metric
+        disparity_mark = self.apart.get(_place(finding, rest_metric, group_value.group))
+        return (
+            *([disparity_mark] if disparity_mark else []),
+            *([_WORST] if group_value is worst else []),
+        )
 
 
 def _worst(finding: Finding) -> GroupValue | None:
     """Return the group that is worst off in a disparity, where a side is worse."""
     harmed = finding.verdict == Verdict.DISPARITY and spec_of_finding(finding).harm != "either"
-    found = contrast(finding) if harmed else None
+    contrasted = contrast(finding) if harmed else None
     # Differences of the subjects can cancel out, so that no group is worse off on the whole.
-    if found and not found[0].low <= found[2].value <= found[0].high:
-        return found[0]
+    if contrasted and not contrasted[0].low <= contrasted[2].value <= contrasted[0].high:
+        return contrasted[0]
     return None
 
 
@@ -143,14 +154,14 @@ def _column(finding: Finding) -> str:
     return f"{group_value_name(finding)}{', points' if points else ''}"
 
 
-def _text(finding: Finding, own: GroupValue, *, shares: bool) -> str:
-    if math.isnan(own.value):
-        return own.note or "–"
+def _text(finding: Finding, group_value: GroupValue, *, shares: bool) -> str:
+    if math.isnan(group_value.value):
+        return group_value.note or "–"
     scale, digits = (100, 1) if in_points(finding) else (1, 3)
-    value = percent(own.value) if shares else number(scale * own.value, digits)
-    if math.isnan(own.low):
+    value = percent(group_value.value) if shares else number(scale * group_value.value, digits)
+    if math.isnan(group_value.low):
         return value
-    return f"{value} {interval(scale * own.low, scale * own.high, digits)}"
+    return f"{value} {interval(scale * group_value.low, scale * group_value.high, digits)}"
 
 
 def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | None:
@@ -162,23 +173,23 @@ def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | N
     metrics : sequence of str
         Metrics whose findings have values by group, most important first.
     """
-    found = GroupTable.of(result, metrics)
-    if not found.places:
+    group_table = GroupTable.of(result, metrics)
+    if not group_table.places:
         return None
-    titles = found.leading
-    rows = [*found.rows(titles)]
+    titles = group_table.leading
+    rows = [*group_table.rows(titles)]
     # A column that says the same in every row says nothing.
     models = len({model for (model, _, _), _, _ in rows}) > 1
     scopes = {scope(groups, version) for (_, groups, version), _, _ in rows}
     header = ["Group", *["Model"] * models, *["Attributes"] * (len(scopes) > 1), "#n"]
     cells = [
         (part.group, *[place[0]] * models, *[scope(*place[1:])] * (len(scopes) > 1), part.n,
-         *(own.get(name, "–") for name in titles))
-        for place, part, own in rows
+         *(numbers.get(name, "–") for name in titles))
+        for place, part, numbers in rows
     ]  # fmt: skip
-    marks = {one: None for row in rows for name in titles if name in row[2]
-             for one in row[2][name].marks}  # fmt: skip
-    key = "; ".join(f"{one.symbol} {one.text}" for one in sorted(marks, key=_ORDER.index))
+    marks = {mark: None for row in rows for name in titles if name in row[2]
+             for mark in row[2][name].marks}  # fmt: skip
+    key = "; ".join(f"{mark.symbol} {mark.text}" for mark in sorted(marks, key=_ORDER.index))
     level = next(iter(result.findings)).level
     about = "" if len(scopes) > 1 else f" by {next(iter(scopes))}"
     caption = f"Value of each group{about} with its {100 * level:g} % interval"
@@ -205,15 +216,15 @@ def group_file(result: AuditResult, metrics: Sequence[Selector]) -> pa.Table | N
         A row for each group of each model, set of attributes and version, with `n` and, of each
         metric, its value, both ends of its interval (`… low`, `… high`) and its marks in words.
     """
-    found = GroupTable.of(result, metrics)
-    if not found.places:
+    group_table = GroupTable.of(result, metrics)
+    if not group_table.places:
         return None
     rows = [
         {"group": part.group, "model": model, "attributes": groups, "version": version, "n": part.n}
-        | {name + end: value for name, one in own.items() for end, value in _fields(one)}
-        for (model, groups, version), part, own in found.rows()
+        | {name + end: value for name, number in numbers.items() for end, value in _fields(number)}
+        for (model, groups, version), part, numbers in group_table.rows()
     ]
-    numbers = [(name + end, kind) for name in found.columns for end, kind in _KINDS.items()]
+    numbers = [(name + end, kind) for name in group_table.columns for end, kind in _KINDS.items()]
     text = ((name, pa.string()) for name in ("group", "model", "attributes", "version"))
     return pa.Table.from_pylist(rows, pa.schema([*text, ("n", pa.int64()), *numbers]))
 
@@ -221,10 +232,10 @@ def group_file(result: AuditResult, metrics: Sequence[Selector]) -> pa.Table | N
 _KINDS = {"": pa.float64(), " low": pa.float64(), " high": pa.float64(), " differs": pa.string()}
 
 
-def _fields(one: Number) -> Iterator[tuple[str, float | str | None]]:
-    for end, value in (("", one.value), (" low", one.low), (" high", one.high)):
+def _fields(number: Number) -> Iterator[tuple[str, float | str | None]]:
+    for end, value in (("", number.value), (" low", number.low), (" high", number.high)):
         yield end, None if math.isnan(value) else value
-    yield " differs", "; ".join(mark.text for mark in one.marks)
+    yield " differs", "; ".join(mark.text for mark in number.marks)
 
 
 def as_csv(table: pa.Table) -> str:

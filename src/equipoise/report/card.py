@@ -1,6 +1,7 @@
 """A run as a section of a model card."""
 
 from equipoise.core.views import as_markdown
+from equipoise.report.blocks import Statement
 from equipoise.report.result import Result, first_screen
 from equipoise.report.text import listed
 
@@ -40,14 +41,13 @@ def card(result: Result) -> str:
         alpha
     )
     notes = dict.fromkeys((*manifest.warnings, *manifest.notes))
-    said = [
-        f"- {'' if one.badge is None else f'**{one.badge.word}.** '}{as_markdown(one.text)}"
-        for one in summary.statements
+    statements = [
+        f"- {_verdict(statement)}{as_markdown(statement.text)}" for statement in summary.statements
     ]
     lines = [
         "## Bias evaluation",
         "",
-        *said,
+        *statements,
         "",
         f"{as_markdown(table.caption)}",
         "",
@@ -61,3 +61,7 @@ def card(result: Result) -> str:
         *(f"- {as_markdown(text)}" for text in notes),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _verdict(statement: Statement) -> str:
+    return f"**{statement.badge.word}.** " if statement.badge else ""

@@ -42,16 +42,16 @@ LEAVES, MOST_CHARTS, MOST_STATEMENTS = 12, 12, 8
 
 def differences(result: AuditResult) -> Section | None:
     """Paired differences between models with intervals, a chart for each pair and its groups."""
-    drawn: dict[tuple[str, str], list[Finding]] = {}
-    for one in result.findings:
+    panel_findings: dict[tuple[str, str], list[Finding]] = {}
+    for finding in result.findings:
         # What repeats another finding has no test, and needs no second line.
-        if is_comparison(one) and has(one.value) and has(one.q_value):
-            drawn.setdefault((one.model, one.groups), []).append(one)
+        if is_comparison(finding) and has(finding.value) and has(finding.q_value):
+            panel_findings.setdefault((finding.model, finding.groups), []).append(finding)
     charts = []
-    for (pair, groups), panel in [*drawn.items()][:MOST_CHARTS]:
-        leaves = ranked(one for one in panel if one.subject)[:LEAVES]
-        shown = [one for one in panel if not one.subject] + leaves
-        charts.append(differences_chart(shown, name=f"{pair}, {scope(groups, 'default')}"))
+    for (pair, groups), panel in [*panel_findings.items()][:MOST_CHARTS]:
+        leaves = ranked(finding for finding in panel if finding.subject)[:LEAVES]
+        shown_findings = [finding for finding in panel if not finding.subject] + leaves
+        charts.append(differences_chart(shown_findings, name=f"{pair}, {scope(groups, 'default')}"))
     text = (
         "Each line is a difference on the same images or subjects, with its interval. The side "
         "says which model is better; the dashed line is no difference. Of single classes, the "
@@ -60,14 +60,14 @@ def differences(result: AuditResult) -> Section | None:
     return Section.of("differences", "Differences between models", text, charts) if charts else None
 
 
-def differences_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
+def differences_chart(findings: Sequence[Finding], *, name: str = "") -> Chart:
     """Draw differences of one pair, right of 0 where the second model is better."""
-    known = [(finding, pair) for finding in found if (pair := pair_of(finding))]
-    data = [_mark(finding, pair) for finding, pair in known]
-    sides = f"← better for {known[0][1].first}", f"better for {known[0][1].second} →"
+    estimated = [(finding, pair) for finding in findings if (pair := pair_of(finding))]
+    data = [_mark(finding, pair) for finding, pair in estimated]
+    sides = f"← better for {estimated[0][1].first}", f"better for {estimated[0][1].second} →"
     ends = [abs(row[key]) for row in data for key in ("value", "low", "high") if has(row[key])]
     reach = math.ceil(11 * max(ends, default=0.0)) / 10 or 0.1
-    label = f"{name or found[0].model}: differences with intervals, {', '.join(sides)}."
+    label = f"{name or findings[0].model}: differences with intervals, {', '.join(sides)}."
     axis = Axis(sides, domain=(-reach, reach), zero=True)
     verdicts = [*dict.fromkeys(row["series"] for row in data)]
     palette = {
@@ -91,8 +91,8 @@ def _mark(finding: Finding, pair: Pair) -> dict[str, Any]:
 def ranking(result: AuditResult) -> Section | None:
     """The order of the models per metric, with the ranks that the data leave open."""
     # A metric that cannot be estimated for a model ranks it nowhere.
-    found = [row for row in rows(result, "ranking") if row["rank"] is not None]
-    if not found:
+    ranking_rows = [row for row in rows(result, "ranking") if row["rank"] is not None]
+    if not ranking_rows:
         return None
     columns = {
         "Metric": title_of,
@@ -103,31 +103,31 @@ def ranking(result: AuditResult) -> Section | None:
         "Ranks from and to: what resampling the images gives a model; “best in” is the share of "
         "the resamples in which it came first."
     )
-    table = Table.of("Ranking", columns, found, source="ranking")
+    table = Table.of("Ranking", columns, ranking_rows, source="ranking")
     return Section.of("ranking", "Ranking of the models", note, table)
 
 
 def disagreements(result: AuditResult) -> Section | None:
     """Where two metrics prefer different models."""
-    found = rows(result, "disagreements")
-    if not found:
+    disagreement_rows = rows(result, "disagreements")
+    if not disagreement_rows:
         return None
     note = "Pairs of metrics that both have a verdict of difference, in opposite directions."
-    items = Words(tuple(row["sentence"] for row in found[:60]), "list")
+    items = Words(tuple(row["sentence"] for row in disagreement_rows[:60]), "list")
     return Section.of("disagreements", "Where metrics disagree", note, items)
 
 
 def changes(result: AuditResult) -> Section | None:
     """Which disparities went, which stayed and which came, subject by subject."""
-    found = rows(result, "changes")
-    if not found:
+    change_rows = rows(result, "changes")
+    if not change_rows:
         return None
     blocks: list[Block] = [Words(tuple(changed(result)), "list")]
     note = (
         "A disparity went where the first model has one and the second has none. That is a change "
         "of the verdict, which is no test of the difference."
     )
-    for (first, second), pair in panels(found, "model_a", "model_b").items():
+    for (first, second), pair in panels(change_rows, "model_a", "model_b").items():
         columns = {
             "What became of it": "change", "Subject": "subject",
             "Metric": title_of, "Groups": scope_of, f"#{first}": "value_a",
@@ -136,9 +136,9 @@ def changes(result: AuditResult) -> Section | None:
             f"Verdict of {second}": lambda row: Badge(Verdict(row["verdict_b"])),
         }  # fmt: skip
         order = ("went", "stayed", "came")
-        shown = [row for change in order for row in pair if row["change"] == change]
+        shown_rows = [row for change in order for row in pair if row["change"] == change]
         caption = f"Disparities of {first} or {second}"
-        blocks.append(Table.of(caption, columns, shown, source="changes", limit=60))
+        blocks.append(Table.of(caption, columns, shown_rows, source="changes", limit=60))
     return Section.of("changes", "Disparities that went, stayed and came", *blocks, note)
 
 
@@ -147,7 +147,11 @@ def summary(result: AuditResult) -> Summary:
     leads = leading(result.findings)
     texts = compared(leads) + changed(result)
     texts += [f"Metrics disagree: {row['sentence']}" for row in rows(result, "disagreements")]
-    first = [one for one in leads if one.model == leads[0].model and not math.isnan(one.value)]
+    first = [
+        finding
+        for finding in leads
+        if finding.model == leads[0].model and not math.isnan(finding.value)
+    ]
     chart = differences_chart(first, name=first[0].model) if first else None
     statements = tuple(Statement(None, text) for text in texts[:MOST_STATEMENTS])
     return Summary(statements, chart, tuple(_steps(leads)))
@@ -155,8 +159,10 @@ def summary(result: AuditResult) -> Summary:
 
 def _steps(leads: Sequence[Finding]) -> Iterator[str]:
     """Yield what to do next: prefer a model, weigh metrics, or add data."""
-    real = [one for one in leads if one.verdict in (Verdict.DISPARITY, Verdict.DETECTED)]
-    pairs = [pair for one in real if (pair := pair_of(one)) is not None and pair.worse]
+    real = [
+        finding for finding in leads if finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED)
+    ]
+    pairs = [pair for finding in real if (pair := pair_of(finding)) is not None and pair.worse]
     better = {pair.second if pair.worse == pair.first else pair.first for pair in pairs}
     worse = {pair.worse for pair in pairs}
     if best := sorted(better - worse):
@@ -169,18 +175,24 @@ def _steps(leads: Sequence[Finding]) -> Iterator[str]:
 
 def side_by_side(result: AuditResult) -> Section | None:
     """Values of both models, their difference and who is worse; of all classes together."""
-    every = [(one, pair) for one in result.findings if not one.subject and (pair := pair_of(one))]
-    names = {pair.name for _, pair in every}
+    compared = [
+        (finding, pair)
+        for finding in result.findings
+        if not finding.subject and (pair := pair_of(finding))
+    ]
+    names = {pair.name for _, pair in compared}
     named = len(names) != 1
     # The titles of a single pair name its models.
-    models = ("First", "Second") if named else (every[0][1].first, every[0][1].second)
+    models = ("First", "Second") if named else (compared[0][1].first, compared[0][1].second)
     cells = [
-        (title_of(one), *[pair.name] * named, scope_of(one), one.n, *pair.values, one.value,
-         (one.ci_low, one.ci_high), pair.worse or "–", Badge(one.verdict, comparison=True))
-        for one, pair in every
+        (title_of(finding), *[pair.name] * named, scope_of(finding), finding.n, *pair.values,
+         finding.value, (finding.ci_low, finding.ci_high), pair.worse or "–",
+         Badge(finding.verdict, comparison=True))
+        for finding, pair in compared
     ]  # fmt: skip
-    columns = ["Metric", *["Models"] * named, "Attributes", "#n", *(f"#{one}" for one in models),
-               "#Difference", "#Interval", "Worse", "Verdict"]  # fmt: skip
+    columns = ["Metric", *["Models"] * named, "Attributes", "#n",
+               *(f"#{model}" for model in models), "#Difference", "#Interval", "Worse",
+               "Verdict"]  # fmt: skip
     caption = "Each metric of both models: the second minus the first"
     table = Table.of(caption, columns, cells, source="findings", limit=40)
     return Section("side", "Results by metric", (table,)) if cells else None

@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from equipoise.core import Aggregate, AuditResult, ConfigError, Finding, Variant
+from equipoise.core import Aggregate, AuditResult, ConfigError, Finding, Variant, Verdict
 from equipoise.core.estimate import name_with
 from equipoise.metrics.spec import SPECS, own_aggregate
-from equipoise.report.text import number, visible
+from equipoise.report.text import in_words, number, visible
 
 On = Literal["value", "lower", "upper"]
 Of = Literal["value", "difference", "ratio", "worst_group", "against_rest"]
@@ -125,8 +125,8 @@ def new_spelling(metric: str) -> str | None:
         if base != metric and (base in SPECS or base in _SPELLINGS):
             of = _SPELLINGS.get(base, f"metric: {base}").removeprefix("metric: ")
             return f"{{{text.format(metric=of)}}}"
-    known = _SPELLINGS.get(metric)
-    return known and f"{{{known}}}"
+    spelling = _SPELLINGS.get(metric)
+    return spelling and f"{{{spelling}}}"
 
 
 @dataclass(frozen=True)
@@ -211,9 +211,9 @@ def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
 
 def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
     matching = [finding for finding in findings if _matches(finding, rule)]
-    whole = [finding for finding in matching if not finding.subject]
-    if rule.subject is None and whole:
-        matching = whole
+    whole_findings = [finding for finding in matching if not finding.subject]
+    if rule.subject is None and whole_findings:
+        matching = whole_findings
     matching = _between_groups(matching)
     if not matching:
         return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
@@ -250,8 +250,9 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
     got: float = getattr(finding, _COLUMN[rule.on])
     name = _about(rule, finding)
     if math.isnan(got):
-        why = visible(finding.reason) or "it has no such number"
-        return GateCheck(rule, finding, "not estimable", f"{name}: not estimable: {why}.")
+        reason = visible(finding.reason) or "it has no such number"
+        verdict_text = in_words(Verdict.NOT_ESTIMABLE)
+        return GateCheck(rule, finding, "not estimable", f"{name}: {verdict_text}: {reason}.")
     low = rule.min is not None and got < rule.min
     high = rule.max is not None and got > rule.max
     outcome: Outcome = "breached" if low or high else "passed"

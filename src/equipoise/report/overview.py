@@ -42,6 +42,7 @@ from equipoise.report.text import (
     number,
     p_value,
     plural,
+    verdict_title,
 )
 from equipoise.report.words import (
     better_off,
@@ -51,6 +52,7 @@ from equipoise.report.words import (
     harmful_side,
     heading,
     is_comparison,
+    limit_of,
     name_of,
     null_sentence,
     pair_of,
@@ -68,11 +70,14 @@ def models(result: AuditResult) -> Section | None:
     if len({model for found in wholes.values() for model, _ in found}) < 2:
         return None
     tables = []
-    for key, found in wholes.items():
-        names = dict.fromkeys(model for model, _ in found)
+    for key, panel_wholes in wholes.items():
+        names = dict.fromkeys(model for model, _ in panel_wholes)
         values = [
-            (spec_for(*metric).title, *(_whole(found.get((model, metric))) for model in names))
-            for metric in dict.fromkeys(metric for _, metric in found)
+            (
+                spec_for(*metric).title,
+                *(_whole(panel_wholes.get((model, metric))) for model in names),
+            )
+            for metric in dict.fromkeys(metric for _, metric in panel_wholes)
         ]
         caption = f"By {scope(*key)}: value, interval and the verdict's symbol"
         columns = ["Metric", *(f"#{model}" for model in names)]
@@ -82,13 +87,13 @@ def models(result: AuditResult) -> Section | None:
 
 def _wholes(result: AuditResult) -> Wholes:
     """Findings over all classes: per groups and version, by model and metric."""
-    every: Wholes = {}
+    wholes: Wholes = {}
     for f in result.findings:
         if f.model and not f.subject and f.family != Family.LEAF:
-            every.setdefault((f.groups, f.version), {}).setdefault((f.model, measure_of(f)), f)
+            wholes.setdefault((f.groups, f.version), {}).setdefault((f.model, measure_of(f)), f)
     # A number without groups, such as accuracy, stands beside those of every grouping.
-    grouped = {key: found for key, found in every.items() if key[0]}
-    return {key: every.get(("", key[1]), {}) | found for key, found in (grouped or every).items()}
+    grouped = {key: found for key, found in wholes.items() if key[0]}
+    return {key: wholes.get(("", key[1]), {}) | found for key, found in (grouped or wholes).items()}
 
 
 def _whole(finding: Finding | None) -> str:
@@ -120,62 +125,74 @@ def cards(
     if not findings:
         return None
     blocks: list[Block] = []
-    ordered = ranked(one for one in findings if one.family is not Family.FOLD)
+    ordered = ranked(finding for finding in findings if finding.family is not Family.FOLD)
     for verdict, plain in _TITLES.items():
-        own = [one for one in ordered if one.verdict == verdict]
-        if not own:
+        verdict_findings = [finding for finding in ordered if finding.verdict == verdict]
+        if not verdict_findings:
             continue
-        own.sort(key=better_off)
-        differ = verdict == Verdict.DISPARITY and is_comparison(own[0])
+        verdict_findings.sort(key=better_off)
+        differ = verdict == Verdict.DISPARITY and is_comparison(verdict_findings[0])
         name = "Changes" if not judged else "Differences" if differ else plain
-        blocks.append(Heading(f"{name} ({count(len(own))})"))
-        blocks += _cards(own, drawn)
+        blocks.append(Heading(f"{name} ({count(len(verdict_findings))})"))
+        blocks += _cards(verdict_findings, drawn)
     return Section("findings", "Findings", tuple(blocks))
 
 
 def _cards(findings: Sequence[Finding], drawn: Chart | None) -> list[Block]:
     """Return one card for all findings with the same sentence; later ones are folded."""
     merged: dict[str, list[Finding]] = {}
-    for one in findings:
-        merged.setdefault(sentence(one), []).append(one)
-    every: list[Card] = []
-    seen: set[tuple[Hashable, ...]] = set()
+    for finding in findings:
+        merged.setdefault(sentence(finding), []).append(finding)
+    cards: list[Card] = []
+    charts_seen: set[tuple[Hashable, ...]] = set()
     for text, same in [*merged.items()][:MOST]:
         # A chart of the same groups' same numbers says nothing new.
         key = same[0].model, same[0].by_group
-        every.append(_card(text, same, drawn, repeats=key in seen))
-        seen.add(key)
-    shown = SHOWN if findings[0].verdict in _OPEN else 0
-    rest = tuple(every[shown:])
-    folded = [Fold(f"Show {plural(len(rest), 'finding')}", rest)] if rest else []
-    left = sum(len(same) for same in [*merged.values()][MOST:])
-    text = f"{plural(left, 'further finding')} of this kind: see findings.parquet."
-    return [*every[:shown], *folded, *([Words((text,), "note")] if left else [])]
+        cards.append(_card(text, same, drawn, repeats=key in charts_seen))
+        charts_seen.add(key)
+    n_shown = SHOWN if findings[0].verdict in _OPEN else 0
+    folded_cards = tuple(cards[n_shown:])
+    folded = (
+        [Fold(f"Show {plural(len(folded_cards), 'finding')}", folded_cards)] if folded_cards else []
+    )
+    n_left = sum(len(same) for same in [*merged.values()][MOST:])
+    text = f"{plural(n_left, 'further finding')} of this kind: see findings.parquet."
+    return [*cards[:n_shown], *folded, *([Words((text,), "note")] if n_left else [])]
 
 
 def _card(text: str, same: Sequence[Finding], drawn: Chart | None, *, repeats: bool) -> Card:
     """Return a card: its chart is of the groups, if they have numbers that no card has drawn."""
     first = same[0]
-    known = [one for one in same if not math.isnan(one.value) and not math.isnan(one.ci_low)]
+    estimated = [
+        finding
+        for finding in same
+        if not math.isnan(finding.value) and not math.isnan(finding.ci_low)
+    ]
     estimates = None
-    if known:
-        drawn_alone = differences_chart(known) if pair_of(first) else _estimates(known)
+    if estimated:
+        drawn_alone = differences_chart(estimated) if pair_of(first) else _estimates(estimated)
         estimates = drawn_alone if drawn_alone.rows else None
     chart: Chart | None = estimates
-    blocks: list[Block] = [Facts(_facts(one)) for one in same]
+    blocks: list[Block] = [Facts(_facts(finding)) for finding in same]
     if first.by_group:
         caption, columns = f"By group: {heading(first)}", {
             "Group": "group", "#n": "n", "#Value": "value", "#Interval": "low high", "Note": "note",
         }  # fmt: skip
         table = Table.of(caption, columns, first.by_group, source="findings")
         varied = len({part.value for part in first.by_group if not math.isnan(part.value)}) > 1
-        own = groups_chart(first, [first]) if varied and not repeats else None
-        if own and not (drawn and own.rows == drawn.rows):
-            chart = own
+        finding_chart = groups_chart(first, [first]) if varied and not repeats else None
+        if finding_chart and not (drawn and finding_chart.rows == drawn.rows):
+            chart = finding_chart
         blocks = [*([estimates] if estimates and chart is not estimates else []), table, *blocks]
-    lines = tuple(dict.fromkeys(_how_sure(one) for one in same if not math.isnan(one.value)))
-    badge = None if first.audit == "mitigation" else Badge(first.verdict, is_comparison(first))
+    lines = tuple(
+        dict.fromkeys(_how_sure(finding) for finding in same if not math.isnan(finding.value))
+    )
+    badge = None if first.audit == "mitigation" else _badge(first)
     return Card(badge, text, lines, tuple(blocks), chart)
+
+
+def _badge(finding: Finding) -> Badge:
+    return Badge(finding.verdict, is_comparison(finding), limit_of(finding))
 
 
 def _how_sure(finding: Finding) -> str:
@@ -207,32 +224,32 @@ def _facts(finding: Finding) -> Pairs:
 def _estimates(findings: Sequence[Finding]) -> Chart:
     """Return the values of findings with intervals, over what chance gives."""
     marks = []
-    for one in findings:
-        label = f"{one.subject}: {name_of(one)}" if one.subject else name_of(one)
+    for finding in findings:
+        label = f"{finding.subject}: {name_of(finding)}" if finding.subject else name_of(finding)
         # Two findings about one number differ in what they hold it against.
-        label = f"Within class: {label}" if one.null is NullHypothesis.WITHIN_CLASS else label
-        word = VERDICT_TITLES[one.verdict]
+        label = f"Within class: {label}" if finding.null is NullHypothesis.WITHIN_CLASS else label
+        word = verdict_title(finding.verdict)
         marks.append(
-            mark(one, label)
-            | {"series": word, "line": one.chance + harmful_side(one) * one.threshold}
-            | {"tip": f"{label}, {word}: {figures(one)}"}
+            mark(finding, label)
+            | {"series": word, "line": finding.chance + harmful_side(finding) * finding.threshold}
+            | {"tip": f"{label}, {word}: {figures(finding)}"}
         )
-    verdicts = [*dict.fromkeys(VERDICT_TITLES[one.verdict] for one in findings)]
+    verdicts = [*dict.fromkeys(verdict_title(finding.verdict) for finding in findings)]
     key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
     label = f"{heading(findings[0])}. {key}"
-    distinct = {(one["label"], one["value"], one["low"], one["line"]): one for one in marks}
+    distinct = {(mark["label"], mark["value"], mark["low"], mark["line"]): mark for mark in marks}
     return intervals([*distinct.values()], label, Axis(), series=verdicts, palette=VERDICTS)
 
 
 def all_findings(findings: Sequence[Finding]) -> Section | None:
     """Return every finding as a row of one table."""
     columns = {
-        "Metric": name_of, "Subject": lambda one: in_words(one.subject), "#Value": "value",
+        "Metric": name_of, "Subject": lambda finding: in_words(finding.subject), "#Value": "value",
         "#Interval": "ci_low ci_high",
-        "#Chance": "chance", "Verdict": lambda one: Badge(one.verdict, is_comparison(one)),
+        "#Chance": "chance", "Verdict": _badge,
         "Model": "model", "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
         "#Chance band": "chance_low chance_high", "#n": "n",
-        "~Note": lambda one: in_words(one.reason),
+        "~Note": lambda finding: in_words(finding.reason),
         "~Null hypothesis": null_sentence,
     }  # fmt: skip
     table = Table.of("All findings", columns, ranked(findings), source="findings")

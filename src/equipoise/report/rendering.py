@@ -119,7 +119,7 @@ def _sections(
         appendix.settings(result),
         appendix.provenance(result),
     ]
-    return [one for one in front if one], [one for one in back if one]
+    return [section for section in front if section], [section for section in back if section]
 
 
 def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
@@ -215,11 +215,11 @@ def templates(package: str, shown: Callable[[str], str]) -> "Environment":
         return shown(value) if plain else value
 
     loader = PackageLoader(package, "assets")
-    made = Environment(
+    environment = Environment(
         loader=loader, autoescape=True, finalize=finalize, trim_blocks=True, lstrip_blocks=True
     )
-    made.globals |= {"number": number, "interval": interval}
-    return made
+    environment.globals |= {"number": number, "interval": interval}
+    return environment
 
 
 def _shown(text: str) -> str:

@@ -17,8 +17,8 @@ from equipoise.report.blocks import Page, Statement, Summary, Table, Words
 from equipoise.report.by_group import group_table
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.overview import all_findings
-from equipoise.report.summary import merged, summarize
-from equipoise.report.text import count, listed, plural, verdict_word, visible
+from equipoise.report.summary import summarize
+from equipoise.report.text import count, listed, plural, verdict_title, visible
 from equipoise.report.words import compares, has_shares, is_comparison, models_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def first_screen(result: AuditResult, page: Page) -> Summary:
         summary = summarize(result, page.leads, page.caveat, page.apart, page.steps)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
-    warnings = merged(result.manifest.warnings, models_of(result))
-    return replace(summary, warnings=warnings)
+    return replace(summary, warnings=result.manifest.warnings)
 
 
 def page_title(result: AuditResult, page: Page) -> str:
@@ -92,10 +91,10 @@ class Result(AuditResult):
         """Return the results by group; all findings where no metric has values by group."""
         section = group_table(self, self.shown_page.by_group) or all_findings(self.findings)
         blocks = section.blocks if section else ()
-        tables = [each for each in blocks if isinstance(each, Table)]
+        tables = [block for block in blocks if isinstance(block, Table)]
         if not tables:
             return TextTable("No findings", (), ())
-        notes = [" ".join(each.items) for each in blocks if isinstance(each, Words)]
+        notes = [" ".join(block.items) for block in blocks if isinstance(block, Words)]
         table = text_table(tables[0])
         return replace(table, caption=". ".join([table.caption, *notes[:1]]))
 
@@ -110,8 +109,10 @@ class Result(AuditResult):
             })
             for row in rows if "label" in row
         )  # fmt: skip
-        drawn = [one.finding for one in summary.statements if one.finding is not None]
-        shares = bool(drawn) and all(map(has_shares, drawn))
+        leading_findings = [
+            statement.finding for statement in summary.statements if statement.finding is not None
+        ]
+        shares = bool(leading_findings) and all(map(has_shares, leading_findings))
         return Plot(summary.chart.title if summary.chart else "", tuple(marks), shares)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -126,24 +127,26 @@ class Result(AuditResult):
 
     def __repr__(self) -> str:
         verdicts = Counter(
-            verdict_word(one.verdict, comparison=is_comparison(one))
-            for one in self.findings
-            if one.family is not Family.FOLD
+            verdict_title(finding.verdict, comparison=is_comparison(finding))
+            for finding in self.findings
+            if finding.family is not Family.FOLD
         )
         counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
         lines = [f"{page_title(self, self.shown_page)}: {plural(len(self.findings), 'finding')}"]
         lines[0] += f" ({counts})" if counts else ""
-        lines += [f"- {one.text}" for one in first_screen(self, self.shown_page).statements]
+        lines += [
+            f"- {statement.text}" for statement in first_screen(self, self.shown_page).statements
+        ]
         return "\n".join(map(visible, lines))
 
     def _repr_html_(self) -> str:
         summary, plot = first_screen(self, self.shown_page), self.plot()
-        said = "".join(_paragraph(one) for one in summary.statements)
+        paragraphs = "".join(_paragraph(statement) for statement in summary.statements)
         steps = "".join(f"<li>{_html(step)}</li>" for step in summary.steps)
         return (
             f"<h3>{_html(page_title(self, self.shown_page))}</h3>"
             + "".join(f"<p><b>Warning:</b> {_html(text)}</p>" for text in summary.warnings)
-            + said
+            + paragraphs
             + (plot.to_svg() if plot.marks else "")
             + (f"<p>What to do next</p><ul>{steps}</ul>" if steps else "")
             + self.table()._repr_html_()
@@ -164,6 +167,6 @@ def text_table(table: Table) -> TextTable:
     """Return a table of a page as text; a row after the last says how many were left out."""
     rows = [tuple(map(str, row)) for row in table.rows]
     if table.total > len(rows):
-        left = f"… and {count(table.total - len(rows))} more"
-        rows.append((left, *[""] * (len(table.columns) - 1)))
-    return TextTable(table.caption, tuple(one.title for one in table.columns), tuple(rows))
+        cut_text = f"… and {count(table.total - len(rows))} more"
+        rows.append((cut_text, *[""] * (len(table.columns) - 1)))
+    return TextTable(table.caption, tuple(column.title for column in table.columns), tuple(rows))

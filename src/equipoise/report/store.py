@@ -180,8 +180,8 @@ def _json(value: Any) -> str:
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield findings as a JSON array with a line for each: all of them may be large."""
     encode, before = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode, "[\n"
-    for one in findings:
-        yield before + encode(plain(one))
+    for finding in findings:
+        yield before + encode(plain(finding))
         before = ",\n"
     yield "\n]\n" if before == ",\n" else "[\n\n]\n"
 

@@ -10,13 +10,14 @@ from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Badge, Chart, Page, Statement, Summary, Tally, has
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.text import count, listed, plural, title
+from equipoise.report.text import count, plural, title
 from equipoise.report.words import (
     certainty,
     contrast,
     figures,
     has_shares,
     headline,
+    limit_of,
     name_of,
     names_groups,
     quoted,
@@ -51,86 +52,90 @@ def summarize(
     steps : sequence of str
         What to do next about a disparity.
     """
-    by_model: dict[str, list[Finding]] = {one.model: [] for one in result.findings}
-    for one in ranked(result.findings):
-        by_model[one.model].append(one)
+    by_model: dict[str, list[Finding]] = {finding.model: [] for finding in result.findings}
+    for finding in ranked(result.findings):
+        by_model[finding.model].append(finding)
     # Findings of no model, such as human judgements, lead only where there is something to say.
     if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
         by_model.pop("", None)
-    statements = [_statement(model, own, leads, apart) for model, own in by_model.items()]
-    statements.sort(key=lambda one: one.finding is None or one.finding.verdict != Verdict.DISPARITY)
-    shown = tuple(statements[:MOST_MODELS])
-    drawn = [one.finding for one in shown if one.finding is not None]
-    disparity = any(one.verdict == Verdict.DISPARITY for one in drawn)
-    chart, next_steps = _chart(drawn, result.findings), _steps(drawn, steps)
-    return Summary(shown, chart, next_steps, caveat if disparity else "")
-
-
-def merged(warnings: Sequence[str], models: Sequence[str]) -> tuple[str, ...]:
-    """Return warnings of a run, those that models share once: "a, b: …"."""
-    of: dict[str, list[str]] = {}
-    for warning in warnings:
-        model, colon, text = warning.partition(": ")
-        known = colon and model in models
-        of.setdefault(text if known else warning, []).extend([model] if known else [])
-    return tuple(f"{listed(names)}: {text}" if names else text for text, names in of.items())
+    statements = [
+        _statement(model, model_findings, leads, apart)
+        for model, model_findings in by_model.items()
+    ]
+    statements.sort(
+        key=lambda statement: (
+            statement.finding is None or statement.finding.verdict != Verdict.DISPARITY
+        )
+    )
+    shown_statements = tuple(statements[:MOST_MODELS])
+    leading_findings = [
+        statement.finding for statement in shown_statements if statement.finding is not None
+    ]
+    disparity = any(finding.verdict == Verdict.DISPARITY for finding in leading_findings)
+    chart, next_steps = _chart(leading_findings, result.findings), _steps(leading_findings, steps)
+    return Summary(shown_statements, chart, next_steps, caveat if disparity else "")
 
 
 def _statement(
     model: str, findings: Sequence[Finding], leads: Sequence[Selector], apart: str
 ) -> Statement:
-    every_test = [one for one in findings if one.tested]
-    tested = [one for one in every_test if one.leads]
+    every_test = [finding for finding in findings if finding.tested]
+    tested = [finding for finding in every_test if finding.leads]
     name = f"{model}: " if model else ""
     if not tested:
         return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
-    lead, many = leading(tested, leads), Counter(one.verdict for one in tested)
-    badge = Badge(lead.verdict)
-    rest = [one.verdict for one in every_test if not one.leads]
-    also = f"{count(len(rest))} more {apart or 'stand apart'}" if rest else ""
-    if shown := rest.count(Verdict.DISPARITY):
-        also += f": {plural(shown, 'disparity', 'disparities')}"
-    tally = Tally(tuple((Badge(verdict), n) for verdict, n in many.items()), also)
+    lead, verdict_counts = leading(tested, leads), Counter(finding.verdict for finding in tested)
+    badge = Badge(lead.verdict, limit=limit_of(lead))
+    other_verdicts = [finding.verdict for finding in every_test if not finding.leads]
+    also = f"{count(len(other_verdicts))} more {apart or 'stand apart'}" if other_verdicts else ""
+    if n_disparities := other_verdicts.count(Verdict.DISPARITY):
+        also += f": {plural(n_disparities, 'disparity', 'disparities')}"
+    tally = Tally(tuple((Badge(verdict), n) for verdict, n in verdict_counts.items()), also)
     if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
         return Statement(badge, headline(lead), certainty(lead), tally, lead)
-    every, open_ones = plural(len(tested), "finding"), many[Verdict.INCONCLUSIVE]
+    tests_text, open_ones = plural(len(tested), "finding"), verdict_counts[Verdict.INCONCLUSIVE]
     if open_ones:
-        text = f"{name}these data can't decide {open_ones} of {every}"
+        text = f"{name}these data can't decide {open_ones} of {tests_text}"
         text += "." if open_ones == len(tested) else "; the others are too small to matter."
     else:
-        text = f"{name}no difference as large as the thresholds in {every}."
+        text = f"{name}no difference as large as the thresholds in {tests_text}."
     return Statement(badge, text, f"{headline(lead)} {certainty(lead)}", tally, lead)
 
 
 def leading(tested: Sequence[Finding], leads: Sequence[Selector]) -> Finding:
     """Return the finding that leads: by verdict, metric, and whether it names who is worse off."""
     verdict = tested[0].verdict
-    same = [one for one in tested if one.verdict == verdict]
+    same = [finding for finding in tested if finding.verdict == verdict]
 
     def place(finding: Finding) -> tuple[int, bool, bool, bool]:
-        known = place_in(leads, finding)
-        apart = contrast(finding) if finding.group else None
-        worse = apart is None or apart[0].group == finding.group
+        metric_place = place_in(leads, finding)
+        contrasted = contrast(finding) if finding.group else None
+        worse = contrasted is None or contrasted[0].group == finding.group
         part = bool(finding.subject) and finding.family is not Family.COMPOSITE
-        whole = part and not finding.group
+        is_whole_part = part and not finding.group
         named = names_groups(finding) and worse
-        return known, finding.version != "default", not named, whole
+        return metric_place, finding.version != "default", not named, is_whole_part
 
     return min(same, key=place)
 
 
-def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:
+def _chart(leading_findings: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:
     """Draw the groups of the first statement, else its subjects, else each model's finding."""
-    if not drawn:
+    if not leading_findings:
         return None
-    first = _of_all_groups(drawn[0], findings)
-    alike = [finding for finding in findings if _series(finding) == _series(first)]
-    same = [one for one in alike if one.subject == first.subject][:MOST_MODELS]
+    first = _of_all_groups(leading_findings[0], findings)
+    series_findings = [finding for finding in findings if _series(finding) == _series(first)]
+    same = [finding for finding in series_findings if finding.subject == first.subject][
+        :MOST_MODELS
+    ]
     if any(not math.isnan(part.value) for part in first.by_group):
         return groups_chart(first, same)
-    if len({one.subject for one in alike if has(one.value)}) > 2:
-        return _subjects_chart(first, alike)
-    rows = [mark(one, one.model or name_of(one)) | {"tip": figures(one)} for one in drawn]
+    if len({finding.subject for finding in series_findings if has(finding.value)}) > 2:
+        return _subjects_chart(first, series_findings)
+    rows = [
+        mark(finding, finding.model or name_of(finding)) | {"tip": figures(finding)}
+        for finding in leading_findings
+    ]
     label = f"{name_of(first)} of each model, with interval and chance band."
     return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
 
@@ -151,14 +156,14 @@ def mark(finding: Finding, label: str) -> dict[str, str | float]:
 def _of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
     """Return the finding over all groups behind that of one group against all others."""
     place = finding.model, finding.subject, finding.groups, finding.version
-    for one in findings if finding.group else ():
-        same = (one.model, one.subject, one.groups, one.version) == place
+    for candidate in findings if finding.group else ():
+        same = (candidate.model, candidate.subject, candidate.groups, candidate.version) == place
         gap = (
-            one.aggregate is Aggregate.DIFFERENCE
-            and spec_of_finding(one).rest_metric == finding.metric
+            candidate.aggregate is Aggregate.DIFFERENCE
+            and spec_of_finding(candidate).rest_metric == finding.metric
         )
         if same and gap and finding.aggregate is Aggregate.AGAINST_REST:
-            return one
+            return candidate
     return finding
 
 
@@ -171,39 +176,55 @@ def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
     """Draw the values of the groups of a finding, the worst first, for every model."""
     side = 1 if worse_side(first) == "lower" else -1
     valued = [part for part in first.by_group if not math.isnan(part.value)]
-    known = [part for part in valued if not part.note] or valued
-    known.sort(key=lambda part: side * part.value)
-    models = [*dict.fromkeys(one.model for one in same)]
+    shown_parts = [part for part in valued if not part.note] or valued
+    shown_parts.sort(key=lambda part: side * part.value)
+    models = [*dict.fromkeys(finding.model for finding in same)]
     share, room = all(map(has_shares, same)), _room(len(models))
     rows = [
-        {**asdict(own), "label": f"{part.group} (n = {count(part.n)})", "model": one.model}
-        for part in known[:room]
-        for one in same
-        for own in one.by_group
-        if own.group == part.group
+        {
+            **asdict(group_value),
+            "label": f"{part.group} (n = {count(part.n)})",
+            "model": finding.model,
+        }
+        for part in shown_parts[:room]
+        for finding in same
+        for group_value in finding.by_group
+        if group_value.group == part.group
     ]
     about = f" of “{first.subject}”" if first.subject and first.subject != first.group else ""
     name = f"{group_value_name(first)}{about} by {first.groups}"
-    some = "" if len(known) <= room else f", {room} of {len(known)} groups"
+    cut_text = "" if len(shown_parts) <= room else f", {room} of {len(shown_parts)} groups"
     axis = Axis(percent=in_points(first), domain=(0.0, 1.0) if share else None)
     marks = labelled_points(rows, "label", series="model", percent=share)
-    return intervals(marks, f"{name}, worst first.", axis, title=f"{name}{some}", series=models)
+    return intervals(marks, f"{name}, worst first.", axis, title=f"{name}{cut_text}", series=models)
 
 
-def _subjects_chart(first: Finding, alike: Sequence[Finding]) -> Chart:
+def _subjects_chart(first: Finding, series_findings: Sequence[Finding]) -> Chart:
     """Draw the largest values of the first statement's metric, for every model."""
-    models = [*dict.fromkeys(one.model for one in alike)]
-    own = [one for one in alike if one.model == first.model and has(one.value)]
-    largest = sorted(own, key=lambda one: -abs(one.value))[: _room(len(models))]
-    names = [one.subject for one in sorted(largest, key=lambda one: one.value)]
-    shown = [one for name in names for one in alike if one.subject == name and has(one.value)]
-    marks = [mark(one, one.subject) | {"series": one.model, "tip": figures(one)} for one in shown]
+    models = [*dict.fromkeys(finding.model for finding in series_findings)]
+    model_findings = [
+        finding
+        for finding in series_findings
+        if finding.model == first.model and has(finding.value)
+    ]
+    largest = sorted(model_findings, key=lambda finding: -abs(finding.value))[: _room(len(models))]
+    names = [finding.subject for finding in sorted(largest, key=lambda finding: finding.value)]
+    shown_findings = [
+        finding
+        for name in names
+        for finding in series_findings
+        if finding.subject == name and has(finding.value)
+    ]
+    marks = [
+        mark(finding, finding.subject) | {"series": finding.model, "tip": figures(finding)}
+        for finding in shown_findings
+    ]
     name = f"{name_of(first)}: {first.groups}"
-    some = f", the {len(names)} largest" if len(own) > len(names) else ""
+    cut_text = f", the {len(names)} largest" if len(model_findings) > len(names) else ""
     above, against, below = first.groups.partition(" against ")
     sides = f"← {below} · {above} →" if against else ""
     axis = Axis(sides, percent=in_points(first), zero=True)
-    return intervals(marks, f"{name}{some}.", axis, title=f"{name}{some}", series=models)
+    return intervals(marks, f"{name}{cut_text}.", axis, title=f"{name}{cut_text}", series=models)
 
 
 def in_points(finding: Finding) -> bool:
@@ -218,23 +239,23 @@ def group_value_name(finding: Finding) -> str:
     return label[:1].upper() + label[1:] if label else title(finding.metric)
 
 
-def _steps(drawn: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
+def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
     """Return what to do next, by the verdicts of the findings that lead."""
-    first = {one.verdict: one for one in reversed(drawn)}
+    first = {finding.verdict: finding for finding in reversed(leading_findings)}
     steps = []
-    if found := first.get(Verdict.DISPARITY):
-        worst, subject = contrast(found), found.subject or "each subject"
+    if finding := first.get(Verdict.DISPARITY):
+        worst, subject = contrast(finding), finding.subject or "each subject"
         group = quoted(worst[0].group) if worst else "the group that is worst off"
         steps += [step.format(group=group, subject=subject) for step in about]
     if Verdict.DETECTED in first:
         steps.append("Add images: the difference is real, and its size is uncertain.")
-    if found := first.get(Verdict.INCONCLUSIVE):
+    if finding := first.get(Verdict.INCONCLUSIVE):
         more = "images of the smallest groups (“equipoise plan” says how many)"
-        if has(found.more):
-            more = f"about {count(found.more)} images of {found.more_of} to decide"
-        elif found.unit not in ("row", "image", "unit"):
-            many = f"{found.unit[:-1]}ies" if found.unit.endswith("y") else f"{found.unit}s"
-            more = f"{many}: more images of each can't decide"
+        if has(finding.more):
+            more = f"about {count(finding.more)} images of {finding.more_of} to decide"
+        elif finding.unit not in ("row", "image", "unit"):
+            units = f"{finding.unit[:-1]}ies" if finding.unit.endswith("y") else f"{finding.unit}s"
+            more = f"{units}: more images of each can't decide"
         steps.append(f"Add {more}.")
     if {*first} == {Verdict.BELOW_THRESHOLD}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")

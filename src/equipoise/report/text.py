@@ -48,10 +48,14 @@ def plural(n: int, one: str, many: str | None = None) -> str:
 
 def listed(names: Sequence[str], limit: int = 6) -> str:
     """Return names as "a, b and c", cut after `limit` of them."""
-    shown = names[:limit]
+    shown_names = names[:limit]
     if len(names) > limit:
-        return f"{', '.join(shown)} and {len(names) - limit} more"
-    return " and ".join([", ".join(shown[:-1]), *shown[-1:]]) if len(shown) > 1 else "".join(shown)
+        return f"{', '.join(shown_names)} and {len(names) - limit} more"
+    return (
+        " and ".join([", ".join(shown_names[:-1]), *shown_names[-1:]])
+        if len(shown_names) > 1
+        else "".join(shown_names)
+    )
 
 
 DIFFERENCE = "difference"
@@ -78,10 +82,14 @@ def in_words(text: str) -> str:
 
     Reasons and parameters name metrics as configs do.
     """
-    return _NAME.sub(lambda found: _WORDS.get(found[0]) or _title_of(found[0]), text)
+    return _NAME.sub(lambda name_match: _WORDS.get(name_match[0]) or _title_of(name_match[0]), text)
 
 
-_WORDS = {"not estimable": "can't be estimated", "below threshold": "too small to matter"}
+_SHOWN_KEYS = (Verdict.NOT_ESTIMABLE, Verdict.BELOW_THRESHOLD)
+_WORDS = {
+    str(verdict): VERDICT_TITLES[verdict][0].lower() + VERDICT_TITLES[verdict][1:]
+    for verdict in _SHOWN_KEYS
+}
 _NAME = re.compile(rf"\b(?:{'|'.join(_WORDS)}|[a-z]+(?:_[a-z]+)+)\b")
 
 
@@ -89,13 +97,14 @@ def _title_of(name: str) -> str:
     return SPECS[name].label if name in SPECS else name
 
 
-def verdict_word(verdict: Verdict, *, comparison: bool) -> str:
-    """Return a verdict's key; between models it is a difference that is shown, no disparity."""
+def verdict_key(verdict: Verdict, *, comparison: bool) -> str:
+    """Return a verdict's key in JSON; a disparity between models is a difference."""
     return DIFFERENCE if comparison and verdict == Verdict.DISPARITY else verdict.value
 
 
-def verdict_title(verdict: Verdict, *, comparison: bool = False) -> str:
-    """Return what people read for a verdict."""
+def verdict_title(verdict: Verdict, *, comparison: bool = False, limit: str = "") -> str:
+    """Return what people read for a verdict; `limit` is the smallest size that matters."""
     if comparison and verdict == Verdict.DISPARITY:
         return DIFFERENCE.capitalize()
-    return VERDICT_TITLES[verdict]
+    under = f" (under {limit})" if limit and verdict is Verdict.BELOW_THRESHOLD else ""
+    return f"{VERDICT_TITLES[verdict]}{under}"

@@ -355,12 +355,17 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
 
 def shown_verdict(finding: Finding) -> str:
     """Return what people read for the verdict of a finding, with the threshold where it decides."""
-    title = verdict_title(finding.verdict, comparison=is_comparison(finding))
-    if finding.verdict is not Verdict.BELOW_THRESHOLD or math.isnan(finding.threshold):
-        return title
+    return verdict_title(
+        finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding)
+    )
+
+
+def limit_of(finding: Finding) -> str:
+    """Return the smallest size that matters, in words; "" without a threshold."""
+    if math.isnan(finding.threshold):
+        return ""
     points = spec_of_shown(finding).unit in ("share", "points")
-    enough = f"{100 * finding.threshold:g} points" if points else f"{finding.threshold:g}"
-    return f"{title} (under {enough})"
+    return f"{100 * finding.threshold:g} points" if points else f"{finding.threshold:g}"
 
 
 def names_groups(finding: Finding) -> bool:

@@ -22,6 +22,7 @@ from equipoise.evidence.examples import (
     LEAST,
     WRONG,
     file_of,
+    guidance_name,
 )
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
@@ -117,8 +118,8 @@ VALUES = "cause_values.parquet"
 _MOST_VALUES = 30
 # Images on a page, and the fewest and other labels of a group that it offers.
 _ON_A_PAGE, _FEWEST, _MOST_LABELS = 48, 8, 300
-# Beginnings of the names of metrics that false alarms decide.
-_OF_FALSE_ALARMS = ("false_positive", "true_negative", "precision", "false_discovery")
+# Metrics that false alarms decide.
+_OF_FALSE_ALARMS = ("false_positive_rate", "true_negative_rate", "precision")
 ORDERS = ("random", "highest score", "lowest score")
 HIDE = {"": "nothing", "faces": "faces", "outside": "all outside the box", "all": "all"}
 """What can be blurred, with its name on the page."""
@@ -237,12 +238,23 @@ class Examples:
     def outcomes(self, finding: Finding) -> dict[str, int]:
         """Return the outcomes of a finding's images with their numbers, the most telling first."""
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
-        alarms = finding.metric.startswith(_OF_FALSE_ALARMS)
-        # A strength of guidance is named by the version of its findings.
-        first = [*finding.version.split(", "), *(WRONG if alarms else WRONG[::-1]), "rejected"]
+        alarms = finding.metric in _OF_FALSE_ALARMS
+        guided = self._guidance.get((finding.model, finding.version), [])
+        first = [*guided, *(WRONG if alarms else WRONG[::-1]), "rejected"]
         found = {str(name): int(many) for name, many in counts.iter_rows()}
         order = {name: place for place, name in enumerate([*first, *sorted(found)][::-1])}
         return dict(sorted(found.items(), key=lambda one: -order[one[0]]))
+
+    @cached_property
+    def _guidance(self) -> dict[tuple[str, str], list[str]]:
+        """The outcome that names a strength of guidance, by model and version of findings."""
+        table = self.result.tables.get("versions")
+        if table is None or "guidance" not in table.column_names:
+            return {}
+        return {
+            (row["model"], row["version"]): [guidance_name(row["guidance"])]
+            for row in table.to_pylist()
+        }
 
     def labels(self, finding: Finding, outcome: str) -> list[str]:
         """Return the other labels of images with an outcome, the most frequent first."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from equipoise.audits.concepts.config import Config as Concepts
 from equipoise.audits.config_fields import RunConfig
 from equipoise.audits.config_images import CORNERS
-from equipoise.audits.images import Known
+from equipoise.audits.images import AuditImages
 from equipoise.audits.kind import audit_of
 from equipoise.audits.outputs import Models
 from equipoise.audits.predictions.config import Config as Predictions
@@ -127,7 +127,7 @@ class Probe:
         return Models(self.disparity.images.config, base_of(self.run), self.progress)
 
     @cached_property
-    def known(self) -> Known | None:
+    def known(self) -> AuditImages | None:
         """The images as the config names them; None where it names none."""
         section = images_of(self.disparity.images.config)
         return None if section is None else self.models.read_images(section)

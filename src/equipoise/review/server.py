@@ -28,8 +28,8 @@ from equipoise.core import (
 from equipoise.core.writing import FULL
 from equipoise.evidence import ImageError, Pictures, decode, read_pictures, tidy
 from equipoise.report.rendering import templates
-from equipoise.report.text import verdict_title, visible
-from equipoise.report.words import heading, ranked, sentence
+from equipoise.report.text import visible
+from equipoise.report.words import heading, ranked, sentence, shown_verdict
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
 from equipoise.review.examples import HIDE, ORDERS, Examples, Selection
@@ -240,7 +240,7 @@ class ReviewPage:
                 "place": place,
                 "sentence": sentence(one),
                 "heading": heading(one),
-                "verdict": verdict_title(one.verdict),
+                "verdict": shown_verdict(one),
                 "model": one.model,
             }
             for place, one in enumerate(self.findings)
@@ -266,7 +266,7 @@ class ReviewPage:
         finding = self.findings[place]
         return self.render(
             "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
-            verdict=verdict_title(finding.verdict), examples=self.examples, orders=ORDERS,
+            verdict=shown_verdict(finding), examples=self.examples, orders=ORDERS,
             hidden=HIDE, chosen=chosen, columns=[*self.examples.select(finding, chosen)],
             address=partial(_address, chosen), picture=partial(_picture, chosen), place=place,
             side=_SMALL, last=len(self.findings) - 1,

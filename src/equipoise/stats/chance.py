@@ -13,6 +13,8 @@ from equipoise.core import Chance, Floats, Harm, InputError, Integers, floats
 from equipoise.stats.streams import Seed, stream
 
 # Differences that are rounding only: relative to the largest number of the comparison.
+SAMPLED = "permutation"
+"""How a p-value is called that counts sampled draws."""
 _TIE = 1e-12
 # With this many draws at least as extreme as the observed value, their share is precise enough.
 _ENOUGH = 10
@@ -177,7 +179,7 @@ def p_value(
         )
         if fitted.value < sampled_p:
             return PValue(len(signs) * fitted.value, fitted.method)
-    return PValue(min(1.0, len(signs) * sampled_p), "permutation")
+    return PValue(min(1.0, len(signs) * sampled_p), SAMPLED)
 
 
 def mirrored_p_value(

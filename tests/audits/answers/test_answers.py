@@ -211,10 +211,9 @@ def test_a_model_that_names_every_group_rightly_is_not_condemned():
     gaps = [finding for finding in result.findings if finding.metric == "answer_gap"]
     assert {finding.value for finding in gaps} == {1.0}
     assert all("without mistakes" in finding.reason for finding in gaps)
-    assert pick(result, "accuracy_gap").tested
+    assert pick(result, "accuracy", compared_to="overall").tested
     wrong = answers({"man": N - 20, "woman": 20}, {"woman": N})
     result = run(wrong, frame=groups, data={"groups": ["sex"], "target": "sex"})
-    metrics = {
-        finding.metric for finding in result.findings if finding.verdict is Verdict.DISPARITY
-    }
-    assert metrics == {"accuracy_gap"}
+    disparities = [finding for finding in result.findings if finding.verdict is Verdict.DISPARITY]
+    metrics = {(finding.metric, finding.compared_to) for finding in disparities}
+    assert metrics == {("accuracy", "overall")}

@@ -35,12 +35,12 @@ def run(table, **changes):
     return audits.run(config(table, **changes))
 
 
-def pick(result, metric, subject="", version=None):
+def pick(result, metric, subject="", version=None, compared_to=""):
     """Return the only finding of a metric, by default of normalised answers."""
     findings = [
         finding
         for finding in result.findings
-        if (finding.metric, finding.subject) == (metric, subject)
+        if (finding.metric, finding.subject, finding.compared_to) == (metric, subject, compared_to)
         and (finding.version == version if version else not finding.version.endswith("raw"))
     ]
     assert len(findings) == 1, [

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from equipoise.audits.config_images import RULES, CropConfig, PicturesConfig
-from equipoise.audits.images import known
+from equipoise.audits.images import open_images
 from equipoise.core import ConfigError, DataError
 from equipoise.data import FORMATS, load_items
 from image_files import (
@@ -67,7 +67,7 @@ def test_a_plain_table_stays_unchanged_and_its_path_column_locates_files(tmp_pat
     write_csv(tmp_path / "t.csv", [["id", "file"], ["b", "b.png"], ["a", "in/a.png"]])
     place_files(tmp_path / "photos", ["in/a.png", "b.png"])
     config = section(table="t.csv", id="id", path="file", root="photos")
-    images = known(config, tmp_path)
+    images = open_images(config, tmp_path)
     assert images.table is None
     assert (images.labels, images.inputs, images.counts, images.steps) == (None, {}, {}, ())
     assert images.pictures.ids.tolist() == ["a", "b"]
@@ -79,11 +79,11 @@ def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path):
     header = ["id", "file", "l", "t", "r", "b"]
     config = section(table="t.csv", id="id", path="file", crop=crop)
     write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3", "2"]])
-    pictures = known(config, tmp_path).pictures
+    pictures = open_images(config, tmp_path).pictures
     assert pictures.crops.tolist() == [[1, 0, 3, 2]]
     write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3.5", "2"]])
     with pytest.raises(DataError, match=r"column 'r', row 1: the cell is '3.5'. Expected: a whole"):
-        _ = known(config, tmp_path).pictures
+        _ = open_images(config, tmp_path).pictures
 
 
 def test_rules_make_columns_of_a_table(tmp_path):
@@ -92,7 +92,7 @@ def test_rules_make_columns_of_a_table(tmp_path):
     bands = {"rule": "band_groups", "attribute": "life", "column": "age", "bounds": [18],
              "names": ["young", "old"]}  # fmt: skip
     config = section(table="t.csv", id="name", rules=[bands])
-    images = known(config, tmp_path, columns=("life", "sex"))
+    images = open_images(config, tmp_path, columns=("life", "sex"))
     assert images.id == "name"
     items = load_items(images.source(tmp_path, ("life", "sex")))
     assert items.ids.tolist() == ["a", "b", "c"]
@@ -106,7 +106,9 @@ def test_rules_make_columns_of_a_table(tmp_path):
 def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path):
     place_files(tmp_path / "net", ["sketch/dog/1.png", "real/dog/1.png", "real/cat/2.png"])
     (tmp_path / "net" / "real" / "list.txt").write_text("no picture")
-    images = known(section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",))
+    images = open_images(
+        section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",)
+    )
     assert frame(images).rows() == [
         ("real/cat/2.png", "real", "cat"),
         ("real/dog/1.png", "real", "dog"),
@@ -115,7 +117,7 @@ def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path):
     assert images.counts["read"] == {"images": 3, "files_left_out": 1}
     assert images.pictures.read(2) == png(0)
     with pytest.raises(DataError, match=r"the image 'real/cat/2.png' lies in 2 folders"):
-        known(section(folder="net", levels=["a", "b", "c"]), tmp_path)
+        open_images(section(folder="net", levels=["a", "b", "c"]), tmp_path)
 
 
 def test_captions_and_instances_of_coco_with_rules_in_order(coco):
@@ -125,7 +127,7 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco):
         {"rule": "leave_out_labels", "labels": "person", "why": "everyone in a group is one"},
         {"rule": "leave_out_unlabelled"},
     ]
-    images = known(section(**COCO, rules=rules), coco, columns=("gender", "gender (strict)"))
+    images = open_images(section(**COCO, rules=rules), coco, columns=("gender", "gender (strict)"))
     table = frame(images)
     assert table["image_id"].to_list() == ["139", "25", "9"]
     assert table["gender"].to_list() == ["woman", "man", None]
@@ -138,7 +140,7 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco):
 def test_crops_of_boxes_are_pictures_of_their_own(coco):
     place_files(coco / "val2017", [f"{number:012}.jpg" for number in (25, 9, 139)])
     config = section(**COCO, rules=[{"rule": "hall_captions"}], crop={"labels": ["chair"]})
-    images = known(config, coco, columns=("gender", "image"))
+    images = open_images(config, coco, columns=("gender", "image"))
     assert frame(images)["image_id"].to_list() == ["139#0", "9#0"]
     assert frame(images)["image"].to_list() == ["139", "9"]
     assert images.pictures.crops.tolist() == [[1, 2, 31, 42], [5, 5, 10, 10]]
@@ -154,7 +156,7 @@ def test_files_of_rules_are_among_the_inputs(coco):
         {"rule": "leave_out_images", "file": "blurred.txt", "why": "they are blurred"},
         {"rule": "class_mapping", "file": "classes.csv", "name": "wide"},
     ]
-    images = known(section(**COCO, rules=rules), coco)
+    images = open_images(section(**COCO, rules=rules), coco)
     assert frame(images)["image_id"].to_list() == ["25"]
     assert images.labels.rows() == [("25", "animal")]
     rows = {Path(name).name: record["rows"] for name, record in images.inputs.items()}
@@ -166,7 +168,7 @@ def test_files_of_rules_are_among_the_inputs(coco):
 def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(coco):
     place = r"^data.images.rules\[0\] \(continents\): .* has no column 'country'"
     with pytest.raises(ConfigError, match=place):
-        known(section(**COCO, rules=[{"rule": "continents"}]), coco)
+        open_images(section(**COCO, rules=[{"rule": "continents"}]), coco)
 
 
 def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
@@ -176,28 +178,28 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
     files = {"objects": "objects.json", "image_data": "image_data.json"}
     rules = [{"rule": "hall_boxes"}, {"rule": "hall_boxes", "size": "large boxes", "version": "V2"}]
     config = section(format="visual_genome", files=files, root="vg", rules=rules)
-    images = known(config, tmp_path, columns=("gender (V2)",))
+    images = open_images(config, tmp_path, columns=("gender (V2)",))
     assert [images.pictures.read(place) for place in range(4)] == [png(shade) for shade in range(4)]
     with pytest.raises(OSError, match=r"5.jpg"):
         images.pictures.read(4)
     place_files(tmp_path / "vg", ["again/1.png"])
     with pytest.raises(DataError, match=r"'VG_100K/1.jpg' and 'again/1.png' could both be the im"):
-        _ = known(config, tmp_path).pictures
+        _ = open_images(config, tmp_path).pictures
 
 
 def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
     write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
     place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
-    viso = known(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
+    viso = open_images(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
     assert viso.pictures.ids.tolist() == ["OP_1", "OP_2"]
     assert viso.pictures.read(1) == png(1)
     lines = pata(tmp_path, PATA).name
     place_files(tmp_path / "pata", ["1.jpg", "2.jpg"])
-    images = known(section(format="pata", files=lines, root="pata"), tmp_path)
+    images = open_images(section(format="pata", files=lines, root="pata"), tmp_path)
     assert [images.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
     pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
     with pytest.raises(DataError, match=r"both end in '2.jpg'"):
-        known(section(format="pata", files=lines, root="pata"), tmp_path)
+        open_images(section(format="pata", files=lines, root="pata"), tmp_path)
 
 
 def features(**columns):
@@ -222,7 +224,9 @@ def test_data_sets_of_hugging_face_in_a_file_and_a_folder(tmp_path):
     pa.parquet.write_table(table, tmp_path / "parts" / "train-0.parquet")
     pa.parquet.write_table(table, tmp_path / "set.parquet")
     for files in ("parts", "set.parquet"):
-        images = known(section(format="huggingface", files=files), tmp_path, columns=("label",))
+        images = open_images(
+            section(format="huggingface", files=files), tmp_path, columns=("label",)
+        )
         assert frame(images)["image_id"].to_list()[:2] == ["00", "01"]
         assert frame(images)["label"].to_list()[:3] == ["cat", "dog", None]
         missing = {"label": 4, "name": 0}
@@ -230,7 +234,7 @@ def test_data_sets_of_hugging_face_in_a_file_and_a_folder(tmp_path):
             "images": 12, "missing": missing, "columns_left_out": ["tags"]
         }  # fmt: skip
         assert images.pictures.read(11) == png(11)
-        named = known(section(format="huggingface", files=files, id="name"), tmp_path)
+        named = open_images(section(format="huggingface", files=files, id="name"), tmp_path)
         assert named.pictures.ids[0] == "n00"
         assert named.pictures.read(0) == png(11)
 

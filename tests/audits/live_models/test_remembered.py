@@ -15,7 +15,7 @@ from equipoise.audits.model_cache import (
 )
 from equipoise.core import ModelError, RunError
 from equipoise.evidence import RunOptions
-from equipoise.evidence.store import locked
+from equipoise.evidence.store import lock_folder
 from equipoise.models.protocols import offer_of
 from model_checkpoints import clip, open_clip, timm
 
@@ -78,7 +78,7 @@ def test_an_unwritable_store_is_reported_once(tmp_path, world):
     assert not isinstance(open_model(f"hf:{world / 'clip'}", CPU, tmp_path / "afile"), Deferred)
     with (
         pytest.raises(RunError, match="cannot be written"),
-        locked(tmp_path / "afile" / "embeddings"),
+        lock_folder(tmp_path / "afile" / "embeddings"),
     ):
         pytest.fail("made")
 

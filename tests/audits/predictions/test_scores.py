@@ -6,7 +6,7 @@ import pytest
 
 from equipoise import audits
 from equipoise.audits.predictions.config import CostConfig
-from equipoise.audits.predictions.scores import choose
+from equipoise.audits.predictions.scores import choose_threshold
 from equipoise.core import ConfigError, DataError, Verdict
 
 RNG = np.random.default_rng(4)
@@ -43,7 +43,7 @@ def loss(threshold, rule, costs):
 @pytest.mark.parametrize("rule", ["balanced_accuracy", "prevalence", "cost"])
 def test_a_rule_chooses_the_best_of_all_scores(rule):
     costs = CostConfig(false_positive=1.0, false_negative=5.0)
-    chosen = choose(SCORE, POSITIVE, rule, costs)
+    chosen = choose_threshold(SCORE, POSITIVE, rule, costs)
     losses = {score: loss(score, rule, costs) for score in np.unique(SCORE).tolist()}
     best = min(losses.values())
     assert chosen == max(score for score, value in losses.items() if value == pytest.approx(best))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,11 +28,12 @@ from equipoise.core import (
     InputError,
     table_of,
 )
+from equipoise.core.columns import BYTES, INTEGER, NUMBER, TEXT
 from equipoise.data import ArraySource, Vectors, load_vectors
 from equipoise.data.labels import Items, Outputs
-from equipoise.evidence.extraction import Extraction, Settings, extracted
+from equipoise.evidence.extraction import Extraction, Settings, extract_request
 from equipoise.evidence.store import key_of
-from equipoise.evidence.working import Asked, Request
+from equipoise.evidence.working import Extractor, Request
 from equipoise.metrics.spec import spec_for
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.models.images import Images
@@ -71,35 +72,35 @@ class Activations(Audit["Config", ActivationData, Design]):
             target.
         """
         data = config.data
-        known, images = models.read_items(data.images, data.columns)
+        pictured, images = models.read_items(data.images, data.columns)
         boxes = {name: boxes_of(images, region) for name, region in data.regions.items()}
-        inputs, every, asked = dict(images.inputs), {}, {}
+        inputs, mapped, mapped_by_prompt = dict(images.inputs), {}, {}
         counts: Fields = {"images": images.counts, "models": {}}
 
         def read(name: str, section: ModelConfig) -> Mapped:
-            pictures = None if section.maps is not None else known.need_pictures(name)
-            found, vectors = _read(name, section, pictures, images, boxes, config, models)
-            for one in vectors:
-                inputs.update(one.inputs)
+            pictures = None if section.maps is not None else pictured.need_pictures(name)
+            maps, vectors = _read_maps(name, section, pictures, images, boxes, config, models)
+            for loaded in vectors:
+                inputs.update(loaded.inputs)
             counts["models"][name] = vectors[0].counts
             if pictures is not None and config.gallery and not models.dry:
-                laid = dict(_overlays(found, pictures, images, config))
-                found = replace(found, pictures=laid)
+                laid = dict(_overlays(maps, pictures, images, config))
+                maps = replace(maps, pictures=laid)
             asks = config.questions
-            return found if asks is None else found.of_people(asks.persons, len(images))
+            return maps if asks is None else maps.of_people(asks.persons, len(images))
 
         for name, section in config.models.items():
             if config.questions is None:
-                every[name] = read(name, section)
+                mapped[name] = read(name, section)
                 continue
             # A model that has its answer is asked each prompt as a question.
             key = "target" if section.target is None else "question"
-            asked[name] = {
+            mapped_by_prompt[name] = {
                 prompt: read(name, section.model_copy(update={key: prompt}))
-                for prompt in config.questions.every
+                for prompt in config.questions.all_prompts
             }
-            every[name] = next(iter(asked[name].values()))
-        return ActivationData(images, inputs, counts, every, asked)
+            mapped[name] = next(iter(mapped_by_prompt[name].values()))
+        return ActivationData(images, inputs, counts, mapped, mapped_by_prompt)
 
     def groups(self, config: Config, data: ActivationData) -> list[Groups]:
         """Return the groups of all images."""
@@ -109,11 +110,13 @@ class Activations(Audit["Config", ActivationData, Design]):
     def designs(self, config: Config, data: ActivationData) -> list[Design]:
         """Return every model with every region and choice of groups that can be compared."""
         designs = [*self._designs(config, data)]
-        compared = [each for each in designs if each.compared]
-        for each in () if compared else designs:
-            which = f"{each.model}, {each.region}: fewer than two groups of {each.groups.name}"
-            what = "images with a region and a map"
-            check_two(each.groups, which, what, file=data.images.name)
+        compared = [design for design in designs if design.compared]
+        for design in () if compared else designs:
+            which = (
+                f"{design.model}, {design.region}: fewer than two groups of {design.groups.name}"
+            )
+            items = "images with a region and a map"
+            check_two(design.groups, which, items, file=data.images.name)
         return compared
 
     def _designs(self, config: Config, data: ActivationData) -> Iterator[Design]:
@@ -122,43 +125,51 @@ class Activations(Audit["Config", ActivationData, Design]):
         if config.questions is not None:
             yield from questions(config.questions, data, self.groups(config, data), draws)
             return
-        every = product(data.models.items(), config.data.regions, self.groups(config, data))
-        for (model, mapped), region, groups in every:
+        combinations = product(data.models.items(), config.data.regions, self.groups(config, data))
+        for (model, mapped), region, groups in combinations:
             codes = {name: data.images.coded[name].codes[mapped.used] for name in groups.attributes}
-            own = groups.take(mapped.used)
-            yield Design(model, region, own, mapped, lacking(codes), draws)
+            groups_with_maps = groups.take(mapped.used)
+            yield Design(model, region, groups_with_maps, mapped, lacking(codes), draws)
 
     def measure(
         self, config: Config, data: ActivationData, design: Design, resampling: Resampling | None
     ) -> Measured:
         """Measure the share inside the region, and its gap between groups."""
         if isinstance(design, Question):
-            return design.measured(config, _units(design, config, data), data.ids, resampling)
+            return design.measured(
+                config, _units_of_images(design, config, data), data.ids, resampling
+            )
         place = Place(
             self.name, design.model, design.groups.name, "default", config.resampling.level
         )
         maps, boxes = design.mapped.maps, design.mapped.boxes[design.region]
-        how: Fields = {
-            "groups": design.every, "units": _units(design, config, data),
+        options: Fields = {
+            "groups": design.all_groups, "units": _units_of_images(design, config, data),
             "resampling": resampling, "rng": config.resampling.seed,
         }  # fmt: skip
-        share = activation_share(maps, boxes, **how)
+        share = activation_share(maps, boxes, **options)
         gap, beyond = (
-            activation_share_gap(maps, boxes, beyond_area=area, **how) for area in (False, True)
+            activation_share_gap(maps, boxes, beyond_area=area, **options) for area in (False, True)
         )
         shares = [part for part in share.parts if part.metric == "activation_share"]
         by_group = tuple(group for part in shares for group in part.by_group)
-        shown = whole(share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region)
-        found, *leaves = parts(gap, place)
+        share_finding = whole(
+            share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region
+        )
+        gap_finding, *leaves = parts(gap, place)
         tested = [
-            replace(found, harm=gap.harm),
+            replace(gap_finding, harm=gap.harm),
             *(leaf(draft, spec_for(gap.metric, gap.aggregate)) for draft in leaves),
         ]
-        for at, one in enumerate(tested):
-            if np.isnan(one.finding.p_value):
-                tested[at] = without_verdict(one, "there is nothing to exchange")
-        beside = parts(beyond, replace(place, version="beyond the area"))[0]
-        findings = (without_verdict(shown, _NO_VERDICT), *tested, without_verdict(beside, _BESIDE))
+        for at, tested_draft in enumerate(tested):
+            if np.isnan(tested_draft.finding.p_value):
+                tested[at] = without_verdict(tested_draft, "there is nothing to exchange")
+        beyond_finding = parts(beyond, replace(place, version="beyond the area"))[0]
+        findings = (
+            without_verdict(share_finding, _NO_VERDICT),
+            *tested,
+            without_verdict(beyond_finding, _BESIDE),
+        )
         areas = {part.subject: part.value for part in share.parts if part.metric == "region_area"}
         rows = [
             {"model": design.model, "groups": design.groups.name, "region": design.region,
@@ -167,17 +178,30 @@ class Activations(Audit["Config", ActivationData, Design]):
              "chance_low": part.chance_low, "chance_high": part.chance_high}
             for part in shares
         ]  # fmt: skip
-        columns = (
-            "model groups region group +n #share #low #high #area #chance #chance_low #chance_high"
-        )
+        columns = {
+            "model": TEXT,
+            "groups": TEXT,
+            "region": TEXT,
+            "group": TEXT,
+            "n": INTEGER,
+            "share": NUMBER,
+            "low": NUMBER,
+            "high": NUMBER,
+            "area": NUMBER,
+            "chance": NUMBER,
+            "chance_low": NUMBER,
+            "chance_high": NUMBER,
+        }
         tables = {"activation_shares": table_of(rows, columns)}
         # All regions are on one picture.
         if design.region == next(iter(config.data.regions)):
             pictures = [*_pictures(design, config, data)]
             if pictures:
-                tables["gallery"] = table_of(pictures, "section group caption *image")
+                tables["gallery"] = table_of(
+                    pictures, {"section": TEXT, "group": TEXT, "caption": TEXT, "image": BYTES}
+                )
         return Measured(
-            tuple(each.changed(subject=design.region) for each in findings),
+            tuple(finding.changed(subject=design.region) for finding in findings),
             tables,
             tuple(
                 f"{design.model}, {design.region}: {n} images have no share ({reason})."
@@ -197,10 +221,10 @@ class Activations(Audit["Config", ActivationData, Design]):
             "images": len(data.images),
             "models": [
                 {
-                    "model": name, "with_map": len(each.used), "without": each.without,
-                    "rows": each.maps.shape[1], "columns": each.maps.shape[2],
+                    "model": name, "with_map": len(mapped.used), "without": mapped.without,
+                    "rows": mapped.maps.shape[1], "columns": mapped.maps.shape[2],
                 }
-                for name, each in data.models.items()
+                for name, mapped in data.models.items()
             ],
         }  # fmt: skip
 
@@ -212,29 +236,29 @@ class Activations(Audit["Config", ActivationData, Design]):
             "A map shows the places that the layer's activations and gradients point to. It "
             "doesn't prove what the model would do without them: hide the region and run it again."
         )
-        if config.blur and any(each.pictures for each in data.models.values()):
-            what = "all of each" if config.blur == "all" else ", ".join(config.blur)
-            yield f"Blurred in the pictures, and not in what models saw: {what}."
+        if config.blur and any(mapped.pictures for mapped in data.models.values()):
+            regions = "all of each" if config.blur == "all" else ", ".join(config.blur)
+            yield f"Blurred in the pictures, and not in what models saw: {regions}."
         for design in self._designs(config, data):
             if not design.compared:
                 yield (
                     f"{design.model}, {design.region}, {design.groups.name}: not measured, because "
                     "fewer than two groups have enough images with a region and an activation."
                 )
-        for name, each in data.models.items():
-            if each.without and config.models[name].model is None:
-                yield f"{name}: {each.without} images have no map."
+        for name, mapped in data.models.items():
+            if mapped.without and config.models[name].model is None:
+                yield f"{name}: {mapped.without} images have no map."
 
     def sizes(self, config: Config, data: ActivationData) -> Iterator[Row]:
         """Return the groups of the images with a share, by the first model and region."""
         first: dict[str, Design] = {}
-        for each in self._designs(config, data):
-            first.setdefault(each.every.name, each)
-        for each in first.values():
-            yield from sizes_of(each.groups)
+        for design in self._designs(config, data):
+            first.setdefault(design.all_groups.name, design)
+        for design in first.values():
+            yield from sizes_of(design.groups)
 
 
-def _units(design: Design, config: Config, data: ActivationData) -> list[str] | None:
+def _units_of_images(design: Design, config: Config, data: ActivationData) -> list[str] | None:
     """Return the unit of each image with a map; an image without a unit is its own."""
     if config.data.unit is None:
         return None
@@ -243,7 +267,8 @@ def _units(design: Design, config: Config, data: ActivationData) -> list[str] | 
     units = data.images.columns[config.data.unit][rows].tolist()
     ids = data.ids[rows].tolist()
     return [
-        f"image {own}" if unit is None else str(unit) for unit, own in zip(units, ids, strict=True)
+        f"image {image_id}" if unit is None else str(unit)
+        for unit, image_id in zip(units, ids, strict=True)
     ]
 
 
@@ -252,19 +277,19 @@ def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[
     used, overlays = design.mapped.used, design.mapped.pictures
     ids, target = data.ids[used], config.models[design.model].target
     column = None if config.data.target is None else data.images.columns[config.data.target][used]
-    for code, group in enumerate(design.every.names):
-        of_group = np.flatnonzero(design.every.codes == code).tolist()
+    for code, group in enumerate(design.all_groups.names):
+        of_group = np.flatnonzero(design.all_groups.codes == code).tolist()
         for row in [row for row in of_group if row in overlays][: config.gallery]:
             label = target if target is not None or column is None else column[row]
             yield {
-                "section": f"{design.model}, {design.every.name}",
+                "section": f"{design.model}, {design.all_groups.name}",
                 "group": group,
                 "caption": f"{ids[row]}: {label}" if label else str(ids[row]),
                 "image": overlays[row],
             }
 
 
-def _read(
+def _read_maps(
     name: str,
     section: ModelConfig,
     pictures: Pictures | None,
@@ -273,12 +298,12 @@ def _read(
     config: Config,
     models: Models,
 ) -> tuple[Mapped, Sequence[Vectors]]:
-    """Read or make the maps of a model, and what lies over what."""
+    """Read or make the maps of a model, and match them with the regions."""
     grid: tuple[int, int] | None = None
     frames: ArraySource | Outputs | None = None
     maps: ArraySource | Outputs
     if pictures is not None:
-        maps, frames, grid = _make(name, section, pictures, images, boxes, config, models)
+        maps, frames, grid = _make_maps(name, section, pictures, images, boxes, config, models)
     else:
         assert section.maps is not None  # noqa: S101 - one or the other
         maps = section.maps.source(models.base)
@@ -287,17 +312,17 @@ def _read(
         load_vectors(
             source,
             images,
-            subject=f"models.{name}.{what}",
+            subject=f"models.{name}.{name_of_part}",
             max_unmatched=config.data.max_unmatched,
             zeros=True,
         )
-        for what, source in (("maps", maps), ("frames", frames))
+        for name_of_part, source in (("maps", maps), ("frames", frames))
         if source is not None
     ]
-    return _mapped(read, grid, boxes), read
+    return _map_regions(read, grid, boxes), read
 
 
-def _maps(
+def _extract_maps(
     model: Any,
     section: ModelConfig,
     pictures: Pictures,
@@ -306,7 +331,7 @@ def _maps(
     config: Config,
     models: Models,
 ) -> Extraction:
-    """Return the maps of pictures: what lies in the store is read, the rest is made.
+    """Return the maps of pictures: read stored maps, and make the others.
 
     Raises
     ------
@@ -324,8 +349,8 @@ def _maps(
         maps, falls = maps_and_falls(
             model,
             images,
-            [targets[each] for each in ids],
-            np.stack([people[each] for each in ids]) if people else None,
+            [targets[image_id] for image_id in ids],
+            np.stack([people[image_id] for image_id in ids]) if people else None,
             mirror=mirror,
             question=section.question,
             method=section.method,
@@ -342,15 +367,15 @@ def _maps(
 
     facts: dict[str, Any] = {"method": section.method, "layer": section.layer}
     if asks is not None:
-        facts |= {"mirror": mirror, "people": key_of([one.tolist() for one in people.values()])}
+        facts |= {"mirror": mirror, "people": key_of([boxes.tolist() for boxes in people.values()])}
     facts["targets"] = key_of([*targets.values()])
     options = models.config.extraction
     settings = Settings(
         part=options.part or _PART, max_failures=options.max_failures, progress=models.progress
     )
-    asked = Asked(model.info, (), call, None, "activations")
+    extractor = Extractor(model.info, (), call, None, "activations")
     request = Request("activations", question=section.question, facts=facts)
-    return extracted(request, pictures, asked, models.store, settings)
+    return extract_request(request, pictures, extractor, models.store, settings)
 
 
 def boxes_of(images: Items, region: RegionConfig) -> Floats:
@@ -375,14 +400,14 @@ def boxes_of(images: Items, region: RegionConfig) -> Floats:
     return boxes
 
 
-def _mapped(
+def _map_regions(
     read: Sequence[Vectors], grid: tuple[int, int] | None, boxes: Mapping[str, Floats]
 ) -> Mapped:
     from equipoise.explain.maps import framed
 
     cells, edges = read[0], None
     used = np.flatnonzero((cells.rows >= 0) & ~cells.not_finite)
-    placed = {region: box[used] for region, box in boxes.items()}
+    framed_boxes = {region: box[used] for region, box in boxes.items()}
     falls: Floats | None = None
     for frames in read[1:]:
         if (
@@ -396,7 +421,7 @@ def _mapped(
             )
         edges = np.asarray(frames.take(used), dtype=np.float64)
         edges, falls = edges[:, :4], edges[:, 4:] if edges.shape[1] > 4 else None
-        placed = {region: framed(box, edges) for region, box in placed.items()}
+        framed_boxes = {region: framed(box, edges) for region, box in framed_boxes.items()}
     side = math.isqrt(cells.dimension)
     rows, columns = grid or (side, side)
     if rows * columns != cells.dimension:
@@ -406,10 +431,18 @@ def _mapped(
             fix="resize them to squares",
         )
     maps = np.asarray(cells.take(used)).reshape(len(used), rows, columns)
-    return Mapped(used, maps, placed, edges, len(cells.rows) - len(used), falls=falls)
+    return Mapped(used, maps, framed_boxes, edges, len(cells.rows) - len(used), falls=falls)
 
 
-def _make(
+class _Maps(NamedTuple):
+    """A model's maps as rows of cells, the frame of each, and the rows and columns of a map."""
+
+    maps: Outputs
+    frames: Outputs
+    grid: tuple[int, int]
+
+
+def _make_maps(
     name: str,
     section: ModelConfig,
     pictures: Pictures,
@@ -417,12 +450,12 @@ def _make(
     boxes: Mapping[str, Floats],
     config: Config,
     models: Models,
-) -> tuple[Outputs, Outputs, tuple[int, int]]:
+) -> _Maps:
     """Make a model's maps, with their frames and grid; a dry run returns stand-ins of one cell."""
     # Maps of half precision are too coarse.
     precise = section.model_copy(update={"dtype": section.dtype or "float32"})
     models.capability(name, precise, "classifier", "encoder", "scorer", "answerer")
-    targets, n = _targets(section, pictures, images, config), len(pictures)
+    targets, n = _targets_by_id(section, pictures, images, config), len(pictures)
     if not models.dry:
         from equipoise.explain.scoring import scoring
 
@@ -433,9 +466,9 @@ def _make(
             raise ConfigError(f"models.{name}: {error}") from None
         people: Mapping[str, Floats] = {}
         if config.questions is not None and config.questions.occlusion:
-            both = np.stack([boxes[one] for one in config.questions.persons], axis=1)
-            people = dict(zip(images.ids.tolist(), both, strict=True))
-        run = _maps(model, section, pictures, targets, people, config, models)
+            person_boxes = np.stack([boxes[person] for person in config.questions.persons], axis=1)
+            people = dict(zip(images.ids.tolist(), person_boxes, strict=True))
+        run = _extract_maps(model, section, pictures, targets, people, config, models)
         cells = run.table["map"].combine_chunks()
         grids = {tuple(grid) for grid in cells.field("grid").to_pylist()}
         if len(grids) != 1:
@@ -459,15 +492,17 @@ def _make(
             "numbers": numbers, "bytes": 4 * numbers * n,
         }}  # fmt: skip
     # Of a question what it asks, so that a plan and failures name it.
-    prompts = () if config.questions is None else config.questions.every
-    on = next((one for one in (section.question, section.target) if one in prompts), "images")
+    prompts = () if config.questions is None else config.questions.all_prompts
+    on = next(
+        (prompt for prompt in (section.question, section.target) if prompt in prompts), "images"
+    )
     outputs = models.keep(
         name, "embeddings", str(on), ids, requested=pictures.ids, values=maps, **more
     )
-    return outputs, replace(outputs, values=frames), grid
+    return _Maps(outputs, replace(outputs, values=frames), grid)
 
 
-def _targets(
+def _targets_by_id(
     section: ModelConfig, pictures: Pictures, images: Items, config: Config
 ) -> dict[str, str]:
     """Return the target of each picture by its id.
@@ -477,9 +512,9 @@ def _targets(
     DataError
         When an image has none.
     """
-    wanted = pictures.ids.tolist()
+    image_ids = pictures.ids.tolist()
     if section.target is not None:
-        return dict.fromkeys(wanted, section.target)
+        return dict.fromkeys(image_ids, section.target)
     column = str(config.data.target)
     targets = images.columns[column].tolist()
     if None in targets:
@@ -491,7 +526,7 @@ def _targets(
             expected="a label, a text or an answer",
         )
     by_id = dict(zip(images.ids.tolist(), targets, strict=True))
-    return {each: by_id[each] for each in wanted}
+    return {image_id: by_id[image_id] for image_id in image_ids}
 
 
 def _overlays(

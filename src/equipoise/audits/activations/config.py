@@ -124,7 +124,7 @@ class ModelConfig(RunConfig):
 
 
 class QuestionsConfig(Section):
-    """What models are asked about two people in every image.
+    """Questions to models about two people in every image.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class QuestionsConfig(Section):
     occlusion: bool = True
 
     @property
-    def every(self) -> Strings:
+    def all_prompts(self) -> Strings:
         """All prompts, controls last."""
         return tuple(dict.fromkeys((*self.prompts, *self.controls)))
 

@@ -31,7 +31,7 @@ class Mapped:
         Overlays by place among the images with a map.
     falls : ndarray, shape (n, 2), or None
         How far the score falls when the first and the second person are hidden.
-    apart, fallen : ndarray
+    share_differences, fallen : ndarray
         Of two people in every image: the share on the first less that on the second, and how much
         more the score falls without the first; NaN where that isn't known.
     """
@@ -43,33 +43,33 @@ class Mapped:
     without: int
     pictures: Mapping[int, bytes] = field(default_factory=dict)
     falls: Floats | None = None
-    apart: Floats = field(default_factory=lambda: np.empty(0))
+    share_differences: Floats = field(default_factory=lambda: np.empty(0))
     fallen: Floats = field(default_factory=lambda: np.empty(0))
 
     def of_people(self, persons: Strings, n: int) -> Mapped:
-        """Return what the maps say of two people in n images, without the maps."""
+        """Return the shares on two people in n images, without the maps."""
         shares = np.full((2, n), np.nan)
-        for region, own in zip(persons, shares, strict=True):
+        for region, person_shares in zip(persons, shares, strict=True):
             regions = Regions.of(self.maps, self.boxes[region])
-            own[self.used[regions.rows]] = regions.shares
+            person_shares[self.used[regions.rows]] = regions.shares
         fallen = np.full(n, np.nan)
         if self.falls is not None:
             fallen[self.used] = self.falls[:, 0] - self.falls[:, 1]
         shape = np.broadcast_to(np.float32(0.0), self.maps.shape)
-        return replace(self, maps=shape, apart=shares[0] - shares[1], fallen=fallen)
+        return replace(self, maps=shape, share_differences=shares[0] - shares[1], fallen=fallen)
 
 
 @record
 class ActivationData(ImageData):
-    """What an audit of activations measures.
+    """The data of an audit of activations.
 
     Attributes
     ----------
     models : mapping of str to Mapped
         Where questions are asked, of the first one.
-    asked : mapping of str to mapping of str to Mapped
+    by_prompt : mapping of str to mapping of str to Mapped
         By model and prompt, where questions are asked.
     """
 
     models: Mapping[str, Mapped]
-    asked: Mapping[str, Mapping[str, Mapped]]
+    by_prompt: Mapping[str, Mapping[str, Mapped]]

@@ -28,6 +28,7 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.columns import BYTES, INTEGER, NUMBER, TEXT
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.values.activation import Regions, paired_share_difference
 
@@ -47,7 +48,7 @@ class Design:
     Attributes
     ----------
     model, region : str
-    every : Groups
+    all_groups : Groups
         Of all images with a map: those without a share are counted.
     mapped : Mapped
     lacking : mapping of str to int
@@ -56,7 +57,7 @@ class Design:
 
     model: str
     region: str
-    every: Groups
+    all_groups: Groups
     mapped: Mapped
     lacking: Mapping[str, int]
     draws: int
@@ -69,13 +70,13 @@ class Design:
 
     @cached_property
     def rows(self) -> Integers:
-        """Places, among the images with a map, of those that have a share."""
+        """Rows of the images with a share, among the images with a map."""
         return Regions.of(self.mapped.maps, self.mapped.boxes[self.region]).rows
 
     @cached_property
     def groups(self) -> Groups:
         """Groups of the images that have a share."""
-        return self.every.take(self.rows)
+        return self.all_groups.take(self.rows)
 
     @property
     def compared(self) -> bool:
@@ -113,18 +114,18 @@ class Question(Design):
     @property
     def resolved_tests(self) -> int:
         """Tests for which p-values are drawn finely enough."""
-        groups = int(self.every.usable.sum())
+        groups = int(self.all_groups.usable.sum())
         return 0 if self.control else 1 + groups * (groups > 1)
 
     @property
     def groups(self) -> Groups:
-        """Groups of all images: those without a share are counted."""
-        return self.every
+        """Groups of all images, with or without a share."""
+        return self.all_groups
 
     @cached_property
     def rows(self) -> Integers:
         """Images with a share on both people."""
-        return np.flatnonzero(np.isfinite(self.mapped.apart))
+        return np.flatnonzero(np.isfinite(self.mapped.share_differences))
 
     @property
     def compared(self) -> bool:
@@ -140,80 +141,95 @@ class Question(Design):
     ) -> Measured:
         """Measure which of the two people the prompt's map lies on."""
         level, seed = config.resampling.level, config.resampling.seed
-        place = Place(config.audit, self.model, self.every.name, "default", level)
+        place = Place(config.audit, self.model, self.all_groups.name, "default", level)
 
-        def estimate(own: Floats, controls: Sequence[Floats]) -> Estimate:
-            taken = np.mean(controls, axis=0) if controls else 0.0
+        def estimate(differences: Floats, controls: Sequence[Floats]) -> Estimate:
+            control_mean = np.mean(controls, axis=0) if controls else 0.0
             return paired_share_difference(
-                own - taken, self.every, units=units,
+                differences - control_mean, self.all_groups, units=units,
                 resampling=resampling, rng=seed,
             )  # fmt: skip
 
-        share, fall = estimate(self.mapped.apart, [one.apart for one in self.controls]), None
+        share, fall = (
+            estimate(
+                self.mapped.share_differences,
+                [control.share_differences for control in self.controls],
+            ),
+            None,
+        )
         findings = self._findings(share, place)
         if self.controls:
-            beside = replace(place, version="with what controls show")
-            raw = whole(estimate(self.mapped.apart, ()), beside, Family.LEAF)
+            with_controls = replace(place, version="with what controls show")
+            raw = whole(estimate(self.mapped.share_differences, ()), with_controls, Family.LEAF)
             findings.append(without_verdict(raw, "stands beside the difference less controls"))
         if self.mapped.falls is not None:
-            fall = estimate(self.mapped.fallen, [one.fallen for one in self.controls])
+            fall = estimate(self.mapped.fallen, [control.fallen for control in self.controls])
             name = "occlusion_difference"
             named = replace(fall, metric=name, reference=spec_of(name).reference)
             hidden = whole(named, place, Family.LEAF)
             findings.append(without_verdict(hidden, "in units of the model's own score"))
         tables = {"questions": table_of([*self._rows(share, fall, level)], QUESTIONS)}
         if self.pictured and self.mapped.pictures:
-            tables["gallery"] = table_of([*self._gallery(ids)], "section group caption *image")
+            tables["gallery"] = table_of(
+                [*self._gallery(ids)],
+                {"section": TEXT, "group": TEXT, "caption": TEXT, "image": BYTES},
+            )
         return Measured(
-            tuple(self._worded(one) for one in findings),
+            tuple(self._with_direction(finding) for finding in findings),
             tables,
             tuple(f"{self.model}, {self.prompt}: {n} images have no share on both people."
                   for n in share.excluded.values()),
         )  # fmt: skip
 
-    def _worded(self, found: UncorrectedFinding) -> UncorrectedFinding:
-        first, second = self.persons if found.finding.value >= 0.0 else self.persons[::-1]
-        where = f" in “{found.finding.group}”" if found.finding.group else ""
+    def _with_direction(self, draft: UncorrectedFinding) -> UncorrectedFinding:
+        first, second = self.persons if draft.finding.value >= 0.0 else self.persons[::-1]
+        where = f" in “{draft.finding.group}”" if draft.finding.group else ""
         words = f"{first} than on {second}{where}"
-        return found.changed(subject=self.prompt, direction=words)
+        return draft.changed(subject=self.prompt, direction=words)
 
     def _findings(self, share: Estimate, place: Place) -> list[UncorrectedFinding]:
-        large = {name for name, ok in zip(self.every.names, self.every.usable, strict=True) if ok}
-        by_group = tuple(own for part in share.parts for own in part.by_group)
-        found = [whole(share, place, Family.LEAF, by_group=by_group)]
-        leaves = [leaf(one, spec_of(share.metric)) for one in parts(share, place)]
+        large = {
+            name
+            for name, ok in zip(self.all_groups.names, self.all_groups.usable, strict=True)
+            if ok
+        }
+        by_group = tuple(group for part in share.parts for group in part.by_group)
+        drafts = [whole(share, place, Family.LEAF, by_group=by_group)]
+        leaves = [leaf(draft, spec_of(share.metric)) for draft in parts(share, place)]
         if len(large) > 1:
-            found += [one for one in leaves if one.finding.group in large]
+            drafts += [draft for draft in leaves if draft.finding.group in large]
         return (
-            [without_verdict(one, "a control prompt") for one in found] if self.control else found
+            [without_verdict(draft, "a control prompt") for draft in drafts]
+            if self.control
+            else drafts
         )
 
     def _rows(self, share: Estimate, fall: Estimate | None, level: float) -> Iterator[Row]:
-        """Yield all images, then each group, with what hiding people did."""
-        agree = np.sign(self.mapped.apart) * np.sign(self.mapped.fallen)
+        """Yield rows of all images and of each group, with the effect of hiding people."""
+        agree = np.sign(self.mapped.share_differences) * np.sign(self.mapped.fallen)
         ends, p = share.interval(level), math.nan if share.p_value is None else share.p_value
-        every = Part(
+        overall = Part(
             share.metric, "", share.value, ends.low, ends.high, p_value=p, n=share.n["images"]
         )
         falls = [math.nan] * (1 + len(share.parts))
         if fall is not None:
-            falls = [fall.value, *(one.value for one in fall.parts)]
-        for code, part in enumerate((every, *share.parts), start=-1):
-            own = np.isfinite(agree) & ((self.every.codes == code) | (code < 0))
+            falls = [fall.value, *(part.value for part in fall.parts)]
+        for code, part in enumerate((overall, *share.parts), start=-1):
+            in_group = np.isfinite(agree) & ((self.all_groups.codes == code) | (code < 0))
             yield {
-                "model": self.model, "groups": self.every.name, "prompt": self.prompt,
+                "model": self.model, "groups": self.all_groups.name, "prompt": self.prompt,
                 "group": part.subject or "all", "n": part.n, "difference": part.value,
                 "low": part.low, "high": part.high, "p_value": part.p_value,
                 "fall": falls[code + 1],
-                "agree": float((agree[own] > 0).mean()) if own.any() else None,
+                "agree": float((agree[in_group] > 0).mean()) if in_group.any() else None,
             }  # fmt: skip
 
     def _gallery(self, ids: Objects) -> Iterator[Row]:
         """Yield a prompt's row of pictures: the same images for all prompts, group by group."""
-        used, codes = self.mapped.used, self.every.codes
-        for place in sorted(self.mapped.pictures, key=lambda one: (codes[used[one]], one)):
+        used, codes = self.mapped.used, self.all_groups.codes
+        for place in sorted(self.mapped.pictures, key=lambda place: (codes[used[place]], place)):
             row = used[place]
-            group = f" ({self.every.names[codes[row]]})" if codes[row] >= 0 else ""
+            group = f" ({self.all_groups.names[codes[row]]})" if codes[row] >= 0 else ""
             yield {
                 "section": f"{self.model}: {self.persons[0]} and {self.persons[1]}",
                 "group": f"{self.prompt} (control)" if self.control else self.prompt,
@@ -222,19 +238,32 @@ class Question(Design):
             }  # fmt: skip
 
 
-QUESTIONS = "model groups prompt group +n #difference #low #high #p_value #fall #agree"
+QUESTIONS = {
+    "model": TEXT,
+    "groups": TEXT,
+    "prompt": TEXT,
+    "group": TEXT,
+    "n": INTEGER,
+    "difference": NUMBER,
+    "low": NUMBER,
+    "high": NUMBER,
+    "p_value": NUMBER,
+    "fall": NUMBER,
+    "agree": NUMBER,
+}
 
 
 def questions(
-    section: QuestionsConfig, data: ActivationData, every: Sequence[Groups], draws: int
+    section: QuestionsConfig, data: ActivationData, groups_of_choices: Sequence[Groups], draws: int
 ) -> Iterator[Question]:
     """Yield every model with every prompt and choice of groups; controls last."""
-    for (model, prompts), groups in product(data.asked.items(), every):
-        controls = tuple(prompts[one] for one in section.controls)
+    for (model, prompts), groups in product(data.by_prompt.items(), groups_of_choices):
+        controls = tuple(prompts[control] for control in section.controls)
         codes = {name: data.images.coded[name].codes for name in groups.attributes}
         for prompt, mapped in prompts.items():
             control = prompt in section.controls
             yield Question(
                 model, " and ".join(section.persons), groups, mapped, lacking(codes), draws,
-                prompt, () if control else controls, section.persons, control, groups is every[0],
+                prompt, () if control else controls, section.persons, control,
+                groups is groups_of_choices[0],
             )  # fmt: skip

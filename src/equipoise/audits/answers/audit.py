@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,9 @@ from equipoise.audits.config_fields import located
 from equipoise.audits.config_yaml import nearest
 from equipoise.audits.engines.labels import (
     LabelDesign,
-    compared,
     groups_of,
     label_gaps,
+    list_comparisons,
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
@@ -56,6 +56,7 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import shortened
 from equipoise.data import (
@@ -100,7 +101,7 @@ class AnswersData:
     rows : PredictionData
         Images by id, with one set of answers per model and question; without a true answer all
         targets are missing.
-    asked : mapping of str to (str, str)
+    questions : mapping of str to (str, str)
         Model and question of each set of answers; the question is "" where there is one only.
     figures : mapping of str to mapping of str to float
         Figure by answer as the table has it, by name.
@@ -109,7 +110,7 @@ class AnswersData:
     """
 
     rows: PredictionData
-    asked: Mapping[str, tuple[str, str]]
+    questions: Mapping[str, tuple[str, str]]
     figures: Mapping[str, Mapping[str, float]]
     inputs: Mapping[str, FileFacts]
     counts: Facts
@@ -170,11 +171,11 @@ class AnswersDesign(LabelDesign):
 
     @cached_property
     def pooled(self) -> Counts:
-        """Counts of answers by group, those pooled that are too rare or too many."""
+        """Counts of answers by group, with rare and excess answers pooled."""
         if len(self.frequent) == self.different:
             return self.by_answer
-        kept = {*self.frequent, *NO_CLASS}
-        names = [name if name in kept else RARER for name in self.label.vocabulary]
+        compared = {*self.frequent, *NO_CLASS}
+        names = [name if name in compared else RARER for name in self.label.vocabulary]
         label = self.label.relabel(names)
         return count(label, label, self.groups, units=self.units)
 
@@ -182,7 +183,7 @@ class AnswersDesign(LabelDesign):
     def figures(self) -> list[str]:
         """Names of the figures that the answers are compared with."""
         figures = self.config.figures.items() if self.leads and not self.silent else ()
-        return [name for name, one in figures if one.first in self.allowed(one)]
+        return [name for name, figure in figures if figure.first in self.allowed(figure)]
 
     def allowed(self, figure: FigureConfig) -> list[str]:
         """Return the compared groups if the figure may be about one of them."""
@@ -211,7 +212,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         data, base = config.data, models.base
         images = models.read_images(data.pictures, data.columns)
         labels = data.labels(images.source(base))
-        asked: dict[str, tuple[str, str]] = {}
+        questions: dict[str, tuple[str, str]] = {}
         outputs: dict[str, tuple[Outputs, Reading]] = {}
         for name, section in config.models.items():
             answered = (
@@ -221,7 +222,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             )
             for question, answers in answered:
                 key = f"{name}, {question}" if question else name
-                asked[key] = name, question
+                questions[key] = name, question
                 outputs[key] = (
                     answers,
                     section.reading(name, base, open_vocabulary=True, may_decline=True),
@@ -237,7 +238,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             values = zip(items.ids, numbers_of(items, figure.value).tolist(), strict=True)
             figures[name] = {answer: value for answer, value in values if not math.isnan(value)}
             inputs |= items.inputs
-        return AnswersData(rows, asked, figures, inputs, rows.counts)
+        return AnswersData(rows, questions, figures, inputs, rows.counts)
 
     def groups(self, config: Config, data: AnswersData) -> list[Groups]:
         """Return the groups of all images."""
@@ -246,7 +247,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
     def examples(self, config: Config, data: AnswersData) -> dict[str, pl.DataFrame]:
         """Return the images with the answer to each question."""
         parts: dict[str, list[pl.DataFrame]] = {}
-        for key, (model, question) in data.asked.items():
+        for key, (model, question) in data.questions.items():
             answers = [*data.rows.models[key].versions.values()][-1].coded
             rows = pl.DataFrame(
                 {
@@ -255,7 +256,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                 }
             ).with_columns(outcome=pl.lit(question or "answer"), label=pl.col("subject"))
             parts.setdefault(model, []).append(rows.drop_nulls("subject"))
-        return {model: pl.concat(own) for model, own in parts.items()}
+        return {model: pl.concat(frames) for model, frames in parts.items()}
 
     def designs(self, config: Config, data: AnswersData) -> list[AnswersDesign]:
         """Return every combination of model, question, version and groups.
@@ -266,16 +267,18 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             When the first group of a figure is not compared.
         """
         designs: list[AnswersDesign] = []
-        for key, version, groups, _, rows in compared(config.data, data.rows):
-            model, question = data.asked[key]
+        for key, version, groups, _, rows in list_comparisons(config.data, data.rows):
+            model, question = data.questions[key]
             design = AnswersDesign(
                 model, version, groups, data.rows, rows, config=config, key=key,
                 question=question, leads=version == [*data.rows.models[key].versions][-1],
-                first=all(one.model != model for one in designs),
+                first=all(earlier.model != model for earlier in designs),
             )  # fmt: skip
             designs.append(design)
         for name, figure in config.figures.items():
-            allowed = dict.fromkeys(one for design in designs for one in design.allowed(figure))
+            allowed = dict.fromkeys(
+                answer for design in designs for answer in design.allowed(figure)
+            )
             if figure.first not in allowed:
                 raise ConfigError(
                     f"figures.{name}.first: given {figure.first!r}. Allowed: {', '.join(allowed)}"
@@ -294,8 +297,10 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         place = design.place(self.name, config.resampling.level, design.shown)
         drafts: list[UncorrectedFinding] = []
         if not design.silent:
-            drawn = resampling if design.leads else None
-            answered = map(_spread_aside, _answered(design, place, drawn))
+            design_resampling = resampling if design.leads else None
+            answered = map(
+                _without_spread_verdict, _measure_answers(design, place, design_resampling)
+            )
             whole_list = RARER not in design.pooled.classes
             folded = with_folds(
                 answered,
@@ -305,34 +310,46 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             gaps = [*folded]
             drafts += with_unresolved([*gaps, *against_rest(gaps, design.pooled)], design.pooled)
         if not design.leads:
-            why = "wording: what is tested is the content of the texts"
-            shown = (without_verdict(draft, why) for draft in drafts if not draft.finding.subject)
-            return Measured(tuple(shown))
+            reason = "wording: what is tested is the content of the texts"
+            untested = (
+                without_verdict(draft, reason) for draft in drafts if not draft.finding.subject
+            )
+            return Measured(tuple(untested))
         question = replace(place, version=design.question or "default")
-        drafts = [*_unanswered(design, question, resampling), *drafts]
+        drafts = [*_measure_unanswered(design, question, resampling), *drafts]
         points: list[Row] = []
         notes = []
         for name in design.figures:
-            compared, some, lost = _against_figure(design, place, name, data.figures[name])
-            drafts += compared
-            points += some
-            if lost:
+            comparison = _compare_with_figure(design, place, name, data.figures[name])
+            drafts += comparison.drafts
+            points += comparison.points
+            if unmatched := comparison.unmatched:
                 notes.append(
-                    f"{design.model}, {place.version}: {name} has no figure for {len(lost)} "
-                    f"answers: {listed([*map(shortened, lost)], _LISTED)}."
+                    f"{design.model}, {place.version}: {name} has no figure for {len(unmatched)} "
+                    f"answers: {listed([*map(shortened, unmatched)], _LISTED)}."
                 )
         tables = {"answer_states": _state_table(design), **worksheet_of(design)}
         if not design.silent:
             tables["answers"] = _answer_table(design)
         if points:
-            columns = "model groups version figure first answer +n #outside #lean"
+            columns = {
+                "model": TEXT,
+                "groups": TEXT,
+                "version": TEXT,
+                "figure": TEXT,
+                "first": TEXT,
+                "answer": TEXT,
+                "n": INTEGER,
+                "outside": NUMBER,
+                "lean": NUMBER,
+            }
             tables["figures"] = table_of(points, columns)
         return Measured(tuple(drafts), tables, tuple(notes))
 
     def combine(self, config: Config, data: AnswersData, measured: Sequence[Measured]) -> Measured:
         """Add the raw texts behind each answer."""
-        every = Measured.together(measured)
-        return replace(every, tables={**every.tables, **_texts(data, config)})
+        together = Measured.together(measured)
+        return replace(together, tables={**together.tables, **_texts(data, config)})
 
     def details(
         self,
@@ -347,25 +364,27 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         that the two smallest groups would show with a power of 80 %.
         """
         models, detectable = [], []
-        for one in designs:
-            if not one.leads:
+        for design in designs:
+            if not design.leads:
                 continue
-            place = {"model": one.model, "question": one.question}
-            many = max(tests[one.model], 1)
-            difference = one.detectable(0.1, config.testing.alpha, many)
-            detectable.append(place | {"groups": one.groups.name, "share_difference": difference})
-            if one.groups.name == designs[0].groups.name:
-                answered = one.labels.rows("answered")
+            place = {"model": design.model, "question": design.question}
+            n_tests = max(tests[design.model], 1)
+            difference = design.detectable(0.1, config.testing.alpha, n_tests)
+            detectable.append(
+                place | {"groups": design.groups.name, "share_difference": difference}
+            )
+            if design.groups.name == designs[0].groups.name:
+                answered = design.labels.rows("answered")
                 counts: dict[str, int | None] = {
                     "answered": answered,
-                    "unanswered": len(one.state) - answered,
-                    "without_answers": len(one.rows) - len(one.state),
-                    "different_answers": one.different,
-                    "compared": len(one.frequent),
+                    "unanswered": len(design.state) - answered,
+                    "without_answers": len(design.rows) - len(design.state),
+                    "different_answers": design.different,
+                    "compared": len(design.frequent),
                 }
-                raw = next(iter(one.labels.versions.values()))
-                known = raw.coded.vocabulary != (NOT_YET_KNOWN,)
-                models.append(place | (counts if known else dict.fromkeys(counts)))
+                raw = next(iter(design.labels.versions.values()))
+                answered_already = raw.coded.vocabulary != (NOT_YET_KNOWN,)
+                models.append(place | (counts if answered_already else dict.fromkeys(counts)))
         return {"rows": len(data.ids), "models": models, "detectable": detectable}
 
     def notes(
@@ -380,15 +399,15 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         )
         yield from notes_of_rows(data.rows.models)
         options = config.metrics.label_concentration
-        for one in designs:
-            different, pooled = one.different, one.different - len(one.frequent)
-            if one.leads and one.silent:
-                yield f"{one.key}, {one.groups.name}: no row of a group has an answer."
-            elif one.leads and options is not None and different <= options.k:
-                yield f"{one.key}: no label concentration of {different} different answers."
-            if one.leads and pooled:
+        for design in designs:
+            different, pooled = design.different, design.different - len(design.frequent)
+            if design.leads and design.silent:
+                yield f"{design.key}, {design.groups.name}: no row of a group has an answer."
+            elif design.leads and options is not None and different <= options.k:
+                yield f"{design.key}: no label concentration of {different} different answers."
+            if design.leads and pooled:
                 yield (
-                    f"{one.key}: {pooled} of {different} different answers are given too seldom "
+                    f"{design.key}: {pooled} of {different} different answers are given too seldom "
                     "to be compared by themselves, and are pooled."
                 )
 
@@ -439,8 +458,8 @@ def _read(
         yield question, replace(outputs, inputs={read.name: read.digest})
 
 
-def _spread_aside(draft: UncorrectedFinding) -> UncorrectedFinding:
-    """Call ends that leave out their own value what they are: no interval."""
+def _without_spread_verdict(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Describe ends that leave out their own value as a spread, not an interval."""
     finding = draft.finding
     inside = math.isnan(finding.ci_low) or finding.ci_low <= finding.value <= finding.ci_high
     if inside or finding.interval is not IntervalKind.PERCENTILE:
@@ -448,15 +467,15 @@ def _spread_aside(draft: UncorrectedFinding) -> UncorrectedFinding:
     return draft.changed(method=spread(finding.method, ASIDE), interval=IntervalKind.SPREAD)
 
 
-def _answered(
-    one: AnswersDesign, place: Place, resampling: Resampling | None
+def _measure_answers(
+    design: AnswersDesign, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Measure the answers of the rows that have one."""
-    metrics, seed = one.config.metrics, one.config.resampling.seed
-    gaps = [] if metrics.answer_gap is None else [*_gaps(one, place, resampling)]
+    metrics, seed = design.config.metrics, design.config.resampling.seed
+    gaps = [] if metrics.answer_gap is None else [*_measure_gaps(design, place, resampling)]
     if metrics.cramers_v is not None:
         effect = EffectSizes("cramers_v", metrics.cramers_v.min_expected, False, "independence")
-        estimate = measure(one.by_answer, [effect], resampling, seed)[0]
+        estimate = measure(design.by_answer, [effect], resampling, seed)[0]
         draft = whole(estimate, place, Family.COMPOSITE, metric="cramers_v")
         about = gaps[0].finding.direction if gaps else ""
         dropped = (excluded for part in estimate.parts for excluded in part.excluded)
@@ -464,98 +483,113 @@ def _answered(
         yield draft.changed(direction=about, excluded=excluded)
     yield from gaps
     options = metrics.label_concentration
-    if options is not None and one.different > options.k:
+    if options is not None and design.different > options.k:
         # How far the answers of each group pile up on a few.
         estimate = label_concentration(
-            one.label, one.groups, k=options.k, units=one.units, resampling=resampling, rng=seed
+            design.label,
+            design.groups,
+            k=options.k,
+            units=design.units,
+            resampling=resampling,
+            rng=seed,
         )
         share, *_ = estimate.parts
         shows = f"share of the {options.k} most frequent answers"
         yield whole(estimate, place, Family.COMPOSITE, by_group=share.by_group, shows=shows)
         for draft in parts(estimate, place):
-            if one.leads and draft.finding.metric == "label_skewness":
+            if design.leads and draft.finding.metric == "label_skewness":
                 yield without_verdict(draft, "a shape of counts, without a chance level")
-    known = one.config.data.target is not None and not one.wording
-    if metrics.accuracy is not None and known:
-        overall = measure(one.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]
-        gap = measure(one.counts, [Accuracy(Aggregate.DIFFERENCE, "rows")], resampling, seed)[0]
+    has_truth = design.config.data.target is not None and not design.wording
+    if metrics.accuracy is not None and has_truth:
+        overall = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]
+        gap = measure(design.counts, [Accuracy(Aggregate.DIFFERENCE, "rows")], resampling, seed)[0]
         rates = gap.parts[0].by_group
         yield whole(overall, place, Family.DESCRIPTIVE, by_group=rates)
         yield whole(gap, place, Family.COMPOSITE, by_group=rates)
 
 
-def _gaps(
-    one: AnswersDesign, place: Place, resampling: Resampling | None
+def _measure_gaps(
+    design: AnswersDesign, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
-    """Yield how often each answer is given to each group, all answers together first."""
-    frequent, seed = {*one.frequent}, one.config.resampling.seed
+    """Yield the gap of all answers together, then of each answer."""
+    frequent, seed = {*design.frequent}, design.config.resampling.seed
     for draft in label_gaps(
-        one.pooled, frequent, "answer_gap", place, resampling, seed, shows="share of answers"
+        design.pooled, frequent, "answer_gap", place, resampling, seed, shows="share of answers"
     ):
         alone = draft.finding.subject in ("", *frequent)
         yield draft if alone else without_verdict(draft, "many different answers together")
 
 
-def _unanswered(
-    one: AnswersDesign, place: Place, resampling: Resampling | None
+def _measure_unanswered(
+    design: AnswersDesign, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Yield shares of rows with right, wrong and no answers, and why they have none, by group."""
-    states, seed = one.state, one.config.resampling.seed
+    states, seed = design.state, design.config.resampling.seed
     kinds = {state: metric for state, metric in _RATES.items() if (states == state).any()}
-    if one.config.metrics.unanswered_rate is None or not kinds:
+    if design.config.metrics.unanswered_rate is None or not kinds:
         return
-    gaps = [*map(_of_rows, right_or_wrong(one, place, resampling, seed))]
-    every = [*gaps, *against_rest(gaps)]
-    yield from every if one.silent else with_unresolved(every, one.pooled)
-    why = [*map(_of_rows, state_gaps(one, states, kinds, place, resampling, seed))]
+    gaps = [*map(_about_rows, right_or_wrong(design, place, resampling, seed))]
+    shares = [*gaps, *against_rest(gaps)]
+    yield from shares if design.silent else with_unresolved(shares, design.pooled)
+    states_of_rows = [*map(_about_rows, state_gaps(design, states, kinds, place, resampling, seed))]
     if len(kinds) == 1:
-        why = [replace(draft, fold=gap_of("unanswered_rate", "")) for draft in why]
-    yield from [*why, *against_rest(why)]
+        states_of_rows = [
+            replace(draft, fold=gap_of("unanswered_rate", "")) for draft in states_of_rows
+        ]
+    yield from [*states_of_rows, *against_rest(states_of_rows)]
 
 
-def _of_rows(draft: UncorrectedFinding) -> UncorrectedFinding:
+def _about_rows(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Make a finding about a state of rows one about all rows."""
     about = direction(draft.finding.metric, "", draft.finding.by_group)
     return draft.changed(subject="", family=Family.COMPOSITE, direction=about)
 
 
-def _against_figure(
-    one: AnswersDesign, place: Place, name: str, known: Mapping[str, float]
-) -> tuple[list[UncorrectedFinding], list[Row], list[str]]:
-    """Correlate the lean of answers to a group with a figure from outside.
+class _FigureComparison(NamedTuple):
+    """Answers compared with a figure from outside.
 
-    Returns
-    -------
+    Attributes
+    ----------
     drafts : list of UncorrectedFinding
     points : list of dict
         A row for each answer with its figure and its lean, in [0, 1]: the share of the first
         group's answers, over that share and the rest's together; 0.5 where both get it equally
         often, whatever the groups' sizes.
-    lost : list of str
+    unmatched : list of str
         Frequent answers without a figure.
     """
-    config, counts = one.config, one.by_answer
+
+    drafts: list[UncorrectedFinding]
+    points: list[Row]
+    unmatched: list[str]
+
+
+def _compare_with_figure(
+    design: AnswersDesign, place: Place, name: str, figures: Mapping[str, float]
+) -> _FigureComparison:
+    """Correlate the lean of answers to a group with a figure from outside."""
+    config, counts = design.config, design.by_answer
     first = config.figures[name].first
-    known = {one.predictions.resolve(answer): figure for answer, figure in known.items()}
+    figures = {design.predictions.resolve(answer): figure for answer, figure in figures.items()}
     table = counts.by_prediction(counts.observed)[0]
-    mine = table[:, one.groups.names.index(first)]
-    rest = [large and other != first for other, large
-            in zip(one.groups.names, counts.groups.usable, strict=True)]  # fmt: skip
-    others = table[:, rest].sum(axis=1)
-    place_row = {**_place(one), "figure": name, "first": first}
+    mine = table[:, design.groups.names.index(first)]
+    in_rest = [large and other != first for other, large
+            in zip(design.groups.names, counts.groups.usable, strict=True)]  # fmt: skip
+    rest_counts = table[:, in_rest].sum(axis=1)
+    place_row = {**_place_columns(design), "figure": name, "first": first}
     points: list[Row] = []
-    lost = []
-    for answer, a, b in zip(counts.classes, mine.tolist(), others.tolist(), strict=True):
-        if answer not in one.frequent or a + b == 0:
+    unmatched = []
+    for answer, a, b in zip(counts.classes, mine.tolist(), rest_counts.tolist(), strict=True):
+        if answer not in design.frequent or a + b == 0:
             continue
-        if answer not in known:
-            lost.append(answer)
+        if answer not in figures:
+            unmatched.append(answer)
             continue
-        share, other = a / mine.sum(), b / others.sum()
-        numbers = {"outside": known[answer], "lean": share / (share + other), "n": round(a + b)}
+        share, other = a / mine.sum(), b / rest_counts.sum()
+        numbers = {"outside": figures[answer], "lean": share / (share + other), "n": round(a + b)}
         points.append(place_row | {"answer": answer} | numbers)
     if not points:
-        return [], [], sorted(lost)
+        return _FigureComparison([], [], sorted(unmatched))
     leans, outside = ([point[key] for point in points] for key in ("lean", "outside"))
     estimate = correlation(leans, outside, level=config.resampling.level)
     verb = "rises" if estimate.value > 0 else "falls"
@@ -568,66 +602,101 @@ def _against_figure(
             without_verdict(spearman, "beside Pearson's correlation, which is tested"),
         )
     ]
-    return drafts, points, sorted(lost)
+    return _FigureComparison(drafts, points, sorted(unmatched))
 
 
-def _place(one: AnswersDesign) -> Row:
-    return {"model": one.model, "groups": one.groups.name, "version": one.shown}
+def _place_columns(design: AnswersDesign) -> Row:
+    return {"model": design.model, "groups": design.groups.name, "version": design.shown}
 
 
-def _answer_table(one: AnswersDesign) -> pa.Table:
-    counts, rows = one.pooled, []
+def _answer_table(design: AnswersDesign) -> pa.Table:
+    counts, rows = design.pooled, []
     table = counts.by_prediction(counts.observed)[0]
     totals, right = table.sum(axis=0), dict[str, Floats]()
-    if one.data.classes:
-        right = dict(zip(one.counts.classes, one.counts.hits(one.counts.observed)[0], strict=True))
+    if design.data.classes:
+        right = dict(
+            zip(design.counts.classes, design.counts.hits(design.counts.observed)[0], strict=True)
+        )
     for place in np.argsort(-table.sum(axis=1), kind="stable").tolist():
         answer = counts.classes[place]
         for group, name in enumerate(counts.groups.names):
             n, total = round(table[place, group]), round(totals[group])
-            rows.append(_place(one) | {
+            rows.append(_place_columns(design) | {
                 "answer": answer, "group": name, "count": n, "n": total,
                 "share": n / total if total else None,
                 "right": round(right[answer][group]) if answer in right else 0 if right else None,
             })  # fmt: skip
-    return table_of(rows, "model groups version answer group +count +n +right #share")
+    return table_of(
+        rows,
+        {
+            "model": TEXT,
+            "groups": TEXT,
+            "version": TEXT,
+            "answer": TEXT,
+            "group": TEXT,
+            "count": INTEGER,
+            "n": INTEGER,
+            "right": INTEGER,
+            "share": NUMBER,
+        },
+    )
 
 
-def _state_table(one: AnswersDesign) -> pa.Table:
-    """Count what became of the rows of each group, whichever states occur."""
-    states, rows = one.state, []
+def _state_table(design: AnswersDesign) -> pa.Table:
+    """Count the rows of each group by state."""
+    states, rows = design.state, []
     kinds = [state for state in ("answered", *_RATES) if (states == state).any()]
-    for group, name in enumerate(one.groups.names):
-        mine = states[one.groups.codes == group]
+    for group, name in enumerate(design.groups.names):
+        mine = states[design.groups.codes == group]
         for state in kinds:
             n = int((mine == state).sum())
             rows.append({
-                "model": one.model, "groups": one.groups.name, "question": one.question,
+                "model": design.model, "groups": design.groups.name, "question": design.question,
                 "group": name, "state": state, "count": n, "n": len(mine),
                 "share": n / len(mine) if len(mine) else None,
             })  # fmt: skip
-    return table_of(rows, "model groups question group state +count +n #share")
+    return table_of(
+        rows,
+        {
+            "model": TEXT,
+            "groups": TEXT,
+            "question": TEXT,
+            "group": TEXT,
+            "state": TEXT,
+            "count": INTEGER,
+            "n": INTEGER,
+            "share": NUMBER,
+        },
+    )
 
 
 def _texts(data: AnswersData, config: Config) -> dict[str, pa.Table]:
     """Return the raw texts behind each answer, the most frequent first, as the table `texts`."""
     rows = []
-    for key, (model, question) in data.asked.items():
+    for key, (model, question) in data.questions.items():
         versions = data.rows.models[key].versions
         if "raw" not in versions:
             continue
-        raw, made = versions["raw"].coded, [*versions.values()][-1].coded
-        known = raw.codes >= 0
-        pairs = np.stack([made.codes[known], raw.codes[known]], axis=1)
+        raw, answers = versions["raw"].coded, [*versions.values()][-1].coded
+        has_text = raw.codes >= 0
+        pairs = np.stack([answers.codes[has_text], raw.codes[has_text]], axis=1)
         distinct, counts = np.unique(pairs, axis=0, return_counts=True)
-        for answer in config.answers.frequent(made):
-            own = np.flatnonzero(distinct[:, 0] == made.vocabulary.index(answer))
-            ranked = own[np.argsort(-counts[own], kind="stable")]
+        for answer in config.answers.frequent(answers):
+            pairs_of_answer = np.flatnonzero(distinct[:, 0] == answers.vocabulary.index(answer))
+            ranked = pairs_of_answer[np.argsort(-counts[pairs_of_answer], kind="stable")]
             for rank, index in enumerate(ranked[:_TEXTS].tolist(), 1):
                 rows.append({
                     "model": model, "question": question, "answer": answer,
                     "text": raw.vocabulary[distinct[index, 1]], "rank": rank,
-                    "count": int(counts[index]), "texts": len(own),
+                    "count": int(counts[index]), "texts": len(pairs_of_answer),
                 })  # fmt: skip
-    columns = "model question answer text +rank +count +texts"
+    columns = {
+        "model": TEXT,
+        "question": TEXT,
+        "answer": TEXT,
+        "text": TEXT,
+        "rank": INTEGER,
+        "count": INTEGER,
+        "texts": INTEGER,
+    }
     return {"texts": table_of(rows, columns)} if rows else {}

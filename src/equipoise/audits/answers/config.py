@@ -30,7 +30,7 @@ from equipoise.audits.config_fields import (
 
 
 class DataConfig(LabelledImagesConfig):
-    """The images that were asked about, their groups, and the true answer where it is known."""
+    """The images with their groups, and the true answer where it is known."""
 
     @model_validator(mode="after")
     def _check_answers_data(self) -> Self:
@@ -72,8 +72,8 @@ class ModelConfig(LabelModelConfig):
     @model_validator(mode="after")
     def _check_answers_model(self) -> Self:
         if self.model is not None and bool(self.question) == bool(self.questions):
-            given = "both are" if self.question else "neither is"
-            raise ValueError(f"'question' or 'questions': {given} given; expected one of them")
+            keys = "both are" if self.question else "neither is"
+            raise ValueError(f"'question' or 'questions': {keys} given; expected one of them")
         return self
 
 
@@ -120,15 +120,17 @@ class Config(AuditConfig):
     @model_validator(mode="after")
     def _check_answers(self) -> Self:
         check_row_numbers(self.data, self.models)
-        several = [name for name, one in self.models.items() if one.by_question or one.questions]
-        if self.data.target is not None and several:
+        questioned = [
+            name for name, model in self.models.items() if model.by_question or model.questions
+        ]
+        if self.data.target is not None and questioned:
             raise ValueError(
-                f"data.target is the true answer to one question, and models.{several[0]} is "
+                f"data.target is the true answer to one question, and models.{questioned[0]} is "
                 "asked several. To do: leave it out, or audit one question"
             )
         for name, figure in self.figures.items():
-            wanted = group_name(figure.groups or ()) or None
-            among(f"figures.{name}.groups", wanted, self.group_names)
+            groups = group_name(figure.groups or ()) or None
+            among(f"figures.{name}.groups", groups, self.group_names)
         return self
 
     @property

@@ -32,8 +32,8 @@ def facts(result: AuditResult) -> Pairs:
     """Return how many images and answers there are."""
     counts = result.manifest.counts
     answered = [
-        f"{name}: {count(one.get('states', {}).get('answered', 0))}"
-        for name, one in counts.get("models", {}).items()
+        f"{name}: {count(counts_of_model.get('states', {}).get('answered', 0))}"
+        for name, counts_of_model in counts.get("models", {}).items()
     ]
     images = counts.get("labels", {}).get("rows", 0)
     return (("Images", count(images)), ("Answers", listed(answered, 12)))
@@ -59,15 +59,17 @@ def answers(result: AuditResult) -> Section | None:
     if not table:
         return None
     charts: list[Chart] = []
-    every: list[Row] = []
+    all_rows: list[Row] = []
     for name, panel in by_place(table):
         by_answer = panels(panel, "answer").values()
-        ordered = sorted(by_answer, key=_apart, reverse=True)
-        every += [row for own in ordered for row in own]
+        ordered = sorted(by_answer, key=_largest_gap, reverse=True)
+        all_rows += [row for answer_rows in ordered for row in answer_rows]
         series = distinct(panel, "group")
         if len(series) <= MOST_GROUPS:
-            shown = [row for own in ordered[:MOST_ANSWERS] for row in own]
-            marks = labelled_points(shown, "answer", series="group", value="share", percent=True)
+            first_rows = [row for answer_rows in ordered[:MOST_ANSWERS] for row in answer_rows]
+            marks = labelled_points(
+                first_rows, "answer", series="group", value="share", percent=True
+            )
             label = f"Share of each group's answers: {name}"
             axis = Axis("share of the group's answers", percent=True)
             charts.append(intervals(marks, label, axis, title=name, series=series))
@@ -80,14 +82,14 @@ def answers(result: AuditResult) -> Section | None:
         "Answer": "answer", "Group": "group", "%Share": "share", "#n": "count", "#Of": "n",
         "#Right": "right", "Model": "model", "Attributes": scope_of,
     }  # fmt: skip
-    fold = Fold("Show all answers", (Table.of("All answers", columns, every, source="answers"),))
+    fold = Fold("Show all answers", (Table.of("All answers", columns, all_rows, source="answers"),))
     return Section.of("answers", "Answers by group", text, charts[:MOST_PANELS], fold)
 
 
-def _apart(own: Sequence[Row]) -> float:
+def _largest_gap(answer_rows: Sequence[Row]) -> float:
     """Return the largest difference of groups' shares of an answer."""
-    known = [row["share"] for row in own if has(row["share"])]
-    return float(max(known, default=0.0) - min(known, default=0.0))
+    shares = [row["share"] for row in answer_rows if has(row["share"])]
+    return float(max(shares, default=0.0) - min(shares, default=0.0))
 
 
 def figures(result: AuditResult) -> Section | None:
@@ -126,15 +128,14 @@ def texts(result: AuditResult) -> Section | None:
     table = rows(result, "texts")
     if not table:
         return None
-    cells = [
-        (model, question, answer, " · ".join(f"{row['text']} ({row['count']})" for row in own),
-         own[0]["texts"])
-        for (model, question, answer), own in panels(table, "model", "question", "answer").items()
-    ]  # fmt: skip
+    cells = []
+    for (model, question, answer), panel in panels(table, "model", "question", "answer").items():
+        examples = " · ".join(f"{row['text']} ({row['count']})" for row in panel)
+        cells.append((model, question, answer, examples, panel[0]["texts"]))
     columns = ["Model", "Question", "Answer", "Texts (rows)", "#Texts"]
     text = "Answers are compared after normalisation. The most frequent texts of each are below."
-    shown = Table.of("Raw texts", columns, cells, source="texts")
-    return Section.of("texts", "Raw texts", text, shown)
+    text_table = Table.of("Raw texts", columns, cells, source="texts")
+    return Section.of("texts", "Raw texts", text, text_table)
 
 
 PAGE = Page(

@@ -1,1 +1,1 @@
-"""Audits of associations: what embeddings place close to which groups."""
+"""Audits of associations between embeddings and groups."""

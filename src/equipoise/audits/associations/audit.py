@@ -29,10 +29,11 @@ from equipoise.audits.engines.associations.spaces import (
 )
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, members_of
-from equipoise.audits.images import Known
+from equipoise.audits.images import AuditImages
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Family, Integers, table_of
+from equipoise.core.columns import INTEGER, TEXT
 from equipoise.core.types import Json
 from equipoise.data import (
     ArraySource,
@@ -115,40 +116,48 @@ class Associations(Audit[Config, AssociationData, Question]):
         read: dict[str, Items | Vectors | Matrix] = {**items}
         vectors, pairs = dict[str, Any](), dict[str, Any]()
         for model, section in config.models.items():
-            own: dict[tuple[str, ...], Any] = {}
+            loaded: dict[tuple[str, ...], Any] = {}
             for tables, source in _sources(config, model, section, models, images).items():
                 kind, load = _LOADS[len(tables)]
                 name = " and ".join(tables)
-                read[f"{model}, {name}"] = own[tables] = load(
+                read[f"{model}, {name}"] = loaded[tables] = load(
                     source,
                     items[tables[0]],
                     what=f"{kind} of {name} by {model}",
                     max_unmatched=config.data[tables[0]].max_unmatched,
                 )
-            if all(len(tables) == 1 for tables in own):
-                vectors[model] = {table: each for (table,), each in own.items()}
+            if all(len(tables) == 1 for tables in loaded):
+                vectors[model] = {
+                    table: table_vectors for (table,), table_vectors in loaded.items()
+                }
                 check_one_space(*vectors[model].values())
             else:
-                pairs[model] = own
-        sets, questions = _asked(config, items)
+                pairs[model] = loaded
+        sets, questions = _resolve_questions(config, items)
         outside = {}
         for index, options in enumerate(questions):
             if options.figures is not None:
-                series = _series(options, options.figures, items, models.base)
+                series = _read_figures(options, options.figures, items, models.base)
                 read[f"measure[{index}]"] = series
                 numbers = series.column(series.names[0]).tolist()
                 outside[index] = dict(zip(series.ids.tolist(), numbers, strict=True))
         return AssociationData(
             items=items,
             kinds={name: section.kind for name, section in config.data.items()},
-            units={name: own.unit for name, own in config.data.items() if own.unit is not None},
+            units={
+                name: section.unit
+                for name, section in config.data.items()
+                if section.unit is not None
+            },
             sets=sets,
             questions=questions,
             vectors=vectors,
             pairs=pairs,
             outside=outside,
-            inputs={file: digest for each in read.values() for file, digest in each.inputs.items()},
-            counts={name: dict(each.counts) for name, each in read.items()},
+            inputs={
+                file: digest for source in read.values() for file, digest in source.inputs.items()
+            },
+            counts={name: dict(source.counts) for name, source in read.items()},
         )
 
     def designs(self, config: Config, data: AssociationData) -> list[Question]:
@@ -156,11 +165,11 @@ class Associations(Audit[Config, AssociationData, Question]):
         draws, designs = config.resampling, list[Question]()
         for index, options in enumerate(data.questions):
             figures = data.outside.get(index, {})
-            own = [
+            model_questions = [
                 Question(self.name, options, space, draws.seed, draws.level, figures=figures)
                 for space in data.spaces
             ]
-            if not any(question.cases for question in own):
+            if not any(question.cases for question in model_questions):
                 named = [name for names in options.set_names.values() for name in names]
                 raise DataError(
                     f"measure[{index}] ({options.metric}): no model has embeddings or scores of "
@@ -168,7 +177,7 @@ class Associations(Audit[Config, AssociationData, Question]):
                     expected=f"images and texts of {', '.join(named)} that one model compares",
                     fix="add members to the sets, or embeddings of their table to a model",
                 )
-            designs += own
+            designs += model_questions
         return designs
 
     def measure(
@@ -187,15 +196,15 @@ class Associations(Audit[Config, AssociationData, Question]):
     def combine(
         self, config: Config, data: AssociationData, measured_designs: Sequence[Measured]
     ) -> Measured:
-        """Compare totals of models, show what several questions share once, and add the sets."""
+        """Compare totals of models, drop repeated rows, and add the sets."""
         differences = measured(measures.compare_totals(measured_designs, config))
-        whole = Measured.together([*measured_designs, differences])
-        tables = {**whole.tables, "sets": _sizes(data, config.sets)}
-        for name in {"words", "labels"} & whole.tables.keys():
+        together = Measured.together([*measured_designs, differences])
+        tables = {**together.tables, "sets": _size_table(data, config.sets)}
+        for name in {"words", "labels"} & together.tables.keys():
             # Questions about the same images and words give the same rows.
             frame = pl.DataFrame(tables[name]).unique(maintain_order=True)
             tables[name] = frame.to_arrow().cast(tables[name].schema)
-        return replace(whole, findings=tuple(_once(whole.findings)), tables=tables)
+        return replace(together, findings=tuple(_without_repeats(together.findings)), tables=tables)
 
     def details(
         self,
@@ -209,13 +218,15 @@ class Associations(Audit[Config, AssociationData, Question]):
         Per WEAT: the smallest p-value that its sizes allow, and about the smallest effect size
         that would show with a power of 80 %.
         """
+        detectable: list[Json] = []
+        for design in designs:
+            if design.options.metric == "weat":
+                alpha = config.testing.alpha / max(tests[design.model], 1)
+                detectable += _smallest_effects(design, alpha)
         return {
             "sets": [
-                {"set": name} | {
-                    f"{kind}s": sum(len(rows) for t, rows in own.items() if data.kinds[t] == kind)
-                    for kind in ("image", "text")
-                }
-                for name, own in data.sets.items() if name in config.sets
+                {"set": name, **_set_sizes(data, name)}
+                for name in data.sets if name in config.sets
             ],
             "questions": [
                 {"question": design.options.metric, "model": design.model,
@@ -223,12 +234,7 @@ class Associations(Audit[Config, AssociationData, Question]):
                  "modalities": [*dict.fromkeys(c.modality for c in design.cases if c.modality)]}
                 for design in designs
             ],
-            "detectable": [
-                row
-                for design in designs
-                if design.options.metric == "weat"
-                for row in _detectable(design, config.testing.alpha / max(tests[design.model], 1))
-            ],
+            "detectable": detectable,
         }  # fmt: skip
 
     def notes(
@@ -237,7 +243,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         """Yield the notes on embeddings and sets."""
         yield "Sets are chosen words and images: others would give other numbers."
         for space in data.spaces:
-            yield from _embeddings(space)
+            yield from _embedding_notes(space)
         yield from _set_notes(data)
         for design in designs:
             measured = {name for case in design.cases for name in case.targets}
@@ -257,7 +263,7 @@ class Associations(Audit[Config, AssociationData, Question]):
                 coded = data.items[table].coded[column]
                 counts = np.bincount(coded.codes[coded.codes >= 0], minlength=len(coded.vocabulary))
                 for name, n in zip(coded.vocabulary, counts.tolist(), strict=True):
-                    yield group_sizes.size(column, name, n, levels=[name], usable=True)
+                    yield group_sizes.size([column], name, n, levels=[name], usable=True)
 
     def members(self, config: Config, data: AssociationData, on: str) -> Members:
         """Return the items of a table in every set, and in every group of its images."""
@@ -267,21 +273,31 @@ class Associations(Audit[Config, AssociationData, Question]):
             for name, members in data.sets.items()
             if on in members
         }
-        columns = dict.fromkeys(each.groups for each in config.measure if each.images == on)
+        columns = dict.fromkeys(
+            question.groups for question in config.measure if question.images == on
+        )
         groups = [(column,) for column in columns if column is not None]
         return {"sets": of_sets, **members_of(items.ids, items.columns, groups)}
 
 
-def _once(findings: Sequence[UncorrectedFinding]) -> Iterator[UncorrectedFinding]:
+def _set_sizes(data: AssociationData, name: str) -> dict[str, int]:
+    """Count the images and texts of a set."""
+    sizes = {"images": 0, "texts": 0}
+    for table, rows in data.sets[name].items():
+        sizes[f"{data.kinds[table]}s"] += len(rows)
+    return sizes
+
+
+def _without_repeats(findings: Sequence[UncorrectedFinding]) -> Iterator[UncorrectedFinding]:
     """Leave out a part of one measurement that another measurement tests."""
     key = attrgetter(*(f"finding.{name}" for name in _SAME))
-    tested = {key(each) for each in findings if each.finding.family is not Family.DESCRIPTIVE}
-    for each in findings:
-        if each.finding.family is not Family.DESCRIPTIVE or key(each) not in tested:
-            yield each
+    tested = {key(draft) for draft in findings if draft.finding.family is not Family.DESCRIPTIVE}
+    for draft in findings:
+        if draft.finding.family is not Family.DESCRIPTIVE or key(draft) not in tested:
+            yield draft
 
 
-def _sizes(data: AssociationData, declared: Container[str]) -> pa.Table:
+def _size_table(data: AssociationData, declared: Container[str]) -> pa.Table:
     rows = [
         {
             "set": name, "kind": data.kinds[table], "table": table, "members": len(members),
@@ -293,10 +309,20 @@ def _sizes(data: AssociationData, declared: Container[str]) -> pa.Table:
         for table, members in by_table.items()
         if table in space.known
     ]  # fmt: skip
-    return table_of(rows, "set kind table +members model +embedded")
+    return table_of(
+        rows,
+        {
+            "set": TEXT,
+            "kind": TEXT,
+            "table": TEXT,
+            "members": INTEGER,
+            "model": TEXT,
+            "embedded": INTEGER,
+        },
+    )
 
 
-def _detectable(design: Question, alpha: float) -> Iterator[dict[str, Any]]:
+def _smallest_effects(design: Question, alpha: float) -> Iterator[dict[str, Any]]:
     """Yield the smallest p-value and effect that comparisons of means show.
 
     The effect is in units of the joint spread; None where the sizes allow no p below alpha.
@@ -316,16 +342,16 @@ def _detectable(design: Question, alpha: float) -> Iterator[dict[str, Any]]:
         }
 
 
-def _embeddings(space: Space) -> Iterator[str]:
+def _embedding_notes(space: Space) -> Iterator[str]:
     for table, vectors in (space.vectors or {}).items():
         where = f"{space.model}, {table}"
         if vectors.rescaled:
             yield f"{where}: the vectors are not all of length 1, and were normalised."
         numbers = {**vectors.counts, "items_without_row": vectors.unmatched}
-        for key, what in _LEFT_OUT.items():
+        for key, problem in _LEFT_OUT.items():
             if n := numbers.get(key, 0):
                 named = listed(numbers.get(f"{key}_examples", ()))
-                yield f"{where}: {n} {what}{f' ({named})' if named else ''}."
+                yield f"{where}: {n} {problem}{f' ({named})' if named else ''}."
 
 
 def _set_notes(data: AssociationData) -> Iterator[str]:
@@ -352,15 +378,15 @@ def _set_notes(data: AssociationData) -> Iterator[str]:
         for pair in [*product(options.target_names, attributes), *combinations(attributes, 2)]
     )
     for first, second in pairs:
-        both = [
+        shared_ids = [
             str(data.items[table].ids[row])
             for table, rows in data.sets[first].items()
-            for row in _shared(rows, data.sets[second].get(table))
+            for row in _shared_rows(rows, data.sets[second].get(table))
         ]
-        if both:
+        if shared_ids:
             yield (
-                f"{first} and {second} share {len(both)} of their members. No target is compared "
-                f"with itself: {listed(both)}."
+                f"{first} and {second} share {len(shared_ids)} of their members. No target is "
+                f"compared with itself: {listed(shared_ids)}."
             )
     for name, items in data.items.items():
         for column, n in items.counts["missing"].items():
@@ -368,13 +394,13 @@ def _set_notes(data: AssociationData) -> Iterator[str]:
                 yield f"{name}: {n} items have no {column}, and are in no set or group by it."
 
 
-def _shared(rows: Integers, others: Integers | None) -> Integers:
+def _shared_rows(rows: Integers, other_rows: Integers | None) -> Integers:
     """Return the rows of both, in order."""
-    if others is None:
+    if other_rows is None:
         return rows[:0]
-    member = np.zeros(max(rows.max(initial=0), others.max(initial=0)) + 1, dtype=bool)
+    member = np.zeros(max(rows.max(initial=0), other_rows.max(initial=0)) + 1, dtype=bool)
     member[rows] = True
-    return np.unique(others[member[others]])
+    return np.unique(other_rows[member[other_rows]])
 
 
 def _sources(
@@ -382,7 +408,7 @@ def _sources(
     name: str,
     section: ModelConfig,
     models: Models,
-    images: Mapping[str, Known],
+    images: Mapping[str, AuditImages],
 ) -> Mapping[tuple[str, ...], ArraySource | Outputs]:
     """Return a model's embeddings by table, or its scores by pair of tables."""
     if section.model is None:
@@ -390,16 +416,19 @@ def _sources(
             **{(table,): array.source(models.base) for table, array in section.embeddings.items()},
             **{scores.between: scores.source(models.base) for scores in section.pairs},
         }
-    texts = {table: own for table, own in config.data.items() if own.kind == "text"}
+    texts = {table: section for table, section in config.data.items() if section.kind == "text"}
     allowed: list[Offer] = ["encoder"]
     # A classifier embeds images only; a model of pairs needs both sides.
     allowed += ["classifier"] if images else []
     allowed += ["scorer"] if images and texts else []
     capability = models.capability(name, section, *allowed)
-    pictures = {on: known.need_pictures(name, place=f"data.{on}") for on, known in images.items()}
+    pictures = {
+        on: table_images.need_pictures(name, place=f"data.{on}")
+        for on, table_images in images.items()
+    }
     prompts = {
-        on: prompts_of(own, models.base, what=f"data.{on}")
-        for on, own in (texts.items() if capability != "classifier" else ())
+        on: prompts_of(section, models.base, subject=f"data.{on}")
+        for on, section in (texts.items() if capability != "classifier" else ())
     }
     if capability == "scorer":
         return {
@@ -410,12 +439,18 @@ def _sources(
             for on in pictures
         }
     return {
-        **{(on,): models.embed_images(name, section, own, on=on) for on, own in pictures.items()},
-        **{(on,): models.embed_texts(name, section, own, on=on) for on, own in prompts.items()},
+        **{
+            (on,): models.embed_images(name, section, table_pictures, on=on)
+            for on, table_pictures in pictures.items()
+        },
+        **{
+            (on,): models.embed_texts(name, section, table_prompts, on=on)
+            for on, table_prompts in prompts.items()
+        },
     }
 
 
-def _series(
+def _read_figures(
     options: MeasureConfig, section: OutsideConfig, items: Mapping[str, Items], base: Path
 ) -> Matrix:
     """Read the external figures of a measurement, by target or region."""
@@ -423,26 +458,30 @@ def _series(
     if options.regions is not None and options.images is not None:
         subjects = (*items[options.images].coded[options.regions].vocabulary,)
     ids = np.array(subjects, dtype=object)
-    wanted = Items(f"subjects of {options.metric}", "subject", ids, {}, {}, {"rows": len(ids)})
+    subject_items = Items(
+        f"subjects of {options.metric}", "subject", ids, {}, {}, {"rows": len(ids)}
+    )
     # A series of all occupations or nations has more than the subjects, or fewer.
-    return load_matrix(section.source(base), wanted, subject=section.value, max_unmatched=1.0)
+    return load_matrix(
+        section.source(base), subject_items, subject=section.value, max_unmatched=1.0
+    )
 
 
-def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:
+def _resolve_sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:
     """Return the members of every set by table, in the order of its ids or of the table."""
     places = cache(lambda table: dict(zip(items[table].ids, count())))
     return {
         name: {
-            table: _with_values(name, wanted, items[table])
-            if isinstance(wanted, Mapping)
-            else _positions(name, wanted, places(table), items[table], items[table].id)
-            for table, wanted in by_table.items()
+            table: _rows_with_values(name, members, items[table])
+            if isinstance(members, Mapping)
+            else _rows_of_values(name, members, places(table), items[table], items[table].id)
+            for table, members in by_table.items()
         }
         for name, by_table in config.sets.items()
     }
 
 
-def _asked(
+def _resolve_questions(
     config: Config, items: Mapping[str, Items]
 ) -> tuple[dict[str, dict[str, Integers]], list[MeasureConfig]]:
     """Return the sets and the questions; members that are targets of their own are sets, too.
@@ -452,7 +491,7 @@ def _asked(
     DataError
         When a member has the name of a set that is not this member alone.
     """
-    sets, questions = _sets(config, items), list[MeasureConfig]()
+    sets, questions = _resolve_sets(config, items), list[MeasureConfig]()
     for options in config.measure:
         if not options.each_member:
             questions.append(options)
@@ -464,9 +503,10 @@ def _asked(
                 for table, rows in sets[name].items()
                 for row in rows.tolist()
             }
-            for member, own in single.items():
-                if sets.setdefault(member, own).keys() != own.keys() or any(
-                    sets[member][table].tolist() != rows.tolist() for table, rows in own.items()
+            for member, member_rows in single.items():
+                if sets.setdefault(member, member_rows).keys() != member_rows.keys() or any(
+                    sets[member][table].tolist() != rows.tolist()
+                    for table, rows in member_rows.items()
                 ):
                     raise DataError(
                         f"a member of the set {name!r} is called {member!r}, and so is a set",
@@ -478,33 +518,37 @@ def _asked(
     return sets, questions
 
 
-def _positions(
-    name: str, wanted: tuple[str, ...], known: Mapping[str, int], items: Items, column: str
+def _rows_of_values(
+    name: str, values: tuple[str, ...], positions: Mapping[str, int], items: Items, column: str
 ) -> Integers:
-    for value in wanted:
-        if value not in known:
-            close = nearest(value, known)
+    for value in values:
+        if value not in positions:
+            close = nearest(value, positions)
             raise DataError(
                 f"the set {name!r} names {show(value)}, which no row has",
                 file=items.name,
                 column=column,
-                expected=f"some of {listed([*known])}",
+                expected=f"some of {listed([*positions])}",
                 fix=f"write {show(close)} if that was meant" if close else "name one of these",
             )
-    return np.array([known[value] for value in wanted], dtype=np.int64)
+    return np.array([positions[value] for value in values], dtype=np.int64)
 
 
-def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items) -> Integers:
-    kept = np.ones(len(items), dtype=bool)
-    for column, values in wanted.items():
+def _rows_with_values(
+    name: str, values_by_column: Mapping[str, tuple[str, ...]], items: Items
+) -> Integers:
+    matches = np.ones(len(items), dtype=bool)
+    for column, values in values_by_column.items():
         coded = items.coded[column]
-        codes = _positions(name, values, dict(zip(coded.vocabulary, count())), items, column)
-        kept &= np.isin(coded.codes, codes)
-    if not kept.any():
-        conditions = " and ".join(f"{column} {' or '.join(v)}" for column, v in wanted.items())
+        codes = _rows_of_values(name, values, dict(zip(coded.vocabulary, count())), items, column)
+        matches &= np.isin(coded.codes, codes)
+    if not matches.any():
+        conditions = " and ".join(
+            f"{column} {' or '.join(v)}" for column, v in values_by_column.items()
+        )
         raise DataError(
             f"the set {name!r} is empty: no row has {conditions}",
             file=items.name,
             expected="at least one row",
         )
-    return np.flatnonzero(kept)
+    return np.flatnonzero(matches)

@@ -25,7 +25,7 @@ from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig, M
 
 
 class TableConfig(PicturesConfig):
-    """Items, with what they are: a table; of images also a folder, or a data set in its format.
+    """Items of one kind: a table, or for images also a folder or a data set.
 
     Attributes
     ----------
@@ -136,13 +136,13 @@ class Config(AuditConfig):
 
     def _check_measures(self) -> None:
         images = [name for name, table in self.data.items() if table.kind == "image"]
-        seen = dict[tuple[object, ...], int]()
+        first_index = dict[tuple[object, ...], int]()
         for index, options in enumerate(self.measure):
             among(f"measure[{index}].images", options.images, images)
             for role, names in options.set_names.items():
                 among(f"measure[{index}].{role}", names, self.sets)
-            for key in _findings(options):
-                if (before := seen.setdefault(key, index)) != index:
+            for key in _finding_keys(options):
+                if (before := first_index.setdefault(key, index)) != index:
                     raise ValueError(
                         f"measure[{index}] asks what measure[{before}] asks; leave it out, or "
                         "give it a 'version' of its own"
@@ -155,16 +155,19 @@ class Config(AuditConfig):
 
     def columns(self, table: str) -> list[str]:
         """Return the columns of a table that units, sets and measurements need, each once."""
-        wanted = [each[table] for each in self.sets.values() if table in each]
-        columns = [self.data[table].unit, *(c for w in wanted if isinstance(w, Mapping) for c in w)]
+        columns = [self.data[table].unit]
+        for members in self.sets.values():
+            values = members.get(table)
+            if isinstance(values, Mapping):
+                columns += values
         for options in self.measure:
             if options.images == table:
                 columns += [options.groups, options.regions]
         return list(dict.fromkeys(filter(None, columns)))
 
 
-def _findings(options: MeasureConfig) -> Iterator[tuple[object, ...]]:
-    """Yield what tells the findings of a measurement from others."""
+def _finding_keys(options: MeasureConfig) -> Iterator[tuple[object, ...]]:
+    """Yield the key of each finding of a measurement."""
     subjects: tuple[object, ...] = options.target_names or ("",)
     if options.metric in PAIRS:
         subjects = (options.target_names,)

@@ -69,14 +69,14 @@ def amplification(result: AuditResult) -> Section | None:
         "Right: the images' association differs more in size from that of their texts. Up: images "
         "and texts together have a stronger association than the texts; above 1 it is amplified."
     )
-    charts = [_amplified(*place) for place in by_place(rows(result, "amplification"))]
+    charts = [_amplification_chart(*place) for place in by_place(rows(result, "amplification"))]
     return section_of("amplification", "Images against the texts that made them", text, charts)
 
 
-def _amplified(name: str, panel: Sequence[Row]) -> Chart:
-    known = [row for row in panel if has(row["bias_amplification"])]
+def _amplification_chart(name: str, panel: Sequence[Row]) -> Chart:
+    estimated = [row for row in panel if has(row["bias_amplification"])]
     marks = points(
-        sorted(known, key=lambda row: (row["diffusion_bias"], row["target"])),
+        sorted(estimated, key=lambda row: (row["diffusion_bias"], row["target"])),
         lambda row: f"{row['target']}: diffusion bias {number(row['diffusion_bias'])}, "
         f"amplification {number(row['bias_amplification'])} "
         f"{interval(row['amplification_low'], row['amplification_high'])}",
@@ -112,17 +112,19 @@ def words(result: AuditResult) -> Section | None:
         "Trend: similarity to positive words minus similarity to negative words; left is less "
         "favourable. Gender difference: groups far apart differ in their similarity to all words."
     )
-    known = [row for row in rows(result, "words") if has(row["similarity"])]
+    measured = [row for row in rows(result, "words") if has(row["similarity"])]
     charts = []
-    for name, panel in by_place(known):
+    for name, panel in by_place(measured):
         values = [row["similarity"] for row in panel]
         legend = Axis("mean similarity", domain=(min(values), max(values)))
         by_group = panels(panel, "group").items()
-        charts += [_word_map(f"{group}: {name}", own, legend) for (group,), own in by_group]
+        charts += [
+            _word_chart(f"{group}: {name}", panel_rows, legend) for (group,), panel_rows in by_group
+        ]
     return section_of("regions", "Similarity to each word by region", text, charts)
 
 
-def _word_map(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
+def _word_chart(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
     marks = points(
         panel,
         lambda row: f"{row['region']}, {group}, {row['word']} ({row['kind']}): "
@@ -140,15 +142,18 @@ def _word_map(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
 
 def external(result: AuditResult) -> Section | None:
     """Return the results of targets or regions against external figures."""
-    known = [row for row in rows(result, "outside") if has(row["outside"]) and has(row["value"])]
-    charts = [_against(panel) for panel in panels(known, *PLACE, "metric", "figure").values()]
+    measured = [row for row in rows(result, "outside") if has(row["outside"]) and has(row["value"])]
+    charts = [
+        _figure_chart(panel) for panel in panels(measured, *PLACE, "metric", "figure").values()
+    ]
     text = (
         "A point is a target or a region. r is Pearson's correlation; with few points its interval "
         "is wide. A correlation is no cause."
     )
     related = rows(result, "outside_correlations")
     columns = {
-        "Pair": lambda row: f"{_named(row)} and {row['figure']}", "Kind": "kind", "Model": "model",
+        "Pair": lambda row: f"{_metric_name(row)} and {row['figure']}",
+        "Kind": "kind", "Model": "model",
         "Groups": lambda row: scope(row["groups"], row["version"]), "#Points": "n", "#r": "value",
         "#Interval": "low high", "#p": "p_value", "Note": "reason",
     }  # fmt: skip
@@ -157,8 +162,8 @@ def external(result: AuditResult) -> Section | None:
     return section_of("external", "Against external figures", text, charts, *more)
 
 
-def _against(panel: Sequence[Row]) -> Chart:
-    first, metric = panel[0], _named(panel[0])
+def _figure_chart(panel: Sequence[Row]) -> Chart:
+    first, metric = panel[0], _metric_name(panel[0])
     marks = points(
         sorted(panel, key=lambda row: (row["outside"], row["subject"])),
         lambda row: f"{row['subject']}: {row['figure']} {number(row['outside'])}, {metric} "
@@ -174,14 +179,14 @@ def _against(panel: Sequence[Row]) -> Chart:
     return tabled(chart, columns, panel, "outside")
 
 
-def _named(row: Row) -> str:
-    metric, separator, rest = row["metric"].partition(", ")
-    return f"{title(metric)} of {rest}" if separator else title(metric)
+def _metric_name(row: Row) -> str:
+    metric, separator, subject = row["metric"].partition(", ")
+    return f"{title(metric)} of {subject}" if separator else title(metric)
 
 
 def labels(result: AuditResult) -> Section | None:
     """Return the labels predicted most often for each group, and their associations."""
-    charts = [_shares(*place) for place in by_place(rows(result, "labels"))]
+    charts = [_share_chart(*place) for place in by_place(rows(result, "labels"))]
     columns = {
         "Label": "label", "Most frequent for": "set", "#Association score": "value",
         "Model": where,
@@ -193,13 +198,15 @@ def labels(result: AuditResult) -> Section | None:
     return section_of("labels", "Predicted labels by group", text, charts, *more)
 
 
-def _shares(name: str, panel: Sequence[Row]) -> Chart:
-    split = {label: own for (label,), own in panels(panel, "label").items()}
-    best = {label: max(row["share"] for row in own) for label, own in split.items()}
-    kept = sorted(best, key=lambda label: (-best[label], label))[:MOST_LABELS]
-    shown = [row for label in kept for row in sorted(split[label], key=lambda row: row["group"])]
+def _share_chart(name: str, panel: Sequence[Row]) -> Chart:
+    split = {label: label_rows for (label,), label_rows in panels(panel, "label").items()}
+    best = {label: max(row["share"] for row in label_rows) for label, label_rows in split.items()}
+    labels = sorted(best, key=lambda label: (-best[label], label))[:MOST_LABELS]
+    shown_rows = [
+        row for label in labels for row in sorted(split[label], key=lambda row: row["group"])
+    ]
     marks = points(
-        shown,
+        shown_rows,
         lambda row: f"{row['label']}, {row['group']}: {count(row['count'])} images, "
         f"{percent(row['share'])}",
         "label", series="group", value="share",
@@ -209,7 +216,7 @@ def _shares(name: str, panel: Sequence[Row]) -> Chart:
     groups = sorted(distinct(panel, "group"))
     chart = bars(marks, label, axis, title=name, series=groups)
     columns = {"Label": "label", "Group": "group", "#Images": "count", "%Share": "share"}
-    return tabled(chart, columns, shown, "labels")
+    return tabled(chart, columns, shown_rows, "labels")
 
 
 sets = TableSection(

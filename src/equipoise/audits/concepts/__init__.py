@@ -1,1 +1,1 @@
-"""Audits of concepts: multi-label scores, and what disparities owe to choices."""
+"""Audits of concepts: multi-label scores under several choices."""

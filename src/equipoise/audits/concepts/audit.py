@@ -30,6 +30,7 @@ from equipoise.audits.findings import (
     parts as part_findings,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -46,6 +47,7 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
@@ -80,18 +82,30 @@ _SECONDS_PER_ROW, _SECONDS_PER_SHUFFLED, _SECONDS_PER_SHUFFLE = 1.5e-9, 1e-8, 1.
 _RATE = 0.8
 # Names that a note lists.
 _LISTED = 8
-_OF_VERSIONS = (
+_VERSION_REASON = (
     "a version of the baseline's comparison, which is tested; tables/choices.parquet says what "
     "becomes of it here"
 )
-_GROUP_COLUMNS = (
-    "model groups version metric concept group #value #low #high #prevalence +positives +n "
-    "#threshold reason"
-)
+_GROUP_COLUMNS = {
+    "model": TEXT,
+    "groups": TEXT,
+    "version": TEXT,
+    "metric": TEXT,
+    "concept": TEXT,
+    "group": TEXT,
+    "value": NUMBER,
+    "low": NUMBER,
+    "high": NUMBER,
+    "prevalence": NUMBER,
+    "positives": INTEGER,
+    "n": INTEGER,
+    "threshold": NUMBER,
+    "reason": TEXT,
+}
 
 
 @record
-class Cut:
+class Selection:
     """The rows of one version that take part.
 
     Attributes
@@ -107,7 +121,7 @@ class Cut:
 
     @property
     def labelled(self) -> Groups:
-        """Groups of the rows that take part, and of those that lack an attribute alone."""
+        """Groups of the rows that take part or lack only an attribute."""
         codes = self.groups.codes[self.groups.codes >= 0]
         none = np.full(self.excluded.get(_NO_GROUP, 0), -1, dtype=np.int32)
         return replace(self.groups, codes=np.concatenate([codes, none]))
@@ -122,7 +136,7 @@ class Design:
     config : Config
     model : str
     version : Version
-    baseline, cut : Cut
+    baseline, selection : Selection
         The rows of the baseline, and of this version.
     concepts : int
     measured : dict of Key to Run
@@ -132,8 +146,8 @@ class Design:
     config: Config
     model: str
     version: Version
-    baseline: Cut
-    cut: Cut
+    baseline: Selection
+    selection: Selection
     concepts: int
     measured: dict[Key, Run]
 
@@ -152,13 +166,13 @@ class Design:
         """Tests for which p-values are drawn finely enough."""
         if self.version.changes:
             return 0
-        pairs, groups = self._pairs, int(self.cut.groups.usable.sum())
-        each = pairs if pairs < 2 else 1 + pairs + groups
-        return len(self.config.metrics) * self.concepts * each
+        pairs, groups = self._pairs, int(self.selection.groups.usable.sum())
+        tests_of_concept = pairs if pairs < 2 else 1 + pairs + groups
+        return len(self.config.metrics) * self.concepts * tests_of_concept
 
     @property
     def _pairs(self) -> int:
-        usable = int(self.cut.groups.usable.sum())
+        usable = int(self.selection.groups.usable.sum())
         return usable * (usable - 1) // 2
 
     @property
@@ -173,29 +187,29 @@ class Design:
 
     def seconds(self, _: int) -> float:
         """About how long it takes to measure."""
-        resampling, rows = self.resampling, int((self.cut.groups.codes >= 0).sum())
+        resampling, rows = self.resampling, int((self.selection.groups.codes >= 0).sum())
         if resampling is None:
             return 0.0
         shuffled = permutations_of(resampling, rows=rows, concepts=self.concepts)
-        drawn = resampling.replicates * rows * _SECONDS_PER_ROW
+        replicate_seconds = resampling.replicates * rows * _SECONDS_PER_ROW
         shuffling = shuffled * (_SECONDS_PER_SHUFFLE + rows * _SECONDS_PER_SHUFFLED)
-        return self.concepts * (drawn + shuffling)
+        return self.concepts * (replicate_seconds + shuffling)
 
     @property
     def keys(self) -> dict[Metric, Key]:
         """Metrics, the one that stands for the version first; equal keys have equal numbers."""
         choices, version = self.version.choices, self.version
         # A version that is another metric says nothing about the others.
-        rest = () if [*version.changes] == ["metric"] else self.config.metrics
-        others = (metric for metric in rest if metric != self.config.primary)
+        metrics = () if [*version.changes] == ["metric"] else self.config.metrics
+        other_metrics = (metric for metric in metrics if metric != self.config.primary)
         terms = tuple(
             (name, choices.columns.get(name, name), tuple(choices.terms.get(name, {}).items()))
             for name in self.baseline.groups.attributes
         )
         sample = (choices.map, choices.unlabelled, tuple(choices.where.items()), terms)
         return {
-            metric: (*sample, _comparable(choices_of(self.config, version), metric))
-            for metric in dict.fromkeys((version.metric, *others))
+            metric: (*sample, _comparable_choices(choices_of(self.config, version), metric))
+            for metric in dict.fromkeys((version.metric, *other_metrics))
         }
 
 
@@ -221,7 +235,7 @@ class Run:
 
 @dataclass(frozen=True)
 class MeasuredVersion(Measured):
-    """What a design gave, with a run for each of its metrics."""
+    """The results of a design, with a run for each of its metrics."""
 
     runs: tuple[Run, ...] = ()
 
@@ -237,12 +251,12 @@ class Concepts(Audit[Config, ConceptData, Design]):
     def groups(self, config: Config, data: ConceptData) -> list[Groups]:
         """Return the groups of all rows in the baseline."""
         baseline = config.every_version[0]
-        return [_groups(config, data, group, baseline) for group in config.data.groups]
+        return [_make_groups(config, data, group, baseline) for group in config.data.groups]
 
     def examples(self, config: Config, data: ConceptData) -> dict[str, pl.DataFrame]:
         """Return the hits, misses and false alarms of each concept."""
         mapping = config.every_version[0].choices.map
-        return {name: _examples(data, one, mapping) for name, one in data.models.items()}
+        return {name: _examples(data, scores, mapping) for name, scores in data.models.items()}
 
     def designs(self, config: Config, data: ConceptData) -> list[Design]:
         """Return every combination of model, groups and version."""
@@ -250,13 +264,21 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for model, scores in data.models.items():
             for attributes in config.data.groups:
                 measured: dict[Key, Run] = {}
-                cuts = [
-                    (version, _cut(config, data, model, attributes, version))
+                selections = [
+                    (version, _select_rows(config, data, model, attributes, version))
                     for version in config.every_version
                 ]
                 designs += [
-                    Design(config, model, version, cuts[0][1], cut, len(scores.concepts), measured)
-                    for version, cut in cuts
+                    Design(
+                        config,
+                        model,
+                        version,
+                        selections[0][1],
+                        selection,
+                        len(scores.concepts),
+                        measured,
+                    )
+                    for version, selection in selections
                 ]
         return designs
 
@@ -268,14 +290,14 @@ class Concepts(Audit[Config, ConceptData, Design]):
         DataError
             With the sizes of the groups, or the version.
         """
-        file, groups, version = data.images.name, design.cut.groups, design.version
+        file, groups, version = data.images.name, design.selection.groups, design.version
         name = f"groups {groups.name}: fewer than two groups"
-        others = "groups or terms"
-        group_sizes.check_two(design.baseline.groups, name, "rows", file=file, others=others)
+        remedies = "groups or terms"
+        group_sizes.check_two(design.baseline.groups, name, "rows", file=file, alternative=remedies)
         if not (groups.codes >= 0).any():
-            why = ", ".join(f"{reason}: {n}" for reason, n in design.cut.excluded.items())
+            reasons = ", ".join(f"{reason}: {n}" for reason, n in design.selection.excluded.items())
             raise DataError(
-                f"{groups.name}, version {version.name!r}: no row is left ({why})",
+                f"{groups.name}, version {version.name!r}: no row is left ({reasons})",
                 file=file,
                 expected="rows that take part in every version",
                 fix=f"correct the version ({version.description}), or remove it",
@@ -283,10 +305,10 @@ class Concepts(Audit[Config, ConceptData, Design]):
 
     def warnings(
         self, config: Config, data: ConceptData, designs: Sequence[Design]
-    ) -> Iterator[str]:
-        """Return models whose hit rate is trivial."""
-        for name, one in data.models.items() if config.hit_rate else ():
-            classes = len(one.concepts) + len(one.other_classes(config.choices.map))
+    ) -> Iterator[Note]:
+        """Yield a warning for each model with a trivial hit rate."""
+        for name, scores in data.models.items() if config.hit_rate else ():
+            classes = len(scores.concepts) + len(scores.other_classes(config.choices.map))
             yield from trivial_hits(name, config.hit_rate or 0, classes)
 
     def measure(
@@ -296,23 +318,31 @@ class Concepts(Audit[Config, ConceptData, Design]):
         design: Design,
         resampling: Resampling | None,
     ) -> MeasuredVersion:
-        """Measure a version with every metric whose numbers no earlier version has."""
+        """Measure a version; reuse the numbers of equal earlier versions."""
         keys = design.keys
         fresh = [metric for metric, key in keys.items() if key not in design.measured]
         hit_rate = _measure(data, design, fresh) if fresh else []
         runs = tuple(replace(design.measured[key], design=design) for key in keys.values())
         findings = [finding for run in runs for finding in _findings(run)]
         rows = (row for run in runs for row in _group_rows(run))
-        tables, notes = {"concept_groups": table_of(rows, _GROUP_COLUMNS)}, tuple(_left_out(design))
+        tables, notes = (
+            {"concept_groups": table_of(rows, _GROUP_COLUMNS)},
+            tuple(_excluded_notes(design)),
+        )
         return MeasuredVersion((*findings, *hit_rate), tables, notes, runs)
 
     def combine(self, config: Config, data: ConceptData, measured: Sequence[Measured]) -> Measured:
         """Compare versions with the baseline, and models with each other."""
-        every = Measured.together(measured)
-        runs = [run for one in measured if isinstance(one, MeasuredVersion) for run in one.runs]
+        together = Measured.together(measured)
+        runs = [
+            run
+            for design_result in measured
+            if isinstance(design_result, MeasuredVersion)
+            for run in design_result.runs
+        ]
         note = "Only the baseline is tested. Versions show what other choices would find."
-        tables = {**every.tables, **_comparisons(config, runs)}
-        return replace(every, tables=tables, notes=(note, *every.notes))
+        tables = {**together.tables, **_comparisons(config, runs)}
+        return replace(together, tables=tables, notes=(note, *together.notes))
 
     def details(
         self,
@@ -331,9 +361,9 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for design in designs:
             if design.model != designs[0].model:
                 continue
-            groups, positives = design.cut.groups, _positives(data, design)
+            groups, positives = design.selection.groups, _count_positives(data, design)
             choices = choices_of(config, design.version)
-            compared = sum("" in reasons_of(groups, one, choices) for one in positives)
+            compared = sum("" in reasons_of(groups, counts, choices) for counts in positives)
             versions.append({
                 "version": design.version.name,
                 "groups": groups.name,
@@ -342,14 +372,14 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 "concepts_too_rare": len(positives) - compared,
             })  # fmt: skip
             if not design.version.changes:
-                detectable.append(_detectable(design, positives, max(1, *tests.values())))
+                detectable.append(_smallest_differences(design, positives, max(1, *tests.values())))
         models = [
             {
                 "model": name,
-                "concepts": len(one.concepts),
-                "images_without_scores": int(one.without.sum()),
+                "concepts": len(scores.concepts),
+                "images_without_scores": int(scores.without.sum()),
             }
-            for name, one in data.models.items()
+            for name, scores in data.models.items()
         ]
         return {
             "images": len(data.images), "rows": len(data.images), "models": models,
@@ -358,22 +388,22 @@ class Concepts(Audit[Config, ConceptData, Design]):
 
     def notes(self, config: Config, data: ConceptData, designs: Sequence[Design]) -> Iterator[str]:
         """Return labelled concepts that a model does not score, and groups in no concept."""
-        wanted = config.concepts or sorted(data.labels.known)
+        labelled = config.concepts or sorted(data.labels.labelled)
         for model, scores in data.models.items():
-            lacking = [name for name in wanted if name not in scores.concepts]
+            lacking = [name for name in labelled if name not in scores.concepts]
             if lacking:
                 yield f"{model}: labelled concepts without scores: {listed(lacking, _LISTED)}."
         for design in designs:
             if not design.version.changes:
-                yield from _in_no_concept(config, data, design)
+                yield from _uncompared_groups(config, data, design)
 
     def sizes(self, config: Config, data: ConceptData) -> Iterator[Row]:
         """Return the sizes of the groups of the baseline, of the first model."""
         model, baseline = next(iter(config.models)), config.every_version[0]
         for attributes in config.data.groups:
-            cut = _cut(config, data, model, attributes, baseline)
-            why = "; ".join(f"{reason}: {n}" for reason, n in cut.excluded.items())
-            yield from group_sizes.sizes_of(cut.groups, missing=why)
+            selection = _select_rows(config, data, model, attributes, baseline)
+            reasons = "; ".join(f"{reason}: {n}" for reason, n in selection.excluded.items())
+            yield from group_sizes.sizes_of(selection.groups, missing=reasons)
 
 
 def resampling_of(config: Config, tests: int) -> Bootstrap | None:
@@ -401,14 +431,14 @@ def _measure(
     data: ConceptData, design: Design, metrics: Sequence[Metric]
 ) -> list[UncorrectedFinding]:
     """Keep the runs of some metrics, and return the findings of the baseline's hit rate."""
-    config, version, cut = design.config, design.version, design.cut
+    config, version, selection = design.config, design.version, design.selection
     model, seed = data.models[design.model], config.resampling.seed
     labels = data.labels.by_image(model.concepts, version.choices.map)
     scores = model.by_image(version.choices.map)
     measured = concept_metrics(
         scores,
         labels,
-        cut.groups,
+        selection.groups,
         metrics,
         choices_of(config, version),
         unlabelled=version.choices.unlabelled,
@@ -417,24 +447,26 @@ def _measure(
         resampling=design.resampling,
         rng=seed,
     )
-    for metric, found in measured.items():
-        # The cut says why rows have no group.
-        excluded = {why: n for why, n in found.excluded.items() if why != "missing group"}
-        numbers = replace(found, excluded=cut.excluded | excluded)
+    for metric, results in measured.items():
+        # The selection says why rows have no group.
+        excluded = {
+            reason: n for reason, n in results.excluded.items() if reason != "missing group"
+        }
+        numbers = replace(results, excluded=selection.excluded | excluded)
         design.measured[design.keys[metric]] = Run(design, numbers, summarise(numbers))
     if config.hit_rate is None or not {*version.changes} <= {"map"}:
         return []
-    drawn = resampling_of(config, len(config.models) * len(config.data.groups))
+    hit_resampling = resampling_of(config, len(config.models) * len(config.data.groups))
     estimate = concept_hit_rate(
-        scores, labels, cut.groups, k=config.hit_rate,
+        scores, labels, selection.groups, k=config.hit_rate,
         others=map(model.matrix.column, model.other_classes(version.choices.map)), units=data.units,
-        resampling=drawn, rng=seed,
+        resampling=hit_resampling, rng=seed,
     )  # fmt: skip
     rates = rate_and_gap(estimate, _place(design, version.name if version.changes else "default"))
-    return [without_verdict(one, _OF_VERSIONS) for one in rates] if version.changes else rates
+    return [without_verdict(rate, _VERSION_REASON) for rate in rates] if version.changes else rates
 
 
-def _comparable(choices: Choices, metric: Metric) -> Choices:
+def _comparable_choices(choices: Choices, metric: Metric) -> Choices:
     """Return choices that are equal where the numbers of a metric are."""
     choices = replace(choices, metric=metric)
     if choices.prevalence == "weighted" and metric in _ANY_PREVALENCE:
@@ -444,7 +476,7 @@ def _comparable(choices: Choices, metric: Metric) -> Choices:
     return replace(choices, validation=0.5) if choices.ranked else choices
 
 
-def _groups(
+def _make_groups(
     config: Config, data: ConceptData, attributes: Sequence[str], version: Version
 ) -> Groups:
     labels: Fields = {}
@@ -457,49 +489,52 @@ def _groups(
     return Groups.of(labels, min_size=config.data.min_group_size)
 
 
-def _cut(
+def _select_rows(
     config: Config, data: ConceptData, model: str, attributes: Strings, version: Version
-) -> Cut:
+) -> Selection:
     """Return the groups of the rows that take part in a version."""
-    groups = _groups(config, data, attributes, version)
+    groups = _make_groups(config, data, attributes, version)
     out = {
         "no row of labels": data.labels.without,
         _UNSCORED: data.models[model].without,
         **{
-            f"{column} out of the range asked for": ~one.keeps(
+            f"{column} out of the range asked for": ~condition.keeps(
                 pl.Series(column, data.images.columns[column].tolist(), pl.String), data.images.name
             ).to_numpy()
-            for column, one in where_of(version.choices.where).items()
+            for column, condition in where_of(version.choices.where).items()
         },
         _NO_GROUP: groups.codes < 0,
     }
     counts = {}
-    taken: Booleans = np.ones(len(data.images), dtype=np.bool_)
-    for reason, left in out.items():
-        counts[reason] = int((left & taken).sum())
-        taken &= ~left
-    codes = np.where(taken, groups.codes, -1).astype(np.int32)
-    return Cut(
+    remaining: Booleans = np.ones(len(data.images), dtype=np.bool_)
+    for reason, excluded in out.items():
+        counts[reason] = int((excluded & remaining).sum())
+        remaining &= ~excluded
+    codes = np.where(remaining, groups.codes, -1).astype(np.int32)
+    return Selection(
         replace(groups, codes=codes),
         {reason: count for reason, count in counts.items() if count},
     )
 
 
-def _positives(data: ConceptData, design: Design) -> Integers:
+def _count_positives(data: ConceptData, design: Design) -> Integers:
     """Count positives by concept and group, shape (concepts, groups)."""
     concepts, name = data.models[design.model].concepts, design.version.choices.map
     labels = data.labels.by_image(concepts, name)
-    groups = design.cut.groups
+    groups = design.selection.groups
     inside = groups.codes >= 0
-    counted = (np.bincount(groups.codes[inside & one], minlength=len(groups)) for one in labels.T)
+    counted = (
+        np.bincount(groups.codes[inside & has_concept], minlength=len(groups))
+        for has_concept in labels.T
+    )
     return np.stack([*counted])
 
 
-def _in_no_concept(config: Config, data: ConceptData, design: Design) -> Iterator[str]:
+def _uncompared_groups(config: Config, data: ConceptData, design: Design) -> Iterator[str]:
     """Name groups that are large enough and yet compared in no concept, with their positives."""
-    groups, positives = design.cut.groups, _positives(data, design)
+    groups, positives = design.selection.groups, _count_positives(data, design)
     choices = choices_of(config, design.version)
-    reasons = np.array([reasons_of(groups, one, choices) for one in positives])
+    reasons = np.array([reasons_of(groups, counts, choices) for counts in positives])
     for place in np.flatnonzero(groups.usable & (reasons != "").all(axis=0)):
         best = int(positives[:, place].argmax())
         concept = data.models[design.model].concepts[best]
@@ -510,8 +545,8 @@ def _in_no_concept(config: Config, data: ConceptData, design: Design) -> Iterato
         )
 
 
-def _detectable(design: Design, positives: Integers, tests: int) -> Row:
-    groups, options = design.cut.groups, design.config.testing
+def _smallest_differences(design: Design, positives: Integers, tests: int) -> Row:
+    groups, options = design.selection.groups, design.config.testing
     sizes = np.sort(positives[:, groups.usable], axis=1)
     smallest = sizes[np.argsort(sizes[:, 0], kind="stable")[len(sizes) // 2], :2]
     row: Row = {"groups": groups.name, "positives": None, "true_positive_rate_difference": None}
@@ -522,10 +557,10 @@ def _detectable(design: Design, positives: Integers, tests: int) -> Row:
     return row
 
 
-def _left_out(design: Design) -> Iterator[str]:
+def _excluded_notes(design: Design) -> Iterator[str]:
     """Say which rows a version leaves out; the base says which of the baseline have no group."""
     version = design.version
-    for reason, count in design.cut.excluded.items():
+    for reason, count in design.selection.excluded.items():
         if reason != _NO_GROUP or version.changes:
             model = f"{design.model}, " if reason == _UNSCORED else ""
             yield f"{model}{design.groups.name}, {version.name}: {count} rows left out ({reason})."
@@ -544,47 +579,49 @@ def _findings(run: Run) -> Iterator[UncorrectedFinding]:
     """
     results, place = run.results, _place(run.design, run.design.version.name)
     drafts, pairs = part_findings(run.estimate, place), len(results.pairs)
-    means = [one.finding for one in drafts[:pairs] if not math.isnan(one.finding.value)]
-    widest = max(means, key=lambda one: abs(one.value), default=None)
+    means = [draft.finding for draft in drafts[:pairs] if not math.isnan(draft.finding.value)]
+    widest = max(means, key=lambda finding: abs(finding.value), default=None)
     by_group = widest.by_group if widest else ()
-    yield _settled(
+    yield _complete_finding(
         run, whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
     )
     # The only pair of groups repeats its concept.
-    several = pairs > 1
-    for draft in drafts[:pairs] if several else ():
-        yield _settled(run, _pair(run, draft, Family.COMPOSITE))
+    any_pairs = pairs > 1
+    for draft in drafts[:pairs] if any_pairs else ():
+        yield _complete_finding(run, _pair_finding(run, draft, Family.COMPOSITE))
     for index in range(len(results.names)):
-        concept, *own = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
-        tests = _null(run, index)
+        concept, *pair_drafts = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
+        tests = _null_fields(run, index)
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
-        yield _settled(run, concept.changed(**tests))
-        for draft in own if several else ():
-            yield _settled(run, _pair(run, draft, Family.LEAF).changed(**tests), repeats)
+        yield _complete_finding(run, concept.changed(**tests))
+        for draft in pair_drafts if any_pairs else ():
+            yield _complete_finding(
+                run, _pair_finding(run, draft, Family.LEAF).changed(**tests), repeats
+            )
     for draft in drafts:
         against_rest = draft.finding.aggregate is Aggregate.AGAINST_REST
         if against_rest and not run.design.version.changes:
-            yield _settled(run, _leaf(run, draft))
+            yield _complete_finding(run, _leaf_finding(run, draft))
 
 
-def _leaf(run: Run, draft: UncorrectedFinding) -> UncorrectedFinding:
+def _leaf_finding(run: Run, draft: UncorrectedFinding) -> UncorrectedFinding:
     """Return the finding of a group against all others, of a concept or their mean."""
     finding, names = draft.finding, run.results.names
     concept = names.index(finding.subject) if finding.subject else None
     family = Family.COMPOSITE if concept is None else Family.LEAF
-    return leaf(draft, spec_of(run.metric), family=family, **_null(run, concept))
+    return leaf(draft, spec_of(run.metric), family=family, **_null_fields(run, concept))
 
 
-def _null(run: Run, concept: int | None) -> Fields:
-    """Return what the test of a concept, or of their mean, exchanges, and how it was drawn."""
-    drawn = run.results.null_differences(concept)[1]
+def _null_fields(run: Run, concept: int | None) -> Fields:
+    """Return the null hypothesis of a concept or of the mean, and its method."""
+    method = run.results.null_differences(concept)[1]
     exchanged = run.results.choices.prevalence != "observed" or run.metric == "auroc"
     permuted = NullHypothesis.WITHIN_CLASS if exchanged else NullHypothesis.ROWS
-    kind = NullHypothesis.REPLICATES if drawn == CENTRED else permuted
-    return {"null": kind if drawn else NullHypothesis.NONE, "null_drawn": drawn}
+    kind = NullHypothesis.REPLICATES if method == CENTRED else permuted
+    return {"null": kind if method else NullHypothesis.NONE, "null_drawn": method}
 
 
-def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:
+def _pair_finding(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:
     """Name the metric of a pair, where several metrics have pairs of one name."""
     subject = draft.finding.subject
     if run.metric != run.design.config.primary:
@@ -593,50 +630,56 @@ def _pair(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFin
     return UncorrectedFinding(replace(draft.finding, subject=subject, family=family), "either")
 
 
-def _settled(run: Run, draft: UncorrectedFinding, repeats: bool = False) -> UncorrectedFinding:
-    """Set the direction of a finding, and leave untested what a version or a fold repeats."""
+def _complete_finding(
+    run: Run, draft: UncorrectedFinding, repeats: bool = False
+) -> UncorrectedFinding:
+    """Set the direction of a finding; leave versions and repeats untested."""
     finding = draft.finding
     draft = draft.changed(direction=_direction(run, finding.by_group))
     if run.results.hall:
-        why = HALL_RULE
+        reason = HALL_RULE
     elif run.design.version.changes:
-        why = _OF_VERSIONS
+        reason = _VERSION_REASON
     elif math.isnan(finding.value):
         return draft
     elif math.isnan(finding.p_value):
-        why = "no null hypothesis was drawn: resampling.method is none"
+        reason = "no null hypothesis was drawn: resampling.method is none"
     elif repeats:
-        why = "the same comparison as that of the concept, which is tested"
+        reason = "the same comparison as that of the concept, which is tested"
     else:
         return draft
-    return without_verdict(draft, why)
+    return without_verdict(draft, reason)
 
 
 def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
     """Say which group is worse off, with the prevalence of the concept beside the metric."""
-    known = sorted(
-        (one for one in by_group if not math.isnan(one.value)),
-        key=lambda one: one.value,
+    estimable = sorted(
+        (group for group in by_group if not math.isnan(group.value)),
+        key=lambda group: group.value,
         reverse=spec_of(run.metric).harm == "higher",
     )
-    if len({one.value for one in known}) < 2:
+    if len({group.value for group in estimable}) < 2:
         return ""
-    worst, best = known[0], known[-1]
-    shown = f"{spec_of(run.metric).label} {worst.value:.3f}"
+    worst, best = estimable[0], estimable[-1]
+    text = f"{spec_of(run.metric).label} {worst.value:.3f}"
     if worst.note != best.note:
-        shown += f" ({worst.note})"
+        text += f" ({worst.note})"
     return (
-        f"worse for {worst.group}: {shown} against {best.value:.3f} for {best.group} ({best.note})"
+        f"worse for {worst.group}: {text} against {best.value:.3f} for {best.group} ({best.note})"
     )
 
 
 def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
-    """Return what versions change, and what that does to the disparities, by name."""
-    every = config.every_version
-    changes = [{"version": one.name, "changes": one.description} for one in every]
-    parts: dict[str, list[pa.Table]] = {"versions": [table_of(changes, "version changes")]}
+    """Return the tables of versions and of their effect on disparities."""
+    config_versions = config.every_version
+    changes = [
+        {"version": version.name, "changes": version.description} for version in config_versions
+    ]
+    parts: dict[str, list[pa.Table]] = {
+        "versions": [table_of(changes, {"version": TEXT, "changes": TEXT})]
+    }
     by_groups: dict[tuple[str, str], dict[str, dict[str, ConceptResults]]] = {}
-    for run in runs if config.resampling.method != "none" and len(every) > 1 else ():
+    for run in runs if config.resampling.method != "none" and len(config_versions) > 1 else ():
         models = by_groups.setdefault((run.design.groups.name, run.against), {})
         models.setdefault(run.design.model, {})[run.design.version.name] = run.results
     alpha = config.testing.alpha
@@ -649,27 +692,28 @@ def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
         if len(models) > 1:
             order = model_order(models, BASELINE, alpha=alpha)
             parts.setdefault("model_order", []).append(placed(order, place))
-    return {name: pa.concat_tables(some) for name, some in parts.items()}
+    return {name: pa.concat_tables(tables) for name, tables in parts.items()}
 
 
 def _group_rows(run: Run) -> Iterator[Row]:
-    """Yield a row for each concept and group: its value beside its prevalence."""
-    design, found = run.design, run.results
-    wanted = (
+    """Yield the value and prevalence of each concept and group."""
+    design, results = run.design, run.results
+    concept_parts = (
         part
         for part in run.estimate.parts
         if part.metric == run.metric and part.aggregate is Aggregate.DIFFERENCE
     )
-    for concept, part in enumerate(wanted):
-        for group, own in enumerate(part.by_group):
-            positives, n = int(found.positives[concept, group]), int(found.groups.counts[group])
+    for concept, part in enumerate(concept_parts):
+        for group, group_value in enumerate(part.by_group):
+            positives, n = int(results.positives[concept, group]), int(results.groups.counts[group])
             yield {
                 "model": design.model, "groups": design.groups.name,
                 "version": design.version.name, "metric": run.metric, "concept": part.subject,
-                "group": own.group, "value": own.value, "low": own.low, "high": own.high,
+                "group": group_value.group, "value": group_value.value, "low": group_value.low,
+                "high": group_value.high,
                 "prevalence": positives / n if n else math.nan, "positives": positives, "n": n,
-                "threshold": float(found.thresholds[concept]),
-                "reason": found.reasons[concept][group],
+                "threshold": float(results.thresholds[concept]),
+                "reason": results.reasons[concept][group],
             }  # fmt: skip
 
 
@@ -684,7 +728,7 @@ def _examples(data: ConceptData, model: Scores, mapping: str | None) -> pl.DataF
     parts = []
     for column, concept in enumerate(model.concepts):
         score = scores[:, column].astype(np.float32)
-        own = pl.DataFrame(
+        scored_images = pl.DataFrame(
             {
                 "place": np.arange(len(labels), dtype=np.uint32),
                 "has": labels[:, column],
@@ -695,9 +739,9 @@ def _examples(data: ConceptData, model: Scores, mapping: str | None) -> pl.DataF
         outcome = pl.when("has").then(
             pl.when(high).then(pl.lit("true positive")).otherwise(pl.lit("miss"))
         )
-        shown = own.with_columns(
+        outcomes = scored_images.with_columns(
             subject=pl.lit(concept),
             outcome=outcome.otherwise(pl.when(high).then(pl.lit("false alarm"))),
         )
-        parts.append(shown.drop_nulls("outcome"))
+        parts.append(outcomes.drop_nulls("outcome"))
     return pl.concat(parts)

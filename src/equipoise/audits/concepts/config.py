@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -102,10 +103,10 @@ class MatrixConfig(CsvConfig):
     @property
     def mapped(self) -> Strings:
         """Concepts that some mapping names."""
-        return tuple(concept for one in (self.map, *self.maps.values()) for concept in one)
+        return tuple(chain(self.map, *self.maps.values()))
 
     def source(self, base: Path) -> ArraySource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         return ArraySource(
             file=located(self.file, base),
             array=self.array,
@@ -117,14 +118,16 @@ class MatrixConfig(CsvConfig):
 
     def columns(self, concepts: Iterable[str], name: str | None) -> list[Strings]:
         """Return the columns of each concept under a mapping; None: the plain one."""
-        known = {**self.map, **self.maps.get(name or "", {})}
-        return [known.get(concept, (concept,)) for concept in concepts]
+        mapping = {**self.map, **self.maps.get(name or "", {})}
+        return [mapping.get(concept, (concept,)) for concept in concepts]
 
     def every_column(self, concepts: Iterable[str]) -> Strings:
         """Return the columns of concepts under all mappings, each once."""
-        wanted = [*concepts]
-        every = (self.columns(wanted, name) for name in (None, *self.maps))
-        return tuple(dict.fromkeys(one for one_map in every for some in one_map for one in some))
+        names, columns = [*concepts], dict[str, None]()
+        for mapping in (None, *self.maps):
+            for columns_of_concept in self.columns(names, mapping):
+                columns |= dict.fromkeys(columns_of_concept)
+        return tuple(columns)
 
 
 class ModelConfig(RunConfig, MatrixConfig):
@@ -203,7 +206,7 @@ class DataConfig(Section):
 
 
 class ChoicesConfig(Section):
-    """How disparities are measured; of a version, what differs.
+    """Choices of a measurement, or the changes of a version.
 
     Attributes
     ----------
@@ -257,7 +260,7 @@ class ChoicesConfig(Section):
 
     @property
     def changes(self) -> Fields:
-        """What is set, as the config writes it."""
+        """The keys that are set, as the config writes them."""
         dumped = self.model_dump(mode="json", exclude_unset=True)
         return {key: value for key, value in dumped.items() if value != {}}
 
@@ -341,8 +344,8 @@ class Config(AuditConfig):
         """Columns of the images that any version uses, each once."""
         names: list[str] = []
         for version in self.every_version:
-            moved = version.choices.columns
-            names += [moved.get(name, name) for group in self.data.groups for name in group]
+            columns = version.choices.columns
+            names += [columns.get(name, name) for group in self.data.groups for name in group]
             names += version.choices.where
         return columns_of([names], self.data.images.unit)
 

@@ -15,7 +15,7 @@ import polars as pl
 from equipoise.audits.columns import ImageData
 from equipoise.audits.concepts.config import Config, LabelsConfig, MatrixConfig, ModelConfig
 from equipoise.audits.config_fields import given_keys, located
-from equipoise.audits.images import ID, Known, labels_of
+from equipoise.audits.images import ID, AuditImages, labels_of
 from equipoise.audits.outputs import Models, average_prompts, filled_in
 from equipoise.core import (
     AnyArray,
@@ -56,7 +56,7 @@ class Labels:
     config : LabelsConfig
     name : str
         Of the file.
-    known : tuple of str
+    labelled : tuple of str
         Every concept that is labelled.
     read : callable
         Returns the labels of one column, shape (images,), before any mapping.
@@ -67,7 +67,7 @@ class Labels:
 
     config: LabelsConfig
     name: str
-    known: Strings
+    labelled: Strings
     read: Callable[[str], Booleans]
     without: Booleans
     inputs: Mapping[str, FileFacts]
@@ -76,7 +76,7 @@ class Labels:
     def by_image(self, concepts: Sequence[str], name: str | None) -> Booleans:
         """Return labels under a mapping, shape (images, concepts)."""
         columns = self.config.columns(concepts, name)
-        return _largest(columns, self.read, len(self.without), np.dtype(np.bool_))
+        return _largest_columns(columns, self.read, len(self.without), np.dtype(np.bool_))
 
 
 @record
@@ -110,18 +110,20 @@ class Scores:
     def by_image(self, name: str | None) -> AnyArray:
         """Return scores under a mapping, shape (images, concepts), in their stored type."""
         matrix, columns = self.matrix, self.config.columns(self.concepts, name)
-        return _largest(
-            columns, lambda one: matrix.take([one])[:, 0], len(matrix.rows), matrix.dtype
-        )
+
+        def read(column: str) -> AnyArray:
+            return matrix.take([column])[:, 0]
+
+        return _largest_columns(columns, read, len(matrix.rows), matrix.dtype)
 
 
-def _largest(
+def _largest_columns(
     columns: Sequence[Sequence[str]], read: Callable[[str], AnyArray], n: int, dtype: Any
 ) -> AnyArray:
     """Return the largest of some columns for each concept, shape (n, concepts)."""
     values = np.empty((n, len(columns)), dtype, order="F")
-    for place, some in enumerate(columns):
-        values[:, place] = reduce(np.maximum, map(read, some))
+    for place, names in enumerate(columns):
+        values[:, place] = reduce(np.maximum, map(read, names))
     return values
 
 
@@ -153,23 +155,27 @@ def load(config: Config, models: Models) -> ConceptData:
         the file, column and row.
     """
     section = config.data.images
-    known, images = models.read_items(section, config.columns)
-    labels = _open_labels(config, known, images, models)
+    pictured, images = models.read_items(section, config.columns)
+    labels = _open_labels(config, pictured, images, models)
     named = {"concepts": config.concepts}
-    named |= {f"models.{name}.map or maps": one.mapped for name, one in config.models.items()}
+    named |= {
+        f"models.{name}.map or maps": section.mapped for name, section in config.models.items()
+    }
     for place, names in named.items():
-        if unlabelled := [name for name in names if name not in labels.known]:
+        if unlabelled := [name for name in names if name not in labels.labelled]:
             raise DataError(
                 f"{place}: {listed(unlabelled, _LISTED)} without labels",
                 file=labels.name,
-                expected=f"some of {listed(sorted(labels.known))}",
+                expected=f"some of {listed(sorted(labels.labelled))}",
                 fix="correct the names, or remove them",
             )
     matrices = {
         name: load_matrix(
             model.source(models.base)
             if model.model is None
-            else _run(models, name, model, known, config.concepts or sorted(labels.known)),
+            else _run_model(
+                models, name, model, pictured, config.concepts or sorted(labels.labelled)
+            ),
             images,
             subject=f"scores of {name}",
             max_unmatched=config.data.max_unmatched,
@@ -181,11 +187,12 @@ def load(config: Config, models: Models) -> ConceptData:
         for name, matrix in matrices.items()
         for concept in (*matrix.names, *config.models[name].mapped)
     }
-    concepts = config.concepts or tuple(one for one in labels.known if one in scored)
+    concepts = config.concepts or tuple(concept for concept in labels.labelled if concept in scored)
     for column in labels.config.every_column(concepts):
         labels.read(column)
     scores = {
-        name: _scores(config, name, matrix, labels, concepts) for name, matrix in matrices.items()
+        name: _check_scores(config, name, matrix, labels, concepts)
+        for name, matrix in matrices.items()
     }
     inputs: dict[str, FileFacts] = {**images.inputs, **labels.inputs}
     for matrix in matrices.values():
@@ -194,23 +201,23 @@ def load(config: Config, models: Models) -> ConceptData:
         "images": {**images.counts, "images": len(images)},
         "labels": {**labels.counts, "concepts": len(concepts)},
         "models": {
-            name: {**one.matrix.counts, "concepts": len(one.concepts)}
-            for name, one in scores.items()
+            name: {**scored_model.matrix.counts, "concepts": len(scored_model.concepts)}
+            for name, scored_model in scores.items()
         },
     }
     units = images.coded[section.unit] if section.unit else None
     return ConceptData(images, inputs, counts, labels, scores, units)
 
 
-def _open_labels(config: Config, images: Known, items: Items, models: Models) -> Labels:
+def _open_labels(config: Config, images: AuditImages, items: Items, models: Models) -> Labels:
     """Open the labels: a column per concept, or a row for each concept that an image shows."""
     section = config.data.labels
     if section.file is None:
-        own = NamedFrame(labels_of(images), images.name)
-        return _listed_labels(config, own, ID, "label", items)
+        label_frame = NamedFrame(labels_of(images), images.name)
+        return _read_listed_labels(config, label_frame, ID, "label", items)
     if section.concept is not None:
         table = located(section.file, models.base)
-        return _listed_labels(config, table, section.id or items.id, section.concept, items)
+        return _read_listed_labels(config, table, section.id or items.id, section.concept, items)
     matrix = load_matrix(
         section.source(models.base),
         items,
@@ -223,18 +230,22 @@ def _open_labels(config: Config, images: Known, items: Items, models: Models) ->
         _check_finite(matrix, column, values, section.id or items.id)
         return np.asarray(values == 1)
 
-    known, absent = _known(section, matrix.names), np.asarray(matrix.rows < 0)
-    return Labels(section, matrix.name, known, cache(read), absent, matrix.inputs, matrix.counts)
+    labelled, absent = _labelled_concepts(section, matrix.names), np.asarray(matrix.rows < 0)
+    return Labels(section, matrix.name, labelled, cache(read), absent, matrix.inputs, matrix.counts)
 
 
-def _known(section: LabelsConfig, columns: Iterable[str]) -> Strings:
+def _labelled_concepts(section: LabelsConfig, columns: Iterable[str]) -> Strings:
     """Return every concept that is labelled: columns that no mapping merges, and mapped ones."""
-    merged = {column for some in section.map.values() for column in some} - {*section.map}
+    merged = {column for merged_columns in section.map.values() for column in merged_columns} - {
+        *section.map
+    }
     plain = (column for column in columns if column not in merged)
     return tuple(dict.fromkeys([*plain, *section.mapped]))
 
 
-def _listed_labels(config: Config, table: Any, key: str, concept: str, images: Items) -> Labels:
+def _read_listed_labels(
+    config: Config, table: Any, key: str, concept: str, images: Items
+) -> Labels:
     """Read a table with a row for each concept that an image shows."""
     section, limit = config.data.labels, config.data.max_unmatched
     read = read_table(
@@ -244,7 +255,7 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
         encoding=section.encoding,
         delimiter=section.delimiter,
     )
-    shown = without(Coded.of(read.texts[concept]), section.missing)
+    concepts = without(Coded.of(read.texts[concept]), section.missing)
     image = match(read.texts[key], pl.Series(images.ids, dtype=pl.String))
     unknown = image < 0
     if unknown.mean() > limit:
@@ -259,51 +270,60 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
         )
 
     def column(name: str) -> Booleans:
-        check_columns(shown.vocabulary, [name], read.name)
+        check_columns(concepts.vocabulary, [name], read.name)
         flags: Booleans = np.zeros(len(images), dtype=np.bool_)
-        flags[image[~unknown & (shown.codes == shown.vocabulary.index(name))]] = True
+        flags[image[~unknown & (concepts.codes == concepts.vocabulary.index(name))]] = True
         return flags
 
     counts = {
         "rows": read.rows,
-        "empty": int((shown.codes < 0).sum()),
+        "empty": int((concepts.codes < 0).sum()),
         "rows_without_item": int(unknown.sum()),
     }
-    known, absent = _known(section, shown.vocabulary), np.zeros(len(images), dtype=np.bool_)
+    labelled, absent = (
+        _labelled_concepts(section, concepts.vocabulary),
+        np.zeros(len(images), dtype=np.bool_),
+    )
     inputs = {read.name: read.digest}
-    return Labels(section, read.name, known, cache(column), absent, inputs, counts)
+    return Labels(section, read.name, labelled, cache(column), absent, inputs, counts)
 
 
-def _scores(
+def _check_scores(
     config: Config, name: str, matrix: Matrix, labels: Labels, concepts: Sequence[str]
 ) -> Scores:
     """Return the scores of a model for every concept that it has, checked."""
     section = config.models[name]
-    scored = tuple(one for one in concepts if one in section.mapped or one in matrix.names)
-    lacking = [one for one in config.concepts if one not in scored]
+    scored = tuple(
+        concept_name
+        for concept_name in concepts
+        if concept_name in section.mapped or concept_name in matrix.names
+    )
+    lacking = [concept_name for concept_name in config.concepts if concept_name not in scored]
     if lacking or not scored:
         raise DataError(
-            f"no scores for the concepts {listed(lacking or sorted(labels.known), _LISTED)}",
+            f"no scores for the concepts {listed(lacking or sorted(labels.labelled), _LISTED)}",
             file=matrix.name,
             expected=f"scores by the names of concepts; there are {listed(matrix.names, _LISTED)}",
             fix=f"say under models.{name}.map which of these stand for them",
         )
-    found = Scores(section, matrix, scored)
-    others = found.other_classes(config.choices.map) if config.hit_rate else ()
+    model_scores = Scores(section, matrix, scored)
+    other_classes = model_scores.other_classes(config.choices.map) if config.hit_rate else ()
     if config.hit_rate:
-        _check_hits(config.hit_rate, name, section, found, others)
+        _check_hits(config.hit_rate, name, section, model_scores, other_classes)
     wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
-    for column in (*section.every_column(scored), *others):
+    for column in (*section.every_column(scored), *other_classes):
         # Reading a column that there is not says so.
         if column in wrong or column not in matrix.names:
             values, key = matrix.take([column])[:, 0], section.id or str(config.data.images.id)
             _check_finite(matrix, column, values, key)
-    return found
+    return model_scores
 
 
-def _check_hits(k: int, name: str, model: ModelConfig, scores: Scores, others: Strings) -> None:
+def _check_hits(
+    k: int, name: str, model: ModelConfig, scores: Scores, other_classes: Strings
+) -> None:
     """Refuse to rank concepts alone where the model has other classes, or among too few."""
-    if model.model is None and not others and not model.all_classes:
+    if model.model is None and not other_classes and not model.all_classes:
         raise DataError(
             f"hit_rate: models.{name} has scores of the measured concepts only, and among these "
             "a hit says little",
@@ -311,7 +331,7 @@ def _check_hits(k: int, name: str, model: ModelConfig, scores: Scores, others: S
             expected="scores of all classes of the model",
             fix=f"add them, or set models.{name}.all_classes: true if the model has no others",
         )
-    classes = len(scores.concepts) + len(others)
+    classes = len(scores.concepts) + len(other_classes)
     if k >= classes:
         raise DataError(
             f"hit_rate {k}: models.{name} has {classes} classes, so that every image is a hit",
@@ -337,8 +357,8 @@ def _check_finite(matrix: Matrix, column: str, values: AnyArray, id_column: str)
         )
 
 
-def _run(
-    models: Models, name: str, section: ModelConfig, images: Known, concepts: Sequence[str]
+def _run_model(
+    models: Models, name: str, section: ModelConfig, images: AuditImages, concepts: Sequence[str]
 ) -> Outputs:
     """Score every image for the columns of the concepts.
 
@@ -359,9 +379,9 @@ def _run(
                 "its own; name them under 'map'"
             )
         outputs = models.predict(name, section, pictures, expected=columns)
-        names = _distinct(outputs.names)
+        names = _number_repeated_names(outputs.names)
         return replace(outputs, names=names, source=f"models.{name}.model")
-    words = {one: section.words.get(one) or (_word(one),) for one in columns}
+    words = {column: section.words.get(column) or (_synset_words(column),) for column in columns}
     prompts = filled_in(words, section.templates, place=f"models.{name}")
     if capability == "scorer":
         return average_prompts(models.score_pairs(name, section, pictures, prompts.texts), prompts)
@@ -374,7 +394,7 @@ def _run(
     return replace(outputs, content="scores", values=values, names=prompts.names)
 
 
-def _word(column: str) -> str:
+def _synset_words(column: str) -> str:
     """Return the words of a synset, and anything else as it is."""
     try:
         return synset_text(column)
@@ -382,11 +402,11 @@ def _word(column: str) -> str:
         return column
 
 
-def _distinct(names: Sequence[str]) -> Strings:
+def _number_repeated_names(names: Sequence[str]) -> Strings:
     """Return names with a number where one repeats: ImageNet has two classes "crane"."""
-    seen: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     numbered = []
     for name in names:
-        seen[name] += 1
-        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        occurrences[name] += 1
+        numbered.append(name if occurrences[name] == 1 else f"{name} ({occurrences[name]})")
     return tuple(numbered)

@@ -1,4 +1,4 @@
-"""The page of an audit of concepts: what other choices do to each disparity."""
+"""The page of an audit of concepts, with the effect of other choices."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def facts(result: AuditResult) -> Pairs:
     return (
         ("Images", count(images.get("images", 0))),
         ("Concepts", listed(distinct(measured, "concept"), 12)),
-        ("Metrics", listed([title(one) for one in distinct(measured, "metric")])),
+        ("Metrics", listed([title(metric) for metric in distinct(measured, "metric")])),
         ("Prevalence", config.get("choices", {}).get("prevalence", "")),
     )
 
@@ -50,7 +50,7 @@ def _subject(row: Row) -> str:
 
 
 def versions(result: AuditResult) -> Section | None:
-    """Return the difference in every version, those that change a conclusion first."""
+    """Return the difference in every version; changed conclusions come first."""
     choices = rows(result, "choices")
     if not choices:
         return None
@@ -151,17 +151,20 @@ def sample_size(result: AuditResult) -> Section | None:
         if row["version"] == BASELINE and not row["reason"]:
             key = row["model"], row["groups"], row["metric"], row["concept"]
             smallest[key] = min(row["positives"], smallest.get(key, row["positives"]))
-    found = [
-        {**vars(one), "positives": smallest[one.model, one.groups, one.metric, one.subject]}
-        for one in result.findings
-        if one.version == BASELINE
-        and (one.model, one.groups, one.metric, one.subject) in smallest
-        and has(one.value)
+    sized = [
+        {
+            **vars(finding),
+            "positives": smallest[finding.model, finding.groups, finding.metric, finding.subject],
+        }
+        for finding in result.findings
+        if finding.version == BASELINE
+        and (finding.model, finding.groups, finding.metric, finding.subject) in smallest
+        and has(finding.value)
     ]
     charts = [
-        _against_size(own, title(metric), ", ".join((model, groups)))
-        for (model, groups, metric), own in panels(found, "model", "groups", "metric").items()
-        if len(own) >= _FEWEST
+        _size_chart(panel, title(metric), ", ".join((model, groups)))
+        for (model, groups, metric), panel in panels(sized, "model", "groups", "metric").items()
+        if len(panel) >= _FEWEST
     ]
     if not charts:
         return None
@@ -175,17 +178,17 @@ def sample_size(result: AuditResult) -> Section | None:
         "show it in the group with the fewest. The dashed line joins the differences that chance "
         "alone would give: fewer images, larger differences."
     )
-    found.sort(key=lambda row: row["positives"])
-    table = Table.of("Disparity by number of images", columns, found, source="findings")
+    sized.sort(key=lambda row: row["positives"])
+    table = Table.of("Disparity by number of images", columns, sized, source="findings")
     return Section.of("sample-size", "Disparity and sample size", text, charts, table)
 
 
-def _against_size(found: Sequence[Row], metric: str, name: str) -> Chart:
+def _size_chart(panel: Sequence[Row], metric: str, name: str) -> Chart:
     marks = [
         {"x": row["positives"], "y": row["value"], "y_low": row["ci_low"], "y_high": row["ci_high"],
          "fitted": row["chance"], "series": "",
          "tip": f"{row['subject']}: {number(row['value'])} with {count(row['positives'])} images"}
-        for row in sorted(found, key=lambda row: row["positives"])
+        for row in sorted(panel, key=lambda row: row["positives"])
     ]  # fmt: skip
     label = f"Difference in {metric} of each concept against its images: {name}"
     axes = Axis("images in the smallest group"), Axis(f"difference in {metric}", zero=True)

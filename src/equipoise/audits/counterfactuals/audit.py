@@ -13,7 +13,7 @@ from equipoise.core.types import Json
 
 
 def count_sets(design: RankingDesign) -> dict[str, int]:
-    """Count the sets whose images are compared.
+    """Count the sets of compared images.
 
     Returns
     -------
@@ -24,14 +24,14 @@ def count_sets(design: RankingDesign) -> dict[str, int]:
     """
     data = design.config.data
     columns = str(data.subject), str(data.sets)
-    kept = design.complete(*columns)
+    images = design.complete(*columns)
     # Sets of one name and different subjects are different sets.
-    held = kept.group_by(pl.all()).len("n").group_by(columns).agg(pl.len(), pl.max("n"))
+    sets = images.group_by(pl.all()).len("n").group_by(columns).agg(pl.len(), pl.max("n"))
     return {
-        "subjects": kept[columns[0]].n_unique(),
-        "sets": len(held),
-        "incomplete": int((held["len"] < kept[""].n_unique()).sum()),
-        "repeated": int((held["n"] > 1).sum()),
+        "subjects": images[columns[0]].n_unique(),
+        "sets": len(sets),
+        "incomplete": int((sets["len"] < images[""].n_unique()).sum()),
+        "repeated": int((sets["n"] > 1).sum()),
     }
 
 
@@ -48,7 +48,7 @@ class Counterfactuals(Rankings[Config]):
     ) -> Mapping[str, Json]:
         """Add subjects and sets of each choice of groups, and sets that lack a combination."""
         sets: list[Json] = [
-            {"groups": each.name, **count_sets(each)} for each in _by_groups(designs)
+            {"groups": design.name, **count_sets(design)} for design in _by_groups(designs)
         ]
         return {**super().details(config, data, designs, tests), "sets": sets}
 

@@ -30,7 +30,7 @@ class DataConfig(rankings.DataConfig):
 
 
 class ProtocolConfig(rankings.RankingConfig):
-    """What is measured of each subject's ranking, see `RankingConfig`."""
+    """Measures of each subject's ranking; see `RankingConfig`."""
 
     measures: Some[RankingMeasure] = MEASURES
     similarity: bool = False

@@ -41,7 +41,7 @@ def _prompts(config: Mapping[str, Any]) -> str:
     if isinstance(queries, dict):
         return f"from {queries.get('table')}; those of one subject are averaged"
     if isinstance(prefixes, list):
-        return f"each subject after {listed([f'“{one}”' for one in prefixes])}, averaged"
+        return f"each subject after {listed([f'“{prefix}”' for prefix in prefixes])}, averaged"
     return f"each subject after the prefixes of {prefixes}, averaged"
 
 
@@ -55,15 +55,21 @@ def subjects(result: AuditResult) -> Section | None:
         "others are compared among images with one of its values; K is then their number of values "
         "unless you set it, so the numbers don't compare with those of combinations."
     )
-    wholes = [one for one in result.findings if one.metric in MEASURES and not one.subject]
-    versions = {_design(one): one.version for one in wholes if one.variant is Variant.MAIN}
+    means_over_subjects = [
+        finding for finding in result.findings if finding.metric in MEASURES and not finding.subject
+    ]
+    versions = {
+        _design(finding): finding.version
+        for finding in means_over_subjects
+        if finding.variant is Variant.MAIN
+    }
     means = [
         {
             **vars(finding),
             "pool": finding.variant is Variant.POOL_ORDER,
             "version": versions[_design(finding)],
         }
-        for finding in wholes
+        for finding in means_over_subjects
         if finding.variant in (Variant.MAIN, Variant.POOL_ORDER)
     ]
     charts = []
@@ -76,7 +82,7 @@ def subjects(result: AuditResult) -> Section | None:
 
 
 def _design(finding: Finding) -> tuple[object, ...]:
-    """Return what a number and its variants share."""
+    """Return the key that a number and its variants share."""
     place = finding.model, finding.groups, finding.within, finding.metric
     return *place, finding.top_k
 

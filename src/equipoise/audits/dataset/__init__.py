@@ -1,1 +1,1 @@
-"""Audits of data sets: who is in them, with which labels, and in what quality."""
+"""Audits of data sets: groups, labels and image quality."""

@@ -1,4 +1,4 @@
-"""The audit of a data set: who is in it, with which labels, and in what quality."""
+"""The audit of a data set: groups, labels and image quality."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from equipoise.core import (
     Part,
     record,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import percent
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
@@ -54,7 +55,7 @@ from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
 from equipoise.stats.intervals import scored
 
 if TYPE_CHECKING:
-    from equipoise.audits.images import Known
+    from equipoise.audits.images import AuditImages
     from equipoise.audits.outputs import Models
     from equipoise.data import ArraySource
     from equipoise.data.labels import Outputs
@@ -63,14 +64,49 @@ if TYPE_CHECKING:
 # Seconds for a design and for a cell of a resampled table, and numbers of a pass in a second.
 _SECONDS, _SECONDS_PER_CELL, _PASS = 0.1, 2e-7, 5e8
 _COLUMNS = {
-    "representation": (
-        "model groups group +n #share #low #high #reference #ratio #ratio_low #ratio_high reason"
-    ),
-    "label_shares": (
-        "model groups version label group +count +n #share #low #high #rest #difference "
-        "#difference_low #difference_high #ratio #ratio_low #ratio_high"
-    ),
-    "image_facts": "model groups group +n #width #height #pixels #ratio",
+    "representation": {
+        "model": TEXT,
+        "groups": TEXT,
+        "group": TEXT,
+        "n": INTEGER,
+        "share": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "reference": NUMBER,
+        "ratio": NUMBER,
+        "ratio_low": NUMBER,
+        "ratio_high": NUMBER,
+        "reason": TEXT,
+    },
+    "label_shares": {
+        "model": TEXT,
+        "groups": TEXT,
+        "version": TEXT,
+        "label": TEXT,
+        "group": TEXT,
+        "count": INTEGER,
+        "n": INTEGER,
+        "share": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "rest": NUMBER,
+        "difference": NUMBER,
+        "difference_low": NUMBER,
+        "difference_high": NUMBER,
+        "ratio": NUMBER,
+        "ratio_low": NUMBER,
+        "ratio_high": NUMBER,
+    },
+    "image_facts": {
+        "model": TEXT,
+        "groups": TEXT,
+        "group": TEXT,
+        "n": INTEGER,
+        "width": NUMBER,
+        "height": NUMBER,
+        "pixels": NUMBER,
+        "ratio": NUMBER,
+    },
 }
 _SIDES = ("width", "height")
 _NO_REFERENCE = "no reference population is given: groups are held against equal shares"
@@ -142,7 +178,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
         """Read the images with their labels and files, the reference, and embeddings."""
         section, base = config.data, models.base
         images, items = models.read_items(section.images, section.columns)
-        reference, inputs = _reference(config, models)
+        reference, inputs = _read_reference(config, models)
         vectors: dict[str, Vectors] = {}
         for name, run in config.models.items():
             source: ArraySource | Outputs = (
@@ -154,15 +190,15 @@ class Dataset(Audit[Config, DatasetData, Design]):
             vectors[name] = load_vectors(source, items, subject=name, max_unmatched=limit)
         sizes, repeated = None, np.zeros(len(items), np.bool_)
         if config.metrics.image_defect_rate is not None and not models.dry:
-            sizes, repeated = _pictures(images, items)
-        for each in vectors.values():
-            inputs |= each.inputs
+            sizes, repeated = _picture_sizes(images, items)
+        for loaded in vectors.values():
+            inputs |= loaded.inputs
         return DatasetData(
             items,
             {**items.inputs, **inputs},
-            {"images": items.counts, "models": {n: one.counts for n, one in vectors.items()}},
+            {"images": items.counts, "models": {n: loaded.counts for n, loaded in vectors.items()}},
             {name: items.coded[name] for name in section.labels},
-            {} if section.labels else _marks(images, items, _options(config)),
+            {} if section.labels else _images_by_label(images, items, _options(config)),
             reference,
             sizes,
             repeated,
@@ -179,11 +215,13 @@ class Dataset(Audit[Config, DatasetData, Design]):
         coded, designs = data.images.coded, []
         units = None if config.data.unit is None else coded[config.data.unit]
         for groups in self.groups(config, data):
-            left = lacking({name: coded[name].codes for name in groups.attributes})
-            many = 2 + len(groups) + sum(map(len, _frequent(config, data).values()))
-            designs.append(Design(DATA_SET, groups, left, data, units, many))
+            without_groups = lacking({name: coded[name].codes for name in groups.attributes})
+            n_tests = 2 + len(groups) + sum(map(len, _frequent_labels(config, data).values()))
+            designs.append(Design(DATA_SET, groups, without_groups, data, units, n_tests))
             pairs = len(groups) * (len(groups) - 1) // 2
-            designs += [Design(name, groups, left, data, units, pairs) for name in data.models]
+            designs += [
+                Design(name, groups, without_groups, data, units, pairs) for name in data.models
+            ]
         return designs
 
     def check(self, config: Config, data: DatasetData, design: Design) -> None:
@@ -192,10 +230,10 @@ class Dataset(Audit[Config, DatasetData, Design]):
         reference = data.reference.get(design.groups.name)
         if reference is None:
             return
-        known = reference.names if isinstance(reference, Groups) else tuple(map(str, reference))
-        if not {*known} & {*design.groups.names}:
+        names = reference.names if isinstance(reference, Groups) else tuple(map(str, reference))
+        if not {*names} & {*design.groups.names}:
             raise DataError(
-                f"groups {design.groups.name}: none is in the reference, which has {listed(known)}",
+                f"groups {design.groups.name}: none is in the reference, which has {listed(names)}",
                 file=data.images.name,
                 expected=f"the same names in both, such as {listed(design.groups.names)}",
                 fix="write them alike, or rename them with a rule `value_groups`",
@@ -204,26 +242,26 @@ class Dataset(Audit[Config, DatasetData, Design]):
     def measure(
         self, config: Config, data: DatasetData, design: Design, resampling: Resampling | None
     ) -> Measured:
-        """Measure one design with every metric whose inputs it has."""
+        """Measure one design with every metric that it has inputs for."""
         level, metrics = config.resampling.level, config.metrics
         place = Place(self.name, design.model, design.groups.name, "default", level)
         if design.model in data.models:
             if metrics.iss_difference is None:
                 return Measured()
-            return Measured((*_diversity(design, config, place, resampling),))
+            return Measured((*_measure_diversity(design, config, place, resampling),))
         drafts: list[UncorrectedFinding] = []
         rows: dict[str, Iterable[Row]] = {}
         if metrics.representation is not None:
-            represented = _representation(design, config, place, resampling)
+            represented = _measure_representation(design, config, place, resampling)
             drafts += represented
-            rows["representation"] = _represented(represented)
+            rows["representation"] = _representation_rows(represented)
         if metrics.label_gap is not None:
-            labelled = [*_labels(design, config, place, resampling)]
-            rows["label_shares"] = [row for _, some in labelled for row in some]
-            drafts += [draft for found, _ in labelled for draft in found]
-        drafts += _rates(design, config, place, resampling)
+            labelled = [*_measure_labels(design, config, place, resampling)]
+            rows["label_shares"] = [row for _, label_rows in labelled for row in label_rows]
+            drafts += [draft for findings, _ in labelled for draft in findings]
+        drafts += _measure_rates(design, config, place, resampling)
         if data.sizes is not None:
-            rows["image_facts"] = _facts(design, data.sizes)
+            rows["image_facts"] = _size_rows(design, data.sizes)
         return Measured(tuple(drafts), tables_of(rows, _COLUMNS))
 
     def details(
@@ -236,15 +274,17 @@ class Dataset(Audit[Config, DatasetData, Design]):
         """Return images, labels that are compared, and embeddings of each model."""
         return {
             "images": len(data.ids),
-            "labels": {name: len(kept) for name, kept in _frequent(config, data).items()},
+            "labels": {
+                name: len(labels) for name, labels in _frequent_labels(config, data).items()
+            },
             "models": [
-                {"model": name, "dimension": one.dimension, "usable": int(one.usable.sum())}
-                for name, one in data.models.items()
+                {"model": name, "dimension": loaded.dimension, "usable": int(loaded.usable.sum())}
+                for name, loaded in data.models.items()
             ],
         }
 
     def notes(self, config: Config, data: DatasetData, designs: Sequence[Design]) -> Iterator[str]:
-        """Return the notes on the reference, and on what isn't compared."""
+        """Yield the notes on the reference, and on labels that aren't compared."""
         for name in dict.fromkeys(design.groups.name for design in designs):
             if config.metrics.representation is not None and name not in data.reference:
                 yield f"{name}: {_NO_REFERENCE}, without a verdict. Add `reference` to the config."
@@ -253,37 +293,41 @@ class Dataset(Audit[Config, DatasetData, Design]):
         for name, column in data.labels.items():
             if pooled := len(column.vocabulary) - len(_options(config).frequent(column)):
                 yield f"{name}: {pooled} labels of few images are pooled."
-        for each in data.models:
-            yield f"{each}: distances show nothing that the embedding doesn't encode."
+        for model in data.models:
+            yield f"{model}: distances show nothing that the embedding doesn't encode."
 
 
 def _options(config: Config) -> FrequentOptions:
     return config.metrics.label_gap or FrequentOptions()
 
 
-def _frequent(config: Config, data: DatasetData) -> dict[str, Sequence[str]]:
+def _frequent_labels(config: Config, data: DatasetData) -> dict[str, Sequence[str]]:
     """Return the labels that are compared by themselves, by column."""
-    found: dict[str, Sequence[str]] = {
-        n: _options(config).frequent(one) for n, one in data.labels.items()
+    frequent: dict[str, Sequence[str]] = {
+        n: _options(config).frequent(column) for n, column in data.labels.items()
     }
-    return found | ({"labels": [*data.marks]} if data.marks else {})
+    return frequent | ({"labels": [*data.marks]} if data.marks else {})
 
 
-def _marks(images: Known, items: Items, options: FrequentOptions) -> dict[str, Booleans]:
+def _images_by_label(
+    images: AuditImages, items: Items, options: FrequentOptions
+) -> dict[str, Booleans]:
     """Return the images that have each frequent label of a data set, the most frequent first."""
     if images.labels is None:
         return {}
-    many = images.labels["label"].value_counts(sort=False)
-    kept = many.filter(pl.col("count") >= options.least).sort(
+    label_counts = images.labels["label"].value_counts(sort=False)
+    frequent = label_counts.filter(pl.col("count") >= options.least).sort(
         "count", "label", descending=[True, False]
     )
     ids = pl.Series(items.ids.tolist(), dtype=pl.String)
     by_label = images.labels.group_by("label").agg("image_id")
     having = dict(by_label.iter_rows())
-    return {name: ids.is_in(having[name]).to_numpy() for name in kept["label"].head(options.most)}
+    return {
+        name: ids.is_in(having[name]).to_numpy() for name in frequent["label"].head(options.most)
+    }
 
 
-def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
+def _picture_sizes(images: AuditImages, items: Items) -> tuple[Floats | None, Booleans]:
     """Return the size of each image, and whether its bytes repeat.
 
     Without files, sizes are those that the data set states, if any.
@@ -295,9 +339,9 @@ def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
     """
     pictures = images.pictures
     if pictures is None:
-        return _stated(images, items), np.zeros(len(items), np.bool_)
-    found = picture_facts(pictures)
-    if np.isnan(found.sizes).all():
+        return _stated_sizes(images, items), np.zeros(len(items), np.bool_)
+    facts = picture_facts(pictures)
+    if np.isnan(facts.sizes).all():
         raise DataError(
             f"none of the {len(pictures)} images can be read, such as {pictures.where(0)!r}",
             file=items.name,
@@ -305,10 +349,10 @@ def _pictures(images: Known, items: Items) -> tuple[Floats | None, Booleans]:
             fix="correct `path` and `root`, or switch `image_defect_rate` off",
         )
     order = [pictures.places[name] for name in items.ids.tolist()]
-    return found.sizes[order], found.repeated[order]
+    return facts.sizes[order], facts.repeated[order]
 
 
-def _stated(images: Known, items: Items) -> Floats | None:
+def _stated_sizes(images: AuditImages, items: Items) -> Floats | None:
     """Return the sizes that a data set states, such as COCO; None where it doesn't."""
     frame = None if images.table is None else images.table.frame
     if frame is None or not {*_SIDES} <= {*frame.columns}:
@@ -321,7 +365,7 @@ def _stated(images: Known, items: Items) -> Floats | None:
     return np.array(sizes, dtype=np.float64)
 
 
-def _reference(
+def _read_reference(
     config: Config, models: Models
 ) -> tuple[dict[str, Groups | Mapping[str, float]], dict[str, FileFacts]]:
     """Return the reference of each choice of groups that has one, and the files read."""
@@ -335,135 +379,149 @@ def _reference(
         place = "reference.images"
         images = models.read_images(reference.images, columns, name="reference", place=place)
         items = load_items(images.source(models.base, columns), subject="reference")
-        every = groups_by(choices, items.coded)
-        return {groups.name: groups for groups in every}, dict(items.inputs)
+        choices_of_groups = groups_by(choices, items.coded)
+        return {groups.name: groups for groups in choices_of_groups}, dict(items.inputs)
     table, number = located(reference.table, models.base), str(reference.count)
     options = reference.csv
     source = ItemSource(table, ROW_NUMBER, (*columns, number), **options)
     items = load_items(source, subject="reference")
     counts = np.nan_to_num(numbers_of(items, number))
-    found: dict[str, Groups | Mapping[str, float]] = {}
+    references: dict[str, Groups | Mapping[str, float]] = {}
     for groups in groups_by(choices, items.coded):
-        known = groups.codes >= 0
-        sums = np.bincount(groups.codes[known], counts[known], len(groups)).tolist()
-        found[groups.name] = dict(zip(groups.names, sums, strict=True))
-    return found, dict(items.inputs)
+        in_group = groups.codes >= 0
+        sums = np.bincount(groups.codes[in_group], counts[in_group], len(groups)).tolist()
+        references[groups.name] = dict(zip(groups.names, sums, strict=True))
+    return references, dict(items.inputs)
 
 
-def _representation(
+def _measure_representation(
     design: Design, config: Config, place: Place, resampling: Resampling | None
 ) -> list[UncorrectedFinding]:
     """Hold the shares of groups against the reference, or describe them."""
     reference = design.data.reference.get(design.groups.name)
-    given = dict.fromkeys(design.groups.names, 1.0) if reference is None else reference
+    expected_shares = dict.fromkeys(design.groups.names, 1.0) if reference is None else reference
     estimate = representation(
-        design.groups, given, units=design.units, resampling=resampling, rng=config.resampling.seed
+        design.groups,
+        expected_shares,
+        units=design.units,
+        resampling=resampling,
+        rng=config.resampling.seed,
     )
     leaves = [
         replace(
-            draft.changed(group=draft.finding.subject, direction=_against(draft.finding.by_group)),
+            draft.changed(
+                group=draft.finding.subject, direction=_compare_shares(draft.finding.by_group)
+            ),
             harm="either",
         )
         for draft in parts(estimate, place)
     ]
-    known = [one for one in leaves if not math.isnan(one.finding.value)]
-    widest = max(known, key=lambda one: abs(one.finding.by_group[0].value - _other(one)))
+    estimable = [draft for draft in leaves if not math.isnan(draft.finding.value)]
+    widest = max(
+        estimable, key=lambda draft: abs(draft.finding.by_group[0].value - _reference_share(draft))
+    )
     gap = whole(
-        estimate, place, Family.COMPOSITE, by_group=tuple(map(_ratio, estimate.parts))
+        estimate, place, Family.COMPOSITE, by_group=tuple(map(_ratio_to_reference, estimate.parts))
     ).changed(direction=f"{widest.finding.subject}: {widest.finding.direction}")
     if reference is None:
-        return [without_verdict(one, _NO_REFERENCE) for one in (gap, *leaves)]
-    if len(known) == 2:
+        return [without_verdict(draft, _NO_REFERENCE) for draft in (gap, *leaves)]
+    if len(estimable) == 2:
         # Both groups and their difference state one fact: that of the rarer than expected.
-        first = min(known, key=lambda one: one.finding.value)
-        fold = fact_of(first.finding)
-        gap, *leaves = (one if one is first else replace(one, fold=fold) for one in (gap, *leaves))
+        rarer = min(estimable, key=lambda draft: draft.finding.value)
+        fold = fact_of(rarer.finding)
+        gap, *leaves = (
+            draft if draft is rarer else replace(draft, fold=fold) for draft in (gap, *leaves)
+        )
     return [gap, *leaves]
 
 
-def _other(draft: UncorrectedFinding) -> float:
+def _reference_share(draft: UncorrectedFinding) -> float:
     return draft.finding.by_group[1].value
 
 
-def _against(by_group: Sequence[GroupValue]) -> str:
-    own, other = by_group
-    return f"{percent(own.value)} of the images, {percent(other.value)} of the reference"
+def _compare_shares(by_group: Sequence[GroupValue]) -> str:
+    share, other = by_group
+    return f"{percent(share.value)} of the images, {percent(other.value)} of the reference"
 
 
-def _ratio(part: Part) -> GroupValue:
+def _ratio_to_reference(part: Part) -> GroupValue:
     """Return a group's share over that of the reference."""
-    own = part.by_group[0]
+    share = part.by_group[0]
     value, low, high = map(math.exp, (part.value, part.low, part.high))
-    return GroupValue(own.group, own.levels, own.n, value, low, high, part.reason)
+    return GroupValue(share.group, share.levels, share.n, value, low, high, part.reason)
 
 
-def _represented(drafts: Sequence[UncorrectedFinding]) -> Iterator[Row]:
-    """Yield the row of each group beside the reference."""
+def _representation_rows(drafts: Sequence[UncorrectedFinding]) -> Iterator[Row]:
+    """Yield the share of each group in the data set and in the reference."""
     gap, *leaves = (draft.finding for draft in drafts)
     for leaf, ratio in zip(leaves, gap.by_group, strict=True):
-        own, other = leaf.by_group
+        share, other = leaf.by_group
         yield {
-            "model": leaf.model, "groups": leaf.groups, "group": own.group, "n": own.n,
-            "share": own.value, "low": own.low, "high": own.high, "reference": other.value,
+            "model": leaf.model, "groups": leaf.groups, "group": share.group, "n": share.n,
+            "share": share.value, "low": share.low, "high": share.high, "reference": other.value,
             "ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
             "reason": leaf.reason,
         }  # fmt: skip
 
 
-Found = tuple[list[UncorrectedFinding], list[Row]]
+FindingsAndRows = tuple[list[UncorrectedFinding], list[Row]]
 
 
-def _labels(
+def _measure_labels(
     design: Design, config: Config, place: Place, resampling: Resampling | None
-) -> Iterator[Found]:
+) -> Iterator[FindingsAndRows]:
     """Yield the findings and rows of each column of labels, then of each label of a data set."""
-    several = len(design.data.labels) > 1
+    named_versions = len(design.data.labels) > 1
     for name, column in design.data.labels.items():
         # A label that makes the groups says nothing about them.
         if name not in design.groups.attributes:
-            own = replace(place, version=name) if several else place
-            yield _column(design, column, config, own, resampling)
+            label_place = replace(place, version=name) if named_versions else place
+            yield _measure_column(design, column, config, label_place, resampling)
     for name, marked in design.data.marks.items():
-        gaps, counts = _share(design, marked, config, place, resampling, ("label_gap", name))
-        yield [*gaps, *against_rest(gaps)], [*_rows(counts, [name], place)]
+        gaps, counts = _measure_share(
+            design, marked, config, place, resampling, ("label_gap", name)
+        )
+        yield [*gaps, *against_rest(gaps)], [*_label_rows(counts, [name], place)]
 
 
-def _column(
+def _measure_column(
     design: Design, column: Coded, config: Config, place: Place, resampling: Resampling | None
-) -> Found:
+) -> FindingsAndRows:
     """Compare how often groups have each label of a column."""
-    kept, metrics = {*_options(config).frequent(column)}, config.metrics
+    frequent, metrics = {*_options(config).frequent(column)}, config.metrics
     seed, groups, units = config.resampling.seed, design.groups, design.units
-    pooled = column.relabel([one if one in kept else OTHER for one in column.vocabulary])
+    pooled = column.relabel([name if name in frequent else OTHER for name in column.vocabulary])
     counts = count(pooled, pooled, groups, units=units)
     drafts = []
     if metrics.cramers_v is not None:
         least = metrics.cramers_v.min_expected
         effect = EffectSizes("cramers_v", least, False, "independence")
-        every = (
+        unpooled = (
             counts
             if pooled.vocabulary == column.vocabulary
             else count(column, column, groups, units=units)
         )
-        found = measure(every, [effect], resampling, seed)[0]
-        drafts.append(whole(found, place, Family.COMPOSITE, metric="cramers_v"))
-    if every_gap := label_gaps(counts, kept, "label_gap", place, resampling, seed):
+        effect_size = measure(unpooled, [effect], resampling, seed)[0]
+        drafts.append(whole(effect_size, place, Family.COMPOSITE, metric="cramers_v"))
+    if every_gap := label_gaps(counts, frequent, "label_gap", place, resampling, seed):
         gap, *leaves = every_gap
-        drafts = [one.changed(direction=gap.finding.direction) for one in drafts]
+        drafts = [draft.changed(direction=gap.finding.direction) for draft in drafts]
         classes = counts.classes if OTHER not in counts.classes else ()
-        own = [gap, *(one for one in leaves if one.finding.subject in kept)]
-        gaps = [*with_folds(own, classes=classes, determined=False)]
+        label_findings = [gap, *(draft for draft in leaves if draft.finding.subject in frequent)]
+        gaps = [*with_folds(label_findings, classes=classes, determined=False)]
         drafts += [*gaps, *against_rest(gaps, counts)]
-    return drafts, [*_rows(counts, [one for one in counts.classes if one in kept], place)]
+    return drafts, [
+        *_label_rows(counts, [name for name in counts.classes if name in frequent], place)
+    ]
 
 
-def _rows(counts: Counts, labels: Sequence[str], place: Place) -> Iterator[Row]:
-    """Yield the share of each label in each group, and what sets it apart from all others."""
+def _label_rows(counts: Counts, labels: Sequence[str], place: Place) -> Iterator[Row]:
+    """Yield the share of each label in each group, and in all other groups."""
     cells = Cells.of(counts, counts.observed)
-    ((shown, n),) = SELECTION_RATE.effective(counts)
-    own = scored(shown, n, place.level)
-    apart = AgainstRest.of(np.rint(shown), np.rint(n), place.level)
-    ratio = own.over(apart.rest)
+    ((label_counts, n),) = SELECTION_RATE.effective(counts)
+    shares = scored(label_counts, n, place.level)
+    against = AgainstRest.of(np.rint(label_counts), np.rint(n), place.level)
+    ratio = shares.over(against.rest)
     for label in labels:
         row = counts.classes.index(label)
         for group, name in enumerate(counts.groups.names):
@@ -471,16 +529,16 @@ def _rows(counts: Counts, labels: Sequence[str], place: Place) -> Iterator[Row]:
             yield {
                 "model": place.model, "groups": place.groups, "version": place.version,
                 "label": label, "group": name, "count": round(cells["prediction"][0][at]),
-                "n": round(cells["total"][0][at]), "share": own.value[at], "low": own.low[at],
-                "high": own.high[at], "rest": apart.rest.value[at],
-                "difference": apart.difference.value[at],
-                "difference_low": apart.difference.low[at],
-                "difference_high": apart.difference.high[at],
+                "n": round(cells["total"][0][at]), "share": shares.value[at], "low": shares.low[at],
+                "high": shares.high[at], "rest": against.rest.value[at],
+                "difference": against.difference.value[at],
+                "difference_low": against.difference.low[at],
+                "difference_high": against.difference.high[at],
                 "ratio": ratio.value[at], "ratio_low": ratio.low[at], "ratio_high": ratio.high[at],
             }  # fmt: skip
 
 
-def _share(
+def _measure_share(
     design: Design,
     marked: Booleans,
     config: Config,
@@ -493,10 +551,10 @@ def _share(
     column = Coded(np.where(marked, 0, 1).astype(np.int32), (subject, OTHER))
     counts = count(column, column, design.groups, units=design.units)
     gaps = label_gaps(counts, [subject], metric, place, resampling, config.resampling.seed)
-    return [one for one in gaps if one.finding.subject == subject], counts
+    return [finding for finding in gaps if finding.finding.subject == subject], counts
 
 
-def _rates(
+def _measure_rates(
     design: Design, config: Config, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Yield the shares of images without a value, and with a defect."""
@@ -518,26 +576,31 @@ def _rates(
             ),
             ("image_defect_rate", "same bytes as another"): data.repeated,
         }
-    for names, some in marked.items():
-        if some.any() and not some.all():
-            gaps, _ = _share(design, some, config, place, resampling, names)
+    for names, marks in marked.items():
+        if marks.any() and not marks.all():
+            gaps, _ = _measure_share(design, marks, config, place, resampling, names)
             yield from [*gaps, *against_rest(gaps)]
 
 
-def _facts(design: Design, sizes: Floats) -> Iterator[Row]:
+def _size_rows(design: Design, sizes: Floats) -> Iterator[Row]:
     """Yield the median width, height, pixels and ratio of sides of the images of each group."""
     for code, name in enumerate(design.groups.names):
-        own = sizes[(design.groups.codes == code) & ~np.isnan(sizes[:, 0])]
-        if len(own):
-            numbers = (*own.T, own.prod(axis=1), own.max(axis=1) / own.min(axis=1))
-            medians = (float(np.median(one)) for one in numbers)
+        sizes_of_group = sizes[(design.groups.codes == code) & ~np.isnan(sizes[:, 0])]
+        if len(sizes_of_group):
+            numbers = (
+                *sizes_of_group.T,
+                sizes_of_group.prod(axis=1),
+                sizes_of_group.max(axis=1) / sizes_of_group.min(axis=1),
+            )
+            medians = (float(np.median(values)) for values in numbers)
             yield {
-                "model": design.model, "groups": design.groups.name, "group": name, "n": len(own),
+                "model": design.model, "groups": design.groups.name, "group": name,
+                "n": len(sizes_of_group),
                 **dict(zip(("width", "height", "pixels", "ratio"), medians, strict=True)),
             }  # fmt: skip
 
 
-def _diversity(
+def _measure_diversity(
     design: Design, config: Config, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Describe how diverse each group is, and test each pair."""
@@ -549,9 +612,9 @@ def _diversity(
     }
     alone = resampling_of(config, 1)
     for name, images in sets.items():
-        one = iss_intra(images, resampling=alone)
-        yield whole(one, place, Family.DESCRIPTIVE).changed(subject=name)
+        diversity = iss_intra(images, resampling=alone)
+        yield whole(diversity, place, Family.DESCRIPTIVE).changed(subject=name)
     pairs = parts(iss_difference(sets, resampling=resampling), place)
-    for each in pairs:
-        family = Family.COMPOSITE if len(pairs) == 1 else each.finding.family
-        yield each.changed(family=family, direction=more_alike(each.finding.by_group))
+    for pair in pairs:
+        family = Family.COMPOSITE if len(pairs) == 1 else pair.finding.family
+        yield pair.changed(family=family, direction=more_alike(pair.finding.by_group))

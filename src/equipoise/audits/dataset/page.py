@@ -27,16 +27,23 @@ def facts(result: AuditResult) -> Pairs:
     return (("Images", count(int(images))),)
 
 
-def _beside_reference(found: Rows, most: int) -> Chart:
-    """Draw the share of each group beside its share in the reference, the lowest ratio first."""
-    known = sorted((row for row in found if has(row["ratio"])), key=lambda row: row["ratio"])
-    shown = [{**row, "label": f"{row['group']} (n = {count(row['n'])})"} for row in known[:most]]
-    marks = labelled_points(shown, "label", series="groups", value="share", percent=True)
-    beside = [mark | {"line": row["reference"]} for mark, row in zip(marks, shown, strict=True)]
-    some = "" if len(known) <= most else f", {most} of {len(known)} groups"
-    title = f"Share of images by {known[0]['groups']}, ticks: reference{some}"
+def _reference_chart(panel: Rows, max_groups: int) -> Chart:
+    """Draw each group's share and its reference share, lowest ratio first."""
+    estimated = sorted((row for row in panel if has(row["ratio"])), key=lambda row: row["ratio"])
+    shown_rows = [
+        {**row, "label": f"{row['group']} (n = {count(row['n'])})"}
+        for row in estimated[:max_groups]
+    ]
+    marks = labelled_points(shown_rows, "label", series="groups", value="share", percent=True)
+    with_reference = [
+        mark | {"line": row["reference"]} for mark, row in zip(marks, shown_rows, strict=True)
+    ]
+    extent = ""
+    if len(estimated) > max_groups:
+        extent = f", {max_groups} of {len(estimated)} groups"
+    title = f"Share of images by {estimated[0]['groups']}, ticks: reference{extent}"
     label = f"{title}, with intervals; the most under-represented group first."
-    return intervals(beside, label, Axis(percent=True), title=title)
+    return intervals(with_reference, label, Axis(percent=True), title=title)
 
 
 representation = TableSection(
@@ -53,8 +60,8 @@ representation = TableSection(
         "Share of images in each group, its share in the reference population, and their ratio. "
         "A ratio of 0.5 means half as many images as in the reference."
     ),
-    charts=lambda found: [
-        _beside_reference(own, MOST_GROUPS) for own in panels(found, "groups").values()
+    charts=lambda table: [
+        _reference_chart(panel, MOST_GROUPS) for panel in panels(table, "groups").values()
     ],
 )  # fmt: skip
 
@@ -90,12 +97,14 @@ LEADS = ("representation", "representation_gap", "label_gap", "cramers_v")
 
 def summary(result: AuditResult) -> Summary:
     """Return the first screen, with the reference in its chart."""
-    found = summarize(result, LEADS, steps=PAGE.steps)
-    leading = next((one.finding for one in found.statements if one.finding), None)
+    page_summary = summarize(result, LEADS, steps=PAGE.steps)
+    leading = next(
+        (statement.finding for statement in page_summary.statements if statement.finding), None
+    )
     if leading is not None and leading.metric.startswith("representation"):
         shares = [row for row in rows(result, "representation") if row["groups"] == leading.groups]
-        return replace(found, chart=_beside_reference(shares, FIRST_GROUPS))
-    return found
+        return replace(page_summary, chart=_reference_chart(shares, FIRST_GROUPS))
+    return page_summary
 
 
 PAGE = Page(

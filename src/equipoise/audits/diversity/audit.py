@@ -55,20 +55,20 @@ if TYPE_CHECKING:
     from equipoise.metrics.vector_rows import Table
 
 
-def _with_components(each: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
+def _with_components(draft: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
     """Add the number of components, which metrics of projections don't know."""
-    known = {**each.finding.parameters, "components": components}
-    return each.changed(parameters=plain_parameters(known))
+    parameters = {**draft.finding.parameters, "components": components}
+    return draft.changed(parameters=plain_parameters(parameters))
 
 
-def _within(
-    design: Design, every: Sets, config: Config, place: Place
+def _measure_sets(
+    design: Design, all_sets: Sets, config: Config, place: Place
 ) -> Iterator[UncorrectedFinding]:
     """Describe each set: a single one has no groups to exchange."""
     options, resampling = config.metrics, resampling_of(config, 1)
     estimates = {
         name: iss_intra(
-            every.only([name]), include_self=options.include_self, resampling=resampling
+            all_sets.only([name]), include_self=options.include_self, resampling=resampling
         )
         for name in design.sets
     }
@@ -81,13 +81,13 @@ def _within(
         yield whole(estimate, place, Family.DESCRIPTIVE).changed(subject=_subject(design, name))
 
 
-def _between(
-    design: Design, every: Sets, config: Config, place: Place, resampling: Resampling | None
+def _measure_pairs(
+    design: Design, all_sets: Sets, config: Config, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Test whether sets lie apart, and whether they are equally diverse."""
     if len(design.sets) < 2:
         return
-    sets = every.only(design.sets)
+    sets = all_sets.only(design.sets)
     cross = iss_cross(sets, resampling=resampling, rng=config.resampling.seed)
     family = Family.LEAF if design.within else Family.COMPOSITE
     together = whole(cross, place, family, by_group=_diversities(cross))
@@ -104,38 +104,43 @@ def _between(
         yield without_verdict(
             largest, f"the largest of {len(pairs)} pairs, each of which is tested"
         )
-    for each in pairs:
-        finding = each.finding
+    for draft in pairs:
+        finding = draft.finding
         only = len(pairs) == 1 and not design.within
-        yield each.changed(
+        yield draft.changed(
             subject=_subject(design, finding.subject),
+            part_of=design.within,
             direction=more_alike(finding.by_group) or finding.direction,
             family=Family.COMPOSITE if only else finding.family,
         )
 
 
-def _to_references(
-    design: Design, every: Sets, config: Config, place: Place
+def _measure_references(
+    design: Design, all_sets: Sets, config: Config, place: Place
 ) -> Iterator[UncorrectedFinding]:
     """Describe how far each set lies from each reference data set."""
-    references = [name for name in every.names if name not in design.sets]
+    references = [name for name in all_sets.names if name not in design.sets]
     if not references or not design.sets:
         return
     # One permutation, whose p-value is not used: the intervals are closed forms.
     once = Permutation(1, level=config.resampling.level)
-    cross = iss_cross(every, resampling=None if config.resampling.method == "none" else once)
-    diversity = {each.group: each for each in _diversities(cross)}
-    pairs = {f"{own} × {other}": (own, other) for own in design.sets for other in references}
-    for each in parts(cross, place):
-        pair = pairs.get(each.finding.subject)
-        if each.finding.metric == "mean_distance" and pair is not None:
-            yield each.changed(
-                subject=_subject(design, each.finding.subject),
+    cross = iss_cross(all_sets, resampling=None if config.resampling.method == "none" else once)
+    diversity = {group.group: group for group in _diversities(cross)}
+    pairs = {
+        f"{set_name} × {other}": (set_name, other)
+        for set_name in design.sets
+        for other in references
+    }
+    for draft in parts(cross, place):
+        pair = pairs.get(draft.finding.subject)
+        if draft.finding.metric == "mean_distance" and pair is not None:
+            yield draft.changed(
+                subject=_subject(design, draft.finding.subject),
                 family=Family.DESCRIPTIVE,
                 null=NullHypothesis.NONE,
                 null_drawn="",
                 by_group=tuple(diversity[name] for name in pair),
-                reason=each.finding.reason or "it has no chance level: read it beside ISS intra",
+                reason=draft.finding.reason or "it has no chance level: read it beside ISS intra",
             )
 
 
@@ -215,8 +220,8 @@ class Design:
     @property
     def resolved_tests(self) -> int:
         """Tests for which p-values are drawn finely enough."""
-        many = len(self.images)
-        return 0 if many < 2 else 1 + many * (many - 1) // 2
+        n_sets = len(self.images)
+        return 0 if n_sets < 2 else 1 + n_sets * (n_sets - 1) // 2
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -234,28 +239,28 @@ class Diversity(Audit["Config", DiversityData, Design]):
     def load(self, config: Config, models: Models) -> DiversityData:
         """Read the images and references; read or make every model's embeddings of them."""
         embedded = {
-            name: _embedded(name, config, models) for name in ("images", *config.references)
+            name: _read_embeddings(name, config, models) for name in ("images", *config.references)
         }
         inputs: dict[str, FileFacts] = {}
         for items, vectors in embedded.values():
             inputs |= items.inputs
-            for each in vectors.values():
-                inputs |= each.inputs
+            for loaded in vectors.values():
+                inputs |= loaded.inputs
         counts = {
             name: {
                 "images": items.counts,
-                "models": {model: each.counts for model, each in vectors.items()},
+                "models": {model: loaded.counts for model, loaded in vectors.items()},
             }
             for name, (items, vectors) in embedded.items()
         }
-        images, own = embedded.pop("images")
+        images, image_vectors = embedded.pop("images")
         about: Fields = counts.pop("images")
         references = {name: vectors for name, (_, vectors) in embedded.items()}
         for vectors in references.values():
-            for model, each in vectors.items():
-                check_one_space(each, own[model])
+            for model, loaded in vectors.items():
+                check_one_space(loaded, image_vectors[model])
         about |= {"references": counts} if counts else {}
-        return DiversityData(images, inputs, about, own, references)
+        return DiversityData(images, inputs, about, image_vectors, references)
 
     def groups(self, config: Config, data: DiversityData) -> list[Groups]:
         """Return the sets of all images, for each choice of attributes."""
@@ -264,8 +269,12 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def designs(self, config: Config, data: DiversityData) -> list[Design]:
         """Return the sets of every model, choice of attributes and value of `within`."""
-        every = [each for model in data.models for each in self._of_model(config, data, model)]
-        if not any(len(each.images) > 1 for each in every):
+        designs = [
+            design
+            for model in data.models
+            for design in self._designs_of_model(config, data, model)
+        ]
+        if not any(len(design.images) > 1 for design in designs):
             raise DataError(
                 f"no choice of sets leaves two with {config.data.min_set_size} images and an "
                 "embedding",
@@ -273,30 +282,32 @@ class Diversity(Audit["Config", DiversityData, Design]):
                 expected="at least two sets of that size",
                 fix="choose other attributes under data.sets, or lower data.min_set_size",
             )
-        return every
+        return designs
 
     def check(self, config: Config, data: DiversityData, design: Design) -> None:
         """Refuse a projection on more components than the images or the model have."""
-        wanted = config.metrics.components
+        components = config.metrics.components
         # All sets are projected together, and the references with them.
         sizes = {name: len(places) for name, places in design.images.items()}
         for name, models in data.references.items():
             if design.model in models:
                 sizes[reference_name(name)] = int(models[design.model].usable.sum())
         dimension = design.vectors.dimension
-        most = min(sum(sizes.values()), dimension)
-        if wanted is None or not design.images or wanted <= most:
+        limit = min(sum(sizes.values()), dimension)
+        if components is None or not design.images or components <= limit:
             return
-        shown = first_of(f"{name}: {n}" for name, n in sizes.items())
+        sizes_text = first_of(f"{name}: {n}" for name, n in sizes.items())
         raise DataError(
-            f"metrics.components: {wanted} is more than the images of {design.name} ({shown}) or "
-            f"the {dimension} numbers of an embedding allow",
+            f"metrics.components: {components} is more than the images of {design.name} "
+            f"({sizes_text}) or the {dimension} numbers of an embedding allow",
             file=data.images.name,
-            expected=f"at most {most}",
-            fix=f"lower metrics.components to {most}, or leave it out",
+            expected=f"at most {limit}",
+            fix=f"lower metrics.components to {limit}, or leave it out",
         )
 
-    def _of_model(self, config: Config, data: DiversityData, model: str) -> Iterator[Design]:
+    def _designs_of_model(
+        self, config: Config, data: DiversityData, model: str
+    ) -> Iterator[Design]:
         vectors, coded, options = data.models[model], data.images.coded, config.resampling
         usable = np.flatnonzero(vectors.usable)
         rows = {"": usable}
@@ -305,12 +316,12 @@ class Diversity(Audit["Config", DiversityData, Design]):
             codes = within.codes[usable]
             rows = {value: usable[codes == code] for code, value in enumerate(within.vocabulary)}
         for groups in self.groups(config, data):
-            own = groups.take(usable)
+            usable_groups = groups.take(usable)
             missing = lacking({name: coded[name].codes[usable] for name in groups.attributes})
-            for value, some in rows.items():
-                images, small = _sets(groups, some)
+            for value, set_rows in rows.items():
+                images, small = _split_by_size(groups, set_rows)
                 yield Design(
-                    model, own, missing, value, images, small, vectors,
+                    model, usable_groups, missing, value, images, small, vectors,
                     options.permutations or options.replicates,
                 )  # fmt: skip
 
@@ -321,28 +332,28 @@ class Diversity(Audit["Config", DiversityData, Design]):
         level, options = config.resampling.level, config.metrics
         place = Place(self.name, design.model, design.groups.name, "default", level)
         references = {
-            reference_name(name): each.take(np.flatnonzero(each.usable))
+            reference_name(name): reference.take(np.flatnonzero(reference.usable))
             for name, models in data.references.items()
-            if (each := models.get(design.model)) is not None
+            if (reference := models.get(design.model)) is not None
         }
         # One projection, so that every number is of one space.
         tables: Mapping[str, Table] = {**design.sets, **references}
         if options.components is not None and design.sets:
             tables = principal_components(tables, options.components)
-        every = (
+        all_sets = (
             Sets.of(tables, resampling_of(config, 1))
             if tables
             else Sets((), (), (), without_spreads=True)
         )
         findings = (
-            *_within(design, every, config, place),
-            *_between(design, every, config, place, resampling),
-            *_to_references(design, every, config, place),
+            *_measure_sets(design, all_sets, config, place),
+            *_measure_pairs(design, all_sets, config, place, resampling),
+            *_measure_references(design, all_sets, config, place),
         )
         where = {"model": design.model, "groups": design.groups.name, "within": design.within}
-        distances = placed(mean_distances(every, level=level), where) if tables else None
+        distances = placed(mean_distances(all_sets, level=level), where) if tables else None
         return Measured(
-            tuple(_with_components(each, options.components) for each in findings),
+            tuple(_with_components(draft, options.components) for draft in findings),
             {} if distances is None else {"distances": distances},
         )
 
@@ -359,13 +370,13 @@ class Diversity(Audit["Config", DiversityData, Design]):
             "models": [
                 {
                     "model": name,
-                    "dimension": each.dimension,
-                    "usable": int(each.usable.sum()),
-                    "without_embedding": int((each.rows < 0).sum()),
-                    "zero": each.counts["zero"],
-                    "not_finite": each.counts["not_finite"],
+                    "dimension": vectors.dimension,
+                    "usable": int(vectors.usable.sum()),
+                    "without_embedding": int((vectors.rows < 0).sum()),
+                    "zero": vectors.counts["zero"],
+                    "not_finite": vectors.counts["not_finite"],
                 }
-                for name, each in data.models.items()
+                for name, vectors in data.models.items()
             ],
         }
 
@@ -376,25 +387,25 @@ class Diversity(Audit["Config", DiversityData, Design]):
         yield "Distances are those of the embedding, and show nothing that it doesn't encode."
         yield "Images are taken as independent: near duplicates make intervals too narrow."
         for name, vectors in data.models.items():
-            yield from _of_vectors(name, vectors)
+            yield from _embedding_notes(name, vectors)
         if n := data.images.counts["missing"].get(config.data.within, 0):
             yield f"Images without {config.data.within} ({n}) are in no set."
-        for each in designs:
-            if each.within and each.small:
-                few = [f"{name} ({n})" for name, n in each.small.items()]
-                yield f"{each.name}: too small to be measured: {first_of(few)}."
+        for design in designs:
+            if design.within and design.small:
+                few = [f"{name} ({n})" for name, n in design.small.items()]
+                yield f"{design.name}: too small to be measured: {first_of(few)}."
 
     def sizes(self, config: Config, data: DiversityData) -> Iterator[Row]:
         """Return the sets of the first model: others differ only in images without embedding."""
-        for each in self._of_model(config, data, next(iter(data.models))):
-            levels = dict(zip(each.groups.names, each.groups.levels, strict=True))
-            about = f"{each.within}: " if each.within else ""
-            large = {name: len(places) for name, places in each.images.items()}
-            for name, n in {**large, **each.small}.items():
-                note = "too small to be measured" if name in each.small else ""
+        for design in self._designs_of_model(config, data, next(iter(data.models))):
+            levels = dict(zip(design.groups.names, design.groups.levels, strict=True))
+            about = f"{design.within}: " if design.within else ""
+            large = {name: len(places) for name, places in design.images.items()}
+            for name, n in {**large, **design.small}.items():
+                note = "too small to be measured" if name in design.small else ""
                 yield size(
-                    each.groups.name, f"{about}{name}", n, levels=levels[name], usable=not note,
-                    note=note,
+                    design.groups.attributes, f"{about}{name}", n, levels=levels[name],
+                    usable=not note, note=note,
                 )  # fmt: skip
 
     def members(self, config: Config, data: DiversityData, on: str) -> Members:
@@ -402,15 +413,17 @@ class Diversity(Audit["Config", DiversityData, Design]):
         return super().members(config, data, on) if on == "images" else {}
 
 
-def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[str, Vectors]]:
-    """Read images, those of a reference unless `name` is "images", and their embeddings."""
+def _read_embeddings(name: str, config: Config, models: Models) -> tuple[Items, dict[str, Vectors]]:
+    """Read the images, or those of a reference, with their embeddings."""
     of_reference = config.references.get(name)
     section = of_reference.images if of_reference else config.data.images
     columns = () if of_reference else config.data.columns
     place = f"references.{name}.images" if of_reference else "data.images"
     images = models.read_images(section, columns, name=name, place=place)
-    what = f"reference {name}" if of_reference else "images"
-    items = models.once(name, lambda: load_items(images.source(models.base, columns), subject=what))
+    label = f"reference {name}" if of_reference else "images"
+    items = models.once(
+        name, lambda: load_items(images.source(models.base, columns), subject=label)
+    )
     vectors = {}
     for model, run in config.models.items():
         source: ArraySource | Outputs
@@ -428,24 +441,24 @@ def _embedded(name: str, config: Config, models: Models) -> tuple[Items, dict[st
     return items, vectors
 
 
-def _sets(groups: Groups, rows: Integers) -> tuple[dict[str, Integers], dict[str, int]]:
+def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers], dict[str, int]]:
     """Return the places of the images of sets that are large enough, and sizes of the others."""
-    taken = groups.take(rows)
-    order = rows[np.argsort(taken.codes, kind="stable")][taken.n_missing :]
-    members = zip(groups.names, np.split(order, np.cumsum(taken.counts)[:-1]), strict=True)
-    sets = {name: own for name, own in sorted(members) if len(own)}
-    large = {name: own for name, own in sets.items() if len(own) >= groups.min_size}
-    return large, {name: len(own) for name, own in sets.items() if name not in large}
+    set_groups = groups.take(rows)
+    order = rows[np.argsort(set_groups.codes, kind="stable")][set_groups.n_missing :]
+    members = zip(groups.names, np.split(order, np.cumsum(set_groups.counts)[:-1]), strict=True)
+    sets = {name: places for name, places in sorted(members) if len(places)}
+    large = {name: places for name, places in sets.items() if len(places) >= groups.min_size}
+    return large, {name: len(places) for name, places in sets.items() if name not in large}
 
 
-def _of_vectors(name: str, vectors: Vectors) -> Iterator[str]:
-    """Say which embeddings are changed or not used; failures of a live model are told by group."""
+def _embedding_notes(name: str, vectors: Vectors) -> Iterator[str]:
+    """Yield notes on embeddings that are changed or not used."""
     if vectors.rescaled:
         yield f"{name}: the embeddings are not of length 1; they are normalised."
-    for n, what in (
+    for n, problem in (
         (vectors.unmatched, "no embedding"),
         (vectors.counts["zero"], "an embedding of zeros"),
         (vectors.counts["not_finite"], "an embedding that is not finite"),
     ):
         if n:
-            yield f"{name}: images with {what} ({n}) are not used."
+            yield f"{name}: images with {problem} ({n}) are not used."

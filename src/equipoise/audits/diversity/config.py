@@ -75,7 +75,7 @@ class ReferenceConfig(Section):
 
 
 class MetricsConfig(Section):
-    """What is measured, and how.
+    """Metrics and their options.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ _KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "s
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return how many images and sets there are, and what a distance is."""
+    """Return the counts of images and sets, and the kind of distance."""
     sizes = [row["n"] for row in rows(result, "group_sizes")]
     return (
         ("Images", f"{count(sum(sizes))} in {plural(len(sizes), 'set')}"),
@@ -33,7 +33,7 @@ def distances(result: AuditResult) -> Section | None:
         "distance is above the diversity of both. Which distance is large depends on the embedding."
     )
     charts = [
-        [_diversity(panel, ", ".join(filter(None, key)))]
+        [_diversity_chart(panel, ", ".join(filter(None, key)))]
         for key, panel in panels(table, "model", "groups", "within").items()
     ]
     columns = {
@@ -49,14 +49,14 @@ def distances(result: AuditResult) -> Section | None:
     }
     pairs = [row for row in table if row["set_a"] <= row["set_b"]]
     heading = "Distances within and between sets"
-    every = Table.of(heading, columns, pairs, source="distances")
-    return Section.of("diversity", heading, text, *charts, every)
+    pairs_table = Table.of(heading, columns, pairs, source="distances")
+    return Section.of("diversity", heading, text, *charts, pairs_table)
 
 
-def _diversity(panel: Sequence[Row], name: str) -> Chart:
-    own = [{**row, "n": row["n_a"]} for row in panel if row["set_a"] == row["set_b"]]
+def _diversity_chart(panel: Sequence[Row], name: str) -> Chart:
+    within_sets = [{**row, "n": row["n_a"]} for row in panel if row["set_a"] == row["set_b"]]
     marks = plots.labelled_points(
-        sorted(own, key=lambda row: row["distance"]), "set_a", value="distance",
+        sorted(within_sets, key=lambda row: row["distance"]), "set_a", value="distance",
         series=lambda row: "reference" if row["set_a"].endswith(_REFERENCE) else "set",
     )  # fmt: skip
     kinds = [kind for kind in _KINDS if any(mark["series"] == kind for mark in marks)]

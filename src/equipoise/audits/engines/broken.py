@@ -1,10 +1,11 @@
-"""Warnings about models whose labels say nothing of groups: constant, at chance, or failed."""
+"""Warnings about uninformative models: constant, at chance, or failed."""
 
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from equipoise.audits.engines.labels import LabelDesign
+from equipoise.audits.notes import Note
 from equipoise.core import Booleans, Floats, unwarned
 from equipoise.core.wording import percent
 from equipoise.metrics.counts import Counts
@@ -18,44 +19,47 @@ _TRIVIAL = 0.5
 _FEWEST, _ONE_CLASS = 30, 0.9
 
 
-def broken(designs: Iterable[LabelDesign]) -> Iterator[str]:
-    """Yield what is wrong with each model's labels as a whole, or in one group alone."""
-    seen: set[tuple[str, str]] = set()
+def broken(designs: Iterable[LabelDesign]) -> Iterator[Note | str]:
+    """Yield warnings about each model's labels, overall and by group."""
+    described: set[tuple[str, str]] = set()
     for design in designs:
         # Texts as they are written are no classes.
         if design.wording:
             continue
         where = design.model if design.version == "default" else f"{design.model}, {design.version}"
-        if (design.model, design.version) not in seen:
-            seen.add((design.model, design.version))
+        if (design.model, design.version) not in described:
+            described.add((design.model, design.version))
             yield from _whole(where, design.overall)
         yield from _groups(where, design)
 
 
-def trivial_hits(where: str, k: int, classes: int) -> Iterator[str]:
+def trivial_hits(model: str, k: int, classes: int) -> Iterator[Note]:
     """Yield that a hit rate says little: labels in a random order would have one of k / classes."""
     if k >= _TRIVIAL * classes:
-        yield (
-            f"{where}: with {classes} classes, labels in a random order have a hit rate of "
-            f"{percent(k / classes)} at k = {k}: differences between groups say little. Lower k."
+        yield Note(
+            model,
+            f"with {classes} classes, labels in a random order have a hit rate of "
+            f"{percent(k / classes)} at k = {k}: differences between groups say little. Lower k.",
         )
 
 
-def _whole(where: str, counts: Counts) -> Iterator[str]:
-    said = counts.by_prediction(counts.observed)[0].sum(axis=1)
-    rows, most = said.sum(), int(said.argmax())
+def _whole(where: str, counts: Counts) -> Iterator[Note | str]:
+    n_predicted = counts.by_prediction(counts.observed)[0].sum(axis=1)
+    rows, most_predicted = n_predicted.sum(), int(n_predicted.argmax())
     if rows < _FEWEST:
         return
     true = counts.by_truth(counts.observed)[0].sum(axis=1)
     if true.max() >= _CONSTANT * rows:
-        yield (
-            f"{where}: {percent(true.max() / rows)} of images are of one class, "
+        yield Note(
+            where,
+            f"{percent(true.max() / rows)} of images are of one class, "
             f"“{counts.classes[true.argmax()]}”, so that accuracy is the share of one answer. Add "
-            "images of other classes."
+            "images of other classes.",
         )
-    elif said[most] >= _CONSTANT * rows:
+    elif n_predicted[most_predicted] >= _CONSTANT * rows:
+        share = percent(n_predicted[most_predicted] / rows)
         yield (
-            f"{where} answers “{counts.classes[most]}” for {percent(said[most] / rows)} of images: "
+            f"{where} answers “{counts.classes[most_predicted]}” for {share} of images: "
             "differences between groups say little. Check how the model is run and its classes."
         )
     elif not _better_than_chance(counts)[0].any():
@@ -87,6 +91,6 @@ def _better_than_chance(counts: Counts) -> tuple[Booleans, Floats]:
     table = counts.observed
     n, right = table[0].sum(axis=0), counts.hits(table)[0].sum(axis=0)
     with unwarned():
-        truth, said = counts.by_truth(table)[0] / n, counts.by_prediction(table)[0] / n
-    better = wilson(right, n)[0] > (truth * said).sum(axis=0)
+        truth, prediction_shares = counts.by_truth(table)[0] / n, counts.by_prediction(table)[0] / n
+    better = wilson(right, n)[0] > (truth * prediction_shares).sum(axis=0)
     return np.asarray(better | (truth.max(axis=0) > _ONE_CLASS)), n

@@ -1,11 +1,11 @@
-"""Labels by group: designs over model, version and groups, and what is measured on their counts."""
+"""Labels by group: designs over model, version and groups, and their findings."""
 
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,17 +106,17 @@ class LabelDesign:
     @property
     def lacking(self) -> dict[str, int]:
         """Rows in no group, by the attributes that they lack."""
-        known = self.data.coded_attributes
-        return lacking({name: known[name].codes[self.rows] for name in self.groups.attributes})
+        coded = self.data.coded_attributes
+        return lacking({name: coded[name].codes[self.rows] for name in self.groups.attributes})
 
     @cached_property
     def determined(self) -> bool:
         """Whether every group holds one true class only: a model without mistakes differs too."""
-        known = (self.target.codes >= 0) & (self.label.codes >= 0) & (self.groups.codes >= 0)
-        return bool(known.any()) and self.counts.determines_target
+        complete = (self.target.codes >= 0) & (self.label.codes >= 0) & (self.groups.codes >= 0)
+        return bool(complete.any()) and self.counts.determines_target
 
     def splits_as(self, other: Groups) -> bool:
-        """Whether within each true class the compared groups are those of fewer attributes.
+        """Whether groups of fewer attributes are the same within each true class.
 
         An attribute that determines the target, or is the target, splits no class.
         """
@@ -143,7 +143,7 @@ class LabelDesign:
 
     @cached_property
     def wording(self) -> bool:
-        """Whether the labels are texts as they are written, whose content is another version."""
+        """Whether the labels are raw texts; another version holds their classes."""
         return self.version not in self.labels.versions_with_verdicts
 
     @cached_property
@@ -152,7 +152,9 @@ class LabelDesign:
         label, classes = self.label, {*self.data.classes, *self.predictions.classes, *NO_CLASS}
         if {*label.vocabulary} <= classes:
             return self.counts
-        label = label.relabel([one if one in classes else OTHER for one in label.vocabulary])
+        label = label.relabel(
+            [label_name if label_name in classes else OTHER for label_name in label.vocabulary]
+        )
         return count(self.target, label, self.groups, units=self.units)
 
     def ranked(self) -> Iterator[tuple[str, Counts]]:
@@ -189,38 +191,63 @@ def one_group(n: int) -> Groups:
 def groups_of(
     section: LabelledImagesConfig, data: PredictionData, rows: Booleans | None = None
 ) -> list[Groups]:
-    """Return the groups of rows, all unless given, for each choice of attributes."""
-    kept: Any = slice(None) if rows is None else rows
-    known = {name: one.take(kept) for name, one in data.coded_attributes.items()}
-    return groups_by(section.groups, known, min_size=section.min_group_size)
+    """Return the groups of all or some rows for each choice of attributes."""
+    selected: Any = slice(None) if rows is None else rows
+    coded = {name: attribute.take(selected) for name, attribute in data.coded_attributes.items()}
+    return groups_by(section.groups, coded, min_size=section.min_group_size)
 
 
-def compared(
+class LabelComparison(NamedTuple):
+    """Groups to compare in one version of a model's labels.
+
+    Attributes
+    ----------
+    key : str
+        Of the model's labels in `data.models`.
+    version : str
+    groups : Groups
+        Of the rows.
+    all_groups : sequence of Groups
+        Groups of the same rows by each choice of attributes.
+    rows : ndarray of bool, shape (n,)
+        Rows with output of the model.
+    """
+
+    key: str
+    version: str
+    groups: Groups
+    all_groups: Sequence[Groups]
+    rows: Booleans
+
+
+def list_comparisons(
     section: LabelledImagesConfig, data: PredictionData
-) -> Iterator[tuple[str, str, Groups, Sequence[Groups], Booleans]]:
-    """Yield every key of `data.models` with its versions, groups, all groups, and rows with output.
+) -> Iterator[LabelComparison]:
+    """Yield the comparisons of every model, version and choice of groups.
 
     Raises
     ------
     DataError
         When there are more classes than can be measured in about a minute.
     """
-    if (many := len(data.classes)) > MOST_CLASSES:
+    if (n_classes := len(data.classes)) > MOST_CLASSES:
         raise DataError(
-            f"{many:,} classes",
+            f"{n_classes:,} classes",
             file=next(iter(data.inputs), None),
             expected=f"at most {MOST_CLASSES:,} classes",
             fix="merge classes with `map`, or leave the rows of rare classes out of the table",
         )
-    known: dict[bytes, list[Groups]] = {}
+    groups_by_rows: dict[bytes, list[Groups]] = {}
     for key, model in data.models.items():
         rows = ~model.coded_state.equals("unmatched")
         # Mostly every model has all rows, and groups are large.
         packed = np.packbits(rows).tobytes()
-        every = known[packed] = known.get(packed) or groups_of(section, data, rows)
+        all_groups = groups_by_rows[packed] = groups_by_rows.get(packed) or groups_of(
+            section, data, rows
+        )
         for version in model.versions:
-            for groups in every:
-                yield key, version, groups, every, rows
+            for groups in all_groups:
+                yield LabelComparison(key, version, groups, all_groups, rows)
 
 
 MOST_CLASSES = 20_000
@@ -239,16 +266,16 @@ def notes_of_rows(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
     for name, model in models.items():
         if model.without_label:
             yield f"{name}: {model.without_label} outputs have no labelled row and are not used."
-        for state, what in _STATES.items():
+        for state, consequence in _STATES.items():
             if n := model.rows(state):
-                yield f"{name}: {n} labelled rows {what}."
+                yield f"{name}: {n} labelled rows {consequence}."
 
 
 def notes_of_texts(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
     """Yield how many texts name no class for sure, or several."""
     for name, model in models.items():
-        for version, one in model.versions.items():
-            sizes = one.coded.sizes()
+        for version, predictions in model.versions.items():
+            sizes = predictions.coded.sizes()
             unresolved, ambiguous = sizes.get(UNRESOLVED, 0), sizes.get(AMBIGUOUS, 0)
             if unresolved or ambiguous:
                 yield (
@@ -259,14 +286,31 @@ def notes_of_texts(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
 
 
 def notes_of_targets(designs: Iterable[LabelDesign]) -> Iterator[str]:
-    """Yield which groups determine the target, and what follows from it."""
-    for name in dict.fromkeys(one.groups.name for one in designs if one.determined):
+    """Yield notes on groups that determine the target."""
+    for name in dict.fromkeys(design.groups.name for design in designs if design.determined):
         yield (
             f"{name}: the groups determine the target. A model without mistakes gives them "
             "different labels, so shares of labels get no verdict, and accuracy is tested over all "
             "rows only. Differences in accuracy say which classes are found less often: bias "
             "against people only where the target is an attribute of people, such as gender."
         )
+
+
+class MeasuredLabels(NamedTuple):
+    """Findings of measured counts.
+
+    Attributes
+    ----------
+    findings : list of UncorrectedFinding
+    parts : dict of str to tuple of Part
+        By metric, for tables.
+    left_out : dict of str to int
+        By metric, the number of classes that can't be estimated and have no finding.
+    """
+
+    findings: list[UncorrectedFinding]
+    parts: dict[str, tuple[Part, ...]]
+    left_out: dict[str, int]
 
 
 def findings_of(
@@ -278,68 +322,74 @@ def findings_of(
     *,
     texts: Counts | None = None,
     positive: str | None = None,
-) -> tuple[list[UncorrectedFinding], dict[str, tuple[Part, ...]], dict[str, int]]:
+) -> MeasuredLabels:
     """Measure counts.
 
     Effect sizes are of `texts`, where every label has a column of its own. Where a class is the
     positive one, rates and gaps are of it alone.
-
-    Returns
-    -------
-    findings : list of UncorrectedFinding
-    parts : dict of str to tuple of Part
-        By metric, for tables.
-    left_out : dict of str to int
-        By metric how many of many classes can't be estimated, and have no finding.
     """
-    every = texts or counts
-    if every is counts:
+    text_counts = texts or counts
+    if text_counts is counts:
         estimates = measure(counts, measures, resampling, seed)
     else:
-        effects = [one for one in measures if isinstance(one, EffectSizes)]
-        rates = [one for one in measures if one not in effects]
+        effects = [
+            measure_option for measure_option in measures if isinstance(measure_option, EffectSizes)
+        ]
+        rates = [measure_option for measure_option in measures if measure_option not in effects]
         estimates = [
             *measure(counts, rates, resampling, seed),
-            *measure(every, effects, resampling, seed),
+            *measure(text_counts, effects, resampling, seed),
         ]
     tables = {
-        one.metric: one.parts for one in estimates if one.by is not None and one.metric != "rates"
+        estimate.metric: estimate.parts
+        for estimate in estimates
+        if estimate.by is not None and estimate.metric != "rates"
     }
     left_out = dict[str, int]()
     if len(counts.classes) > MOST_FOLDED:
-        kept = [*map(_estimable, estimates)]
-        estimates = [estimate for estimate, _ in kept]
-        left_out = {metric: many for _, lost in kept for metric, many in lost.items()}
-    findings = [finding for each in estimates for finding in _findings(each, place, positive)]
-    return findings, tables, left_out
+        reduced = [*map(_estimable, estimates)]
+        estimates = [estimate for estimate, _ in reduced]
+        left_out = {
+            metric: n_omitted for _, omitted in reduced for metric, n_omitted in omitted.items()
+        }
+    findings = [
+        finding for estimate in estimates for finding in _findings(estimate, place, positive)
+    ]
+    return MeasuredLabels(findings, tables, left_out)
 
 
 def _estimable(estimate: Estimate) -> tuple[Estimate, Mapping[str, int]]:
     """Leave out the parts that can't be estimated, and count them by metric."""
     if estimate.by is None or estimate.metric == "skewsize":
         return estimate, {}
-    known = np.isfinite(estimate.by["value"].to_numpy())
-    lost = Counter(estimate.by["metric"].filter(~known).to_pylist())
-    return replace(estimate, by=estimate.by.filter(known)), lost
+    estimable = np.isfinite(estimate.by["value"].to_numpy())
+    omitted = Counter(estimate.by["metric"].filter(~estimable).to_pylist())
+    return replace(estimate, by=estimate.by.filter(estimable)), omitted
 
 
 def _findings(
     estimate: Estimate, place: Place, positive: str | None
 ) -> Iterator[UncorrectedFinding]:
     """Yield the findings of an estimate: the whole, and its parts where it has several."""
-    every = () if positive is None or estimate.metric == "effect_sizes" else (positive, "")
-    own = [draft for draft in parts(estimate, place) if draft.finding.subject in every or not every]
+    wanted_subjects = (
+        () if positive is None or estimate.metric == "effect_sizes" else (positive, "")
+    )
+    part_findings = [
+        draft
+        for draft in parts(estimate, place)
+        if draft.finding.subject in wanted_subjects or not wanted_subjects
+    ]
     if estimate.metric == "accuracy":
         yield whole(estimate, place, Family.COMPOSITE, by_group=estimate.parts[0].by_group)
     elif estimate.metric == "rates":
-        yield from own
+        yield from part_findings
     elif estimate.by is None or estimate.metric == "skewsize":
         tested = estimate.chance is not None
         yield whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
     else:
-        two = every and len(estimate.parts) == 2
-        some = [part for part in estimate.parts if part.subject in every or not two]
-        worst = widest_part(some) if some else Part("", "", math.nan)
+        two = wanted_subjects and len(estimate.parts) == 2
+        candidates = [part for part in estimate.parts if part.subject in wanted_subjects or not two]
+        worst = widest_part(candidates) if candidates else Part("", "", math.nan)
         yield whole(
             estimate,
             place,
@@ -349,12 +399,14 @@ def _findings(
             about=worst.subject,
             shows=worst.shows,
         )
-        yield from own
+        yield from part_findings
 
 
 def notes_left_out(place: Place, left_out: Mapping[str, int]) -> Iterator[str]:
     """Say of how many classes there is no finding."""
-    counts = ", ".join(f"{metric} of {many:,}" for metric, many in left_out.items() if many)
+    counts = ", ".join(
+        f"{metric} of {n_omitted:,}" for metric, n_omitted in left_out.items() if n_omitted
+    )
     if counts:
         yield (
             f"{place.model}, {place.groups}: classes that can't be estimated, mostly for lack of "
@@ -394,7 +446,7 @@ def state_gaps(
 
 def label_gaps(
     counts: Counts,
-    kept: Collection[str],
+    labels: Collection[str],
     metric: str,
     place: Place,
     resampling: Resampling | None,
@@ -404,18 +456,18 @@ def label_gaps(
 ) -> list[UncorrectedFinding]:
     """Return the largest gap in the share of labels that are kept, then the gap of every label."""
     estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
-    own = [part for part in estimate.parts if part.subject in kept]
-    if not own:
+    label_parts = [part for part in estimate.parts if part.subject in labels]
+    if not label_parts:
         return []
-    widest = widest_part(own)
+    widest = widest_part(label_parts)
     gap = whole(
         estimate, place, Family.COMPOSITE, metric=metric, by_group=widest.by_group,
         about=shortened(widest.subject), shows=shows,
     )  # fmt: skip
     leaves = parts(estimate, place, metric=metric)
-    ends = ((one.finding.subject, one.finding.by_group) for one in leaves)
+    ends = ((leaf.finding.subject, leaf.finding.by_group) for leaf in leaves)
     words = (direction(shows or metric, shortened(name), groups) for name, groups in ends)
-    return [gap, *(one.changed(direction=text) for one, text in zip(leaves, words, strict=True))]
+    return [gap, *(leaf.changed(direction=text) for leaf, text in zip(leaves, words, strict=True))]
 
 
 def right_or_wrong(
@@ -440,9 +492,9 @@ def right_or_wrong(
     return state_gaps(design, states, metrics, place, resampling, seed)
 
 
-def widest_part(some: Sequence[Part]) -> Part:
+def widest_part(candidates: Sequence[Part]) -> Part:
     """Return the part with the largest value."""
-    return max(some, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
+    return max(candidates, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
 
 
 def _follows_base_rates(finding: Finding) -> bool:
@@ -455,8 +507,8 @@ def _follows_base_rates(finding: Finding) -> bool:
 def _within_class(finding: Finding, classes: Sequence[str]) -> bool:
     """Whether a finding compares groups within each true class alone."""
     declared = spec_of_finding(finding).within_class
-    known = declared == "always" or (declared == "two classes" and len(classes) == 2)
-    return known and not _follows_base_rates(finding)
+    conditional = declared == "always" or (declared == "two classes" and len(classes) == 2)
+    return conditional and not _follows_base_rates(finding)
 
 
 MOST_FOLDED = 100
@@ -469,9 +521,9 @@ def with_folds(
     *,
     classes: Sequence[str],
     determined: bool,
-    alike: str = "",
+    equivalent_groups: str = "",
 ) -> Iterator[UncorrectedFinding]:
-    """Say which findings of a design state the fact of another, or what base rates decide.
+    """Fold findings that repeat another, and untest findings that base rates decide.
 
     Parameters
     ----------
@@ -481,50 +533,51 @@ def with_folds(
         Every label that occurs as truth or prediction.
     determined : bool
         Whether every group holds one true class only.
-    alike : str
+    equivalent_groups : str
         Other groups that within each true class are the same; "" without any.
     """
-    many, two, accuracy = len(classes) > MOST_FOLDED, len(classes) == 2, False
+    has_many_classes, is_binary = len(classes) > MOST_FOLDED, len(classes) == 2
+    accuracy_yielded = False
     for draft in drafts:
         fact, notes = fact_of(draft.finding), [group.note for group in draft.finding.by_group]
         metric, subject, spec = fact.metric, fact.subject, spec_of_finding(draft.finding)
-        if two and subject and metric == "accuracy":
+        if is_binary and subject and metric == "accuracy":
             # One of two classes against the other is the accuracy of all.
-            if not accuracy:
+            if not accuracy_yielded:
                 yield draft.changed(subject="")
-            accuracy = True
+            accuracy_yielded = True
             continue
         if determined and _follows_base_rates(draft.finding):
-            why = "the groups determine the target: a model without mistakes has this gap too"
-            yield without_verdict(draft, why)
-        elif alike and _within_class(draft.finding, classes):
-            yield replace(draft, fold=fact._replace(groups=alike))
-        elif spec.fold and not (subject and many):
+            reason = "the groups determine the target: a model without mistakes has this gap too"
+            yield without_verdict(draft, reason)
+        elif equivalent_groups and _within_class(draft.finding, classes):
+            yield replace(draft, fold=fact._replace(groups=equivalent_groups))
+        elif spec.fold and not (subject and has_many_classes):
             worst = fact.aggregate is Aggregate.WORST_GROUP
             yield replace(draft, fold=gap_of(spec.fold, subject, "overall" if worst else ""))
-        elif two and fact.compared_to == "overall" and notes.count("") == 2:
+        elif is_binary and fact.compared_to == "overall" and notes.count("") == 2:
             yield replace(draft, fold=fact._replace(compared_to=""))
-        elif two and spec.mirror and subject:
-            other = classes[subject == classes[0]]
+        elif is_binary and spec.mirror and subject:
+            opposite = classes[subject == classes[0]]
             same = spec.mirror == metric and subject == classes[0]
-            yield draft if same else replace(draft, fold=gap_of(spec.mirror, other))
+            yield draft if same else replace(draft, fold=gap_of(spec.mirror, opposite))
         elif not spec.fold:
             yield draft
 
 
-def once(
+def without_repeats(
     drafts: Iterable[tuple[UncorrectedFinding, Hashable]],
 ) -> Iterator[UncorrectedFinding]:
     """Take the verdict from drafts that stand on the same numbers as one of other groups before.
 
     Each draft comes with the numbers that it stands on; None where they are not known.
     """
-    seen: dict[Hashable, str] = {}
+    groups_by_numbers: dict[Hashable, str] = {}
     for draft, numbers in drafts:
         finding = draft.finding
         if finding.family is Family.DESCRIPTIVE or numbers is None:
             yield draft
             continue
-        groups = seen.setdefault(numbers, finding.groups)
+        groups = groups_by_numbers.setdefault(numbers, finding.groups)
         same = groups == finding.groups
         yield draft if same else without_verdict(draft, f"the same numbers as for {groups}")

@@ -18,6 +18,7 @@ from scipy import special
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
 from equipoise.core import Aggregate, Family, Finding, Floats, record, table_of
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
@@ -36,7 +37,16 @@ _ODDS = ("true_positive_rate", "false_positive_rate")
 _EFFECTS = ("cramers_v", "phi", "tschuprows_t")
 _BAND = 0.975
 _LINES = 1000
-_COLUMNS = "model groups version text class +count most #share"
+_COLUMNS = {
+    "model": TEXT,
+    "groups": TEXT,
+    "version": TEXT,
+    "text": TEXT,
+    "class": TEXT,
+    "count": INTEGER,
+    "most": TEXT,
+    "share": NUMBER,
+}
 Range = tuple[float, float]
 
 
@@ -53,24 +63,24 @@ def with_unresolved(
         Of the design: `UNRESOLVED` is a label like others.
     """
     if UNRESOLVED not in counts.classes:
-        yield from map(_of_class, drafts)
+        yield from map(_without_class_verdict, drafts)
         return
     texts = Unresolved(counts)
     worst = max(np.flatnonzero(counts.groups.usable).tolist(), key=texts.shares.__getitem__)
     share = float(texts.shares[worst])
-    why = (
+    reason = (
         f"{percent(share)} of the texts about {counts.groups.names[worst]} name no class for "
         f"sure; a verdict needs at most {percent(MOST_UNRESOLVED)} in every group. To do: fill in "
         "the worksheet"
     )
-    for draft in map(_of_class, drafts):
+    for draft in map(_without_class_verdict, drafts):
         if draft.finding.family is Family.DESCRIPTIVE or (
             # Whether a row has an answer doesn't depend on what the others say.
             draft.finding.metric == "unanswered_rate"
         ):
             yield draft
         elif share > MOST_UNRESOLVED:
-            yield without_verdict(draft, why)
+            yield without_verdict(draft, reason)
         else:
             yield texts.doubted(draft)
 
@@ -84,24 +94,26 @@ def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
     version, raw = design.predictions, next(iter(design.labels.versions.values()))
     if UNRESOLVED not in version.vocabulary or not isinstance(version.resolve, Recipe):
         return {}
-    mine = design.rows & (version.codes == version.vocabulary.index(UNRESOLVED))
-    own = raw.coded.take(mine)
-    used = zip(raw.vocabulary, own.counts.tolist(), strict=True)
-    texts = own.relabel([version.resolve.form(text) if n else None for text, n in used])
-    groups = design.groups.codes[mine[design.rows]]
+    unresolved_rows = design.rows & (version.codes == version.vocabulary.index(UNRESOLVED))
+    unresolved_texts = raw.coded.take(unresolved_rows)
+    used = zip(raw.vocabulary, unresolved_texts.counts.tolist(), strict=True)
+    texts = unresolved_texts.relabel(
+        [version.resolve.form(text) if n else None for text, n in used]
+    )
+    groups = design.groups.codes[unresolved_rows[design.rows]]
     usable = np.flatnonzero(design.groups.usable)
     table = np.zeros((len(texts.vocabulary), len(design.groups)))
-    known = (groups >= 0) & (texts.codes >= 0)
-    np.add.at(table, (texts.codes[known], groups[known]), 1)
+    countable = (groups >= 0) & (texts.codes >= 0)
+    np.add.at(table, (texts.codes[countable], groups[countable]), 1)
     shares = table[:, usable] / design.groups.counts[usable]
-    apart = np.ptp(shares, axis=1)
-    order = np.lexsort((-table.sum(axis=1), -apart))
+    spreads = np.ptp(shares, axis=1)
+    order = np.lexsort((-table.sum(axis=1), -spreads))
     rows = [
         {
             "model": design.model, "groups": design.groups.name, "version": design.version,
             "text": texts.vocabulary[place], "class": "", "count": round(table[place].sum()),
             "most": design.groups.names[usable[int(shares[place].argmax())]],
-            "share": float(apart[place] / max(apart.sum(), 1e-300)),
+            "share": float(spreads[place] / max(spreads.sum(), 1e-300)),
         }
         for place in order[:_LINES].tolist()
         if table[place].any()
@@ -109,7 +121,7 @@ def worksheet_of(design: LabelDesign) -> dict[str, pa.Table]:
     return {WORKSHEET: table_of(rows, _COLUMNS)} if rows else {}
 
 
-def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:
+def _without_class_verdict(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Take the verdict from a finding about texts that name no class, or several."""
     if draft.finding.subject not in NO_CLASS:
         return draft
@@ -118,7 +130,7 @@ def _of_class(draft: UncorrectedFinding) -> UncorrectedFinding:
 
 @record
 class Unresolved:
-    """Counts of texts, some of which are unresolved, and what numbers become of them.
+    """Counts of texts, with the range of values that unresolved texts allow.
 
     Attributes
     ----------
@@ -135,10 +147,12 @@ class Unresolved:
     @cached_property
     def by_truth(self) -> Floats:
         """Unresolved texts by true class and group."""
-        mine = self.counts.prediction == self.code
-        table = self.counts.table[None, mine]
-        found: Floats = sum_by(self.counts.truth[mine], len(self.counts.classes), table)[0]
-        return found
+        is_unresolved = self.counts.prediction == self.code
+        table = self.counts.table[None, is_unresolved]
+        unresolved_table: Floats = sum_by(
+            self.counts.truth[is_unresolved], len(self.counts.classes), table
+        )[0]
+        return unresolved_table
 
     @cached_property
     def shares(self) -> Floats:
@@ -161,35 +175,35 @@ class Unresolved:
             value, low, high = -finding.value, -high, -low
         if math.isnan(low) or math.isnan(value):
             return draft
-        fall, rise = max(value - low, 0.0), max(high - value, 0.0)
-        p = max(finding.p_value, _p_of(draft, fall, df))
-        return replace(draft.changed(p_value=p), doubt=(fall, rise))
+        decrease, increase = max(value - low, 0.0), max(high - value, 0.0)
+        p = max(finding.p_value, _p_after_decrease(draft, decrease, df))
+        return replace(draft.changed(p_value=p), doubt=(decrease, increase))
 
     def _gap(self, finding: Finding) -> Range:
         """Return the smallest and largest gap of a finding's groups."""
         metric, subject = finding.metric, finding.subject
         if metric == "equalized_odds":
             mean = finding.parameters.get("aggregate") == "mean"
-            every = np.stack([_gaps(*self.ranges[name][:2]) for name in _ODDS])
-            found = every.mean(axis=0) if mean else every.max(axis=0)
+            odds_ranges = np.stack([_gaps(*self.ranges[name][:2]) for name in _ODDS])
+            metric_ranges = odds_ranges.mean(axis=0) if mean else odds_ranges.max(axis=0)
         elif metric in self.ranges:
-            found = _gaps(*self.ranges[metric][:2])
+            metric_ranges = _gaps(*self.ranges[metric][:2])
         else:
             return self._other(finding)
         if subject:
-            low, high = found[:, self.counts.classes.index(subject)].tolist()
+            low, high = metric_ranges[:, self.counts.classes.index(subject)].tolist()
         else:
-            kept = [name not in NO_CLASS for name in self.counts.classes]
-            low, high = np.fmax.reduce(found[:, kept], axis=1).tolist()
+            is_class = [name not in NO_CLASS for name in self.counts.classes]
+            low, high = np.fmax.reduce(metric_ranges[:, is_class], axis=1).tolist()
         return low, high
 
     def _other(self, finding: Finding) -> Range:
-        """Return the range of a difference whose shares move by that of the unresolved."""
+        """Return the range of a difference when shares shift by the unresolved share."""
         # Of accuracy the overall share and the worst move the same way.
         overall = finding.aggregate is Aggregate.WORST_GROUP or finding.compared_to == "overall"
-        both = 1.0 if overall else 2.0
-        doubt = both * float(self.shares[self.counts.groups.usable].max())
-        return _folded(finding.value - doubt, finding.value + doubt)
+        factor = 1.0 if overall else 2.0
+        doubt = factor * float(self.shares[self.counts.groups.usable].max())
+        return _fold_range(finding.value - doubt, finding.value + doubt)
 
     def _against_rest(self, finding: Finding) -> Range:
         """Return how close to 0 and how far from it a group's difference to all others may be."""
@@ -197,24 +211,29 @@ class Unresolved:
         names, classes = self.counts.groups.names, self.counts.classes
         if metric not in self.ranges or not finding.subject:
             return self._other(finding)
-        low, high, n = (one[classes.index(finding.subject)] for one in self.ranges[metric])
-        mine = np.array([name == finding.group for name in names])
-        others = ~mine & ~np.isnan(low)
-        if np.isnan(low[mine]).any() or not n[others].sum():
+        low, high, n = (bounds[classes.index(finding.subject)] for bounds in self.ranges[metric])
+        is_group = np.array([name == finding.group for name in names])
+        is_rest = ~is_group & ~np.isnan(low)
+        if np.isnan(low[is_group]).any() or not n[is_rest].sum():
             return math.nan, math.nan
-        rest_low, rest_high = ((one[others] * n[others]).sum() / n[others].sum()
-                               for one in (low, high))  # fmt: skip
-        return _folded(float(low[mine][0] - rest_high), float(high[mine][0] - rest_low))
+        rest_low, rest_high = ((bound[is_rest] * n[is_rest]).sum() / n[is_rest].sum()
+                               for bound in (low, high))  # fmt: skip
+        return _fold_range(float(low[is_group][0] - rest_high), float(high[is_group][0] - rest_low))
 
     def _effects(self, finding: Finding) -> tuple[float, float, int]:
         """Return the range of an effect size, and the degrees of freedom of its table."""
         if finding.parameters.get("formulation") == "sufficiency":
             return math.nan, math.nan, 1
-        found = np.array([_effects(one, self.code) for one in self._tables(finding)])
-        now, least, most, df = found.sum(axis=0).tolist() if len(found) else (0.0,) * 4
-        if not now > 0.0:
+        class_effects = np.array([_effects(table, self.code) for table in self._tables(finding)])
+        observed, lowest, highest, df = (
+            class_effects.sum(axis=0).tolist() if len(class_effects) else (0.0,) * 4
+        )
+        if not observed > 0.0:
             return math.nan, math.nan, 1
-        low, high = (finding.value * one / now for one in (min(least, now), max(most, now)))
+        low, high = (
+            finding.value * effect / observed
+            for effect in (min(lowest, observed), max(highest, observed))
+        )
         return low, high, max(round(df), 1)
 
     def _tables(self, finding: Finding) -> Iterator[Floats]:
@@ -234,14 +253,14 @@ class Unresolved:
     def ranges(self) -> Mapping[str, tuple[Floats, Floats, Floats]]:
         """Lowest and highest rate, and rows, of every class and group; NaN where too small."""
         observed = Cells.of(self.counts, self.counts.observed)
-        own = self.by_truth[None]
-        others = own.sum(axis=1, keepdims=True) - own
+        unresolved = self.by_truth[None]
+        other_unresolved = unresolved.sum(axis=1, keepdims=True) - unresolved
         corners = [
             Cells(
                 observed.compared,
                 observed.whole,
-                both=observed["both"] + i * own,
-                prediction=observed["prediction"] + i * own + j * others,
+                both=observed["both"] + i * unresolved,
+                prediction=observed["prediction"] + i * unresolved + j * other_unresolved,
                 truth=observed["truth"],
                 total=observed["total"],
             )
@@ -251,23 +270,23 @@ class Unresolved:
         ranges = {}
         for name, rate in _RATES.items():
             shares = np.stack([rate.shares(cells)[0] for cells in corners])
-            kept = rate.large(self.counts) & self.counts.groups.usable
-            ends = (each.reduce(shares, axis=0) for each in (np.fmin, np.fmax))
-            low, high = (np.where(kept, end, np.nan) for end in ends)
+            large_enough = rate.large(self.counts) & self.counts.groups.usable
+            ends = (extreme.reduce(shares, axis=0) for extreme in (np.fmin, np.fmax))
+            low, high = (np.where(large_enough, end, np.nan) for end in ends)
             ranges[name] = low, high, rate.totals(corners[0])[0]
         return ranges
 
 
 def _gaps(low: Floats, high: Floats) -> Floats:
     """Return the smallest and largest gap between groups of ranges (classes, groups)."""
-    least = np.maximum(np.fmax.reduce(low, axis=1) - np.fmin.reduce(high, axis=1), 0.0)
+    smallest = np.maximum(np.fmax.reduce(low, axis=1) - np.fmin.reduce(high, axis=1), 0.0)
     pairs = high[:, :, None] - low[:, None, :]
     different = ~np.eye(low.shape[1], dtype=np.bool_)
-    most = np.fmax.reduce(np.where(different, pairs, np.nan).reshape(len(low), -1), axis=1)
-    return np.stack([least, most])
+    largest = np.fmax.reduce(np.where(different, pairs, np.nan).reshape(len(low), -1), axis=1)
+    return np.stack([smallest, largest])
 
 
-def _folded(low: float, high: float) -> Range:
+def _fold_range(low: float, high: float) -> Range:
     """Return the smallest and largest distance from 0 within a range."""
     return max(low, -high, 0.0), max(abs(low), abs(high))
 
@@ -282,23 +301,23 @@ def _effects(table: Floats, code: int) -> tuple[float, float, float, float]:
         Row of the unresolved: groups are alike where these fill up what each lacks of the pooled
         shares, and far apart where they add to what each has too much of.
     """
-    doubt, known = table[code], table.copy()
-    known[code] = 0.0
-    if not known.sum():
+    doubt, resolved = table[code], table.copy()
+    resolved[code] = 0.0
+    if not resolved.sum():
         return 0.0, 0.0, 0.0, 0.0
-    n, pooled = table.sum(axis=0), known.sum(axis=1, keepdims=True) / known.sum()
-    lacking = np.maximum(pooled * n - known, 0.0)
+    n, pooled = table.sum(axis=0), resolved.sum(axis=1, keepdims=True) / resolved.sum()
+    lacking = np.maximum(pooled * n - resolved, 0.0)
     filled = lacking / np.maximum(lacking.sum(axis=0), 1e-300) * doubt
-    excess, apart = known / np.maximum(n, 1.0) - pooled, known.copy()
+    excess, separated = resolved / np.maximum(n, 1.0) - pooled, resolved.copy()
     excess[code] = -np.inf
-    apart[np.argmax(excess, axis=0), np.arange(len(n))] += doubt
-    found = Association.of(np.stack([table, known + filled, apart]))
-    squares = divide(found.chi2, found.n * found.smaller)
-    now, least, most = np.nan_to_num(np.sqrt(squares)).tolist()
-    return now, least, most, float(found.df[0])
+    separated[np.argmax(excess, axis=0), np.arange(len(n))] += doubt
+    associations = Association.of(np.stack([table, resolved + filled, separated]))
+    squares = divide(associations.chi2, associations.n * associations.smaller)
+    observed, lowest, highest = np.nan_to_num(np.sqrt(squares)).tolist()
+    return observed, lowest, highest, float(associations.df[0])
 
 
-def _p_of(draft: UncorrectedFinding, fall: float, df: int) -> float:
+def _p_after_decrease(draft: UncorrectedFinding, decrease: float, df: int) -> float:
     """Return the p-value of a number that has fallen, from the band of its chance level.
 
     Its square is taken to be a multiple of a chi-squared variable, whose scale the end of the
@@ -307,11 +326,11 @@ def _p_of(draft: UncorrectedFinding, fall: float, df: int) -> float:
     finding = draft.finding
     centre = 0.0 if draft.harm == "higher" else finding.chance
     end = finding.chance_low if draft.harm == "lower" else finding.chance_high
-    left, band = max(abs(finding.value - centre) - fall, 0.0), abs(end - centre)
+    remaining, band = max(abs(finding.value - centre) - decrease, 0.0), abs(end - centre)
     if math.isnan(finding.p_value) or math.isnan(band):
         return math.nan
     if band == 0.0:
-        return float(left == 0.0)
+        return float(remaining == 0.0)
     beyond = (1.0 - _BAND) * (1.0 if draft.harm == "higher" else 2.0)
     quantile = special.chdtri(df, beyond)
-    return float(special.chdtrc(df, quantile * (left / band) ** 2))
+    return float(special.chdtrc(df, quantile * (remaining / band) ** 2))

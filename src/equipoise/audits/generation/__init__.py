@@ -1,1 +1,1 @@
-"""Audits of generation: what filters keep of counterfactual sets, and whose images they reject."""
+"""Audits of generation: kept counterfactual sets, and rejections by group."""

@@ -1,4 +1,4 @@
-"""The audit of generation: which sets filters keep, and whose images they reject more often."""
+"""The audit of generation: kept sets, and rejections by group."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
+from equipoise.core.columns import BYTES, FLAG, INTEGER, NUMBER, TEXT
 from equipoise.counterfactuals.filters import Check, Stage, evidence, of_combination, write_sets
 from equipoise.evidence.pictures import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
@@ -68,12 +69,41 @@ _SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.07, 7e-10
 
 _LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority")
 _COLUMNS = {
-    "rejections": "stage check attributes groups group +images #share #low #high #chance_low "
-    "#chance_high",
-    "subjects": "subject attributes +sets +kept #share",
-    "thresholds": "attributes attribute +threshold +images ?learned +labels +yes #agreement "
-    "#accuracy #low #high #majority",
-    "gallery": "section group caption image_id *image",
+    "rejections": {
+        "stage": TEXT,
+        "check": TEXT,
+        "attributes": TEXT,
+        "groups": TEXT,
+        "group": TEXT,
+        "images": INTEGER,
+        "share": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "chance_low": NUMBER,
+        "chance_high": NUMBER,
+    },
+    "subjects": {
+        "subject": TEXT,
+        "attributes": TEXT,
+        "sets": INTEGER,
+        "kept": INTEGER,
+        "share": NUMBER,
+    },
+    "thresholds": {
+        "attributes": TEXT,
+        "attribute": TEXT,
+        "threshold": INTEGER,
+        "images": INTEGER,
+        "learned": FLAG,
+        "labels": INTEGER,
+        "yes": INTEGER,
+        "agreement": NUMBER,
+        "accuracy": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "majority": NUMBER,
+    },
+    "gallery": {"section": TEXT, "group": TEXT, "caption": TEXT, "image_id": TEXT, "image": BYTES},
 }
 # Pixels of the longer side, and images of a set that are shown: those that fail first.
 _SIDE, _MOST = 96, 6
@@ -117,8 +147,8 @@ class GenerationDesign:
     @cached_property
     def rows(self) -> Integers:
         """Images that the check saw and that have the attributes."""
-        known = self.data.filtered.rows(self.position, self.check)
-        return np.flatnonzero(known & self.data.labelled(self.groups.attributes))
+        checked = self.data.filtered.rows(self.position, self.check)
+        return np.flatnonzero(checked & self.data.labelled(self.groups.attributes))
 
     @cached_property
     def checked(self) -> Groups:
@@ -170,7 +200,7 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         columns = candidates.columns
         for position, stage in enumerate(data.filtered.stages):
             for check in stage.checks:
-                own = pl.DataFrame(
+                seen_images = pl.DataFrame(
                     {
                         "place": range(candidates.images),
                         "subject": check.name,
@@ -181,15 +211,15 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
                     }
                 ).filter(data.filtered.rows(position, check) & candidates.made)
                 of_sets = pl.format("{}, sets of {}", "subject", "sets")
-                parts += [own, own.with_columns(subject=of_sets)]
+                parts += [seen_images, seen_images.with_columns(subject=of_sets)]
         return {config.called: pl.concat(parts)}
 
     def pictured(
         self, config: Config, data: GenerationData, models: Models
     ) -> tuple[Objects, list[Groups], list[Pictures]]:
-        """Return the images with the groups of those that have the attributes."""
-        every = np.arange(len(data.ids))
-        groups = [data.grouped(names, every, config.min_group_size) for names in config.compared]
+        """Return the images, with groups where attributes are known."""
+        all_rows = np.arange(len(data.ids))
+        groups = [data.grouped(names, all_rows, config.min_group_size) for names in config.compared]
         return data.ids, groups, [] if data.pictures is None else [data.pictures]
 
     def designs(self, config: Config, data: GenerationData) -> list[GenerationDesign]:
@@ -208,9 +238,9 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
                 )
             for position, stage in enumerate(data.filtered.stages):
                 for check in stage.checks:
-                    own = GenerationDesign(config.called, groups, position, stage, check, data)
-                    if len(own.rows) and len(own.checked) > 1:
-                        designs.append(own)
+                    design = GenerationDesign(config.called, groups, position, stage, check, data)
+                    if len(design.rows) and len(design.checked) > 1:
+                        designs.append(design)
         return designs
 
     def measure(
@@ -241,18 +271,22 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
             rng=config.resampling.seed,
         )
         estimate = replace(estimate, unit=unit)
-        own = [part for part in estimate.parts if part.aggregate is Aggregate.DIFFERENCE]
+        differences = [part for part in estimate.parts if part.aggregate is Aggregate.DIFFERENCE]
         gap = spec_for(estimate.metric, estimate.aggregate)
         place = _place(config, design.groups.name)
-        family = Family.COMPOSITE if len(own) > 1 else Family.LEAF
-        findings = [_of_check(whole(estimate, place, family, by_group=own[0].by_group), check.name)]
+        family = Family.COMPOSITE if len(differences) > 1 else Family.LEAF
+        findings = [
+            _about_check(
+                whole(estimate, place, family, by_group=differences[0].by_group), check.name
+            )
+        ]
         for part in parts(estimate, place):
             aggregate, subject = part.finding.aggregate, part.finding.subject
             name = f"{check.name}, sets of {subject}" if subject else check.name
             if aggregate is Aggregate.DIFFERENCE and subject:
-                findings.append(_of_check(part, name))
+                findings.append(_about_check(part, name))
             elif aggregate is Aggregate.AGAINST_REST:
-                findings.append(_of_check(leaf(part, gap), name))
+                findings.append(_about_check(leaf(part, gap), name))
         shares: list[dict[str, str | float | None]] = [
             {"stage": design.stage.name, "check": check.name, "attributes": part.subject,
              "groups": group_name(design.groups.attributes), "group": part.by_group[0].group,
@@ -267,8 +301,8 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
         self, config: Config, data: GenerationData, measured: Sequence[Measured]
     ) -> Measured:
         """Add the shares of sets."""
-        every = Measured.together([measure_sets(config, data), *measured])
-        return replace(every, notes=(*every.notes, *_result_notes(data)))
+        together = Measured.together([measure_sets(config, data), *measured])
+        return replace(together, notes=(*together.notes, *_result_notes(data)))
 
     def write(self, config: Config, data: GenerationData) -> Iterator[str]:
         """Write the kept sets as a data set.
@@ -339,7 +373,7 @@ def _written(config: Config, data: GenerationData) -> Iterator[str]:
     if data.pictures is None:
         yield "The kept sets are not written as a data set: the paths of the pictures are unknown."
         return
-    key, released = _key(data), config.write_sets is not True
+    key, released = _sets_key(data), config.write_sets is not True
     key += "-released" if released else ""
     folder = data.store / "sets" / key
     images = write_sets(data.filtered, data.pictures, folder, released=released)
@@ -355,24 +389,24 @@ def _written(config: Config, data: GenerationData) -> Iterator[str]:
     )
 
 
-def _key(data: GenerationData) -> str:
+def _sets_key(data: GenerationData) -> str:
     """Return a name that follows from the files and from which sets are kept."""
     names = zip(data.filtered.candidates.names, data.filtered.kept, strict=True)
-    kept = [name for name, is_kept in names if is_kept]
+    kept_names = [name for name, is_kept in names if is_kept]
     files = {name: file.get("sha256") for name, file in sorted(data.inputs.items())}
-    return hashlib.sha256(json.dumps([files, kept]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([files, kept_names]).encode()).hexdigest()[:16]
 
 
 def _place(config: Config, groups: str) -> Place:
     return Place(config.audit, config.called, groups, "default", config.resampling.level)
 
 
-def _of_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFinding:
+def _about_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFinding:
     """Name the check; a gap without a null distribution has no verdict."""
-    known = [g for g in uncorrected.finding.by_group if not math.isnan(g.value) and not g.note]
+    estimable = [g for g in uncorrected.finding.by_group if not math.isnan(g.value) and not g.note]
     direction = ""
-    if len({group.value for group in known}) > 1:
-        low, high = (choose(known, key=lambda group: group.value) for choose in (min, max))
+    if len({group.value for group in estimable}) > 1:
+        low, high = (choose(estimable, key=lambda group: group.value) for choose in (min, max))
         direction = f"share rejected: {lowest_and_highest(low, high, shares=True)}"
     named = uncorrected.changed(subject=subject, direction=direction)
     if not math.isnan(named.finding.value) and math.isnan(named.finding.p_value):
@@ -383,33 +417,35 @@ def _of_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFindi
 def measure_sets(config: Config, data: GenerationData) -> Measured:
     """Measure the share of sets that are kept, and the accuracy of learned thresholds."""
     findings = (
-        *_kept_share(config, data), *_learned_accuracy(config, data), *_quality(config, data)
+        *_kept_shares(config, data),
+        *_learned_accuracy(config, data),
+        *_measure_quality(config, data),
     )  # fmt: skip
     tables = {
         "subjects": _subjects(data),
         "thresholds": _thresholds(config, data),
-        "gallery": _gallery(config, data),
+        "gallery": _gallery_rows(config, data),
     }
     stages = {"stages": data.filtered.summary(), **evidence(data.filtered)}
     return Measured(findings, stages | tables_of(tables, _COLUMNS))
 
 
-def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
+def _kept_shares(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
     """Yield the share of all sets that are kept, and of each combination of attributes."""
     candidates = data.filtered.candidates
-    combination, kept = candidates.of_candidates("attributes"), data.filtered.kept
+    combination, kept_sets = candidates.of_candidates("attributes"), data.filtered.kept
     sets = candidates.of_candidates("set")
-    several = candidates.combinations if len(candidates.combinations) > 1 else ()
-    for name in ("", *several):
+    combinations = candidates.combinations if len(candidates.combinations) > 1 else ()
+    for name in ("", *combinations):
         rows = combination == name if name else np.ones(len(candidates), dtype=bool)
-        share = _share(config, kept[rows], sets[rows])
+        share = _estimate_kept_share(config, kept_sets[rows], sets[rows])
         uncorrected = whole(share, _place(config, ""), Family.DESCRIPTIVE)
         yield uncorrected.changed(subject=f"sets of {name}" if name else "")
 
 
-def _share(config: Config, kept: Booleans, sets: Objects) -> Estimate:
+def _estimate_kept_share(config: Config, kept_sets: Booleans, sets: Objects) -> Estimate:
     names, owner = np.unique(sets.astype(str), return_inverse=True)
-    counts = np.stack([np.bincount(owner, kept), np.bincount(owner)], axis=1)
+    counts = np.stack([np.bincount(owner, kept_sets), np.bincount(owner)], axis=1)
     total = counts.sum(axis=0)
     resampling = resampling_of(config, 1)
     ends: Ends = ClosedForm(wilson, (float(total[0]), float(total[1])))
@@ -453,30 +489,35 @@ def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[Uncorrec
         yield uncorrected.changed(subject=f"{name} shown, sets of {combination}")
 
 
-def _quality(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
+def _measure_quality(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
     """Yield the distance from the reference and the inception score, of all and of kept images."""
     quality, candidates = data.quality, data.filtered.candidates
     if quality is None:
         return
-    known = candidates.made & (quality.places >= 0) & quality.features.usable[quality.places]
+    usable = candidates.made & (quality.places >= 0) & quality.features.usable[quality.places]
     owner = candidates.candidate
-    for name, kept in (("all images", known), ("kept images", known & data.filtered.kept[owner])):
-        rows = np.flatnonzero(kept)
+    for name, in_sample in (
+        ("all images", usable),
+        ("kept images", usable & data.filtered.kept[owner]),
+    ):
+        rows = np.flatnonzero(in_sample)
         places = quality.places[rows]
-        how: dict[str, Any] = {
+        options: dict[str, Any] = {
             "units": owner[rows], "resampling": resampling_of(config, 1),
             "rng": config.resampling.seed,
         }  # fmt: skip
-        reference, found = quality.reference, list[Estimate]()
+        reference, estimates = quality.reference, list[Estimate]()
         if reference is not None and min(len(rows), reference.usable.sum()) > 1:
-            others = reference.take(np.flatnonzero(reference.usable))
-            found.append(frechet_distance(quality.features.take(places), others, **how))
+            reference_features = reference.take(np.flatnonzero(reference.usable))
+            estimates.append(
+                frechet_distance(quality.features.take(places), reference_features, **options)
+            )
         if quality.scores is not None and len(rows) > 1:
-            every = quality.scores.take(quality.scores.names)[places]
-            finite = np.isfinite(every).all(axis=1)
-            how |= {"units": owner[rows][finite]}
-            found.append(inception_score(every[finite], **how))
-        for estimate in found:
+            scores = quality.scores.take(quality.scores.names)[places]
+            finite = np.isfinite(scores).all(axis=1)
+            options |= {"units": owner[rows][finite]}
+            estimates.append(inception_score(scores[finite], **options))
+        for estimate in estimates:
             uncorrected = whole(estimate, _place(config, ""), Family.DESCRIPTIVE)
             yield uncorrected.changed(subject=name)
 
@@ -517,13 +558,13 @@ def _thresholds(config: Config, data: GenerationData) -> Iterator[Row]:
             }
 
 
-def _gallery(config: Config, data: GenerationData) -> Iterator[Row]:
+def _gallery_rows(config: Config, data: GenerationData) -> Iterator[Row]:
     """Yield sets drawn at random, with a small picture of each image, and why it fails."""
     if data.pictures is None or not config.gallery:
         return
     places = data.pictures.places
     candidates = data.filtered.candidates
-    for stage, chosen, reasons in _chosen(config, data):
+    for stage, chosen, reasons in _draw_sets(config, data):
         for candidate in chosen:
             begin, end = candidates.starts[candidate : candidate + 2].tolist()
             # Those that fail are shown first.
@@ -532,10 +573,10 @@ def _gallery(config: Config, data: GenerationData) -> Iterator[Row]:
                 name = candidates.columns["image_id"][row]
                 if name not in places:
                     continue
-                image = _small(data.pictures, places[name], config.blur)
+                image = _thumbnail(data.pictures, places[name], config.blur)
                 values = (candidates.columns[of][row] for of in candidates.types)
-                shown = ", ".join(str(value) for value in values if value)
-                caption = f"{shown}: {reasons[row]}" if reasons[row] else shown
+                values_text = ", ".join(str(value) for value in values if value)
+                caption = f"{values_text}: {reasons[row]}" if reasons[row] else values_text
                 if image is not None:
                     yield {
                         "section": stage, "group": candidates.names[candidate], "image": image,
@@ -543,27 +584,27 @@ def _gallery(config: Config, data: GenerationData) -> Iterator[Row]:
                     }  # fmt: skip
 
 
-def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, list[int], Objects]]:
+def _draw_sets(config: Config, data: GenerationData) -> Iterator[tuple[str, list[int], Objects]]:
     """Yield the stage, some of its candidates, and every image's reason there."""
     filtered = data.filtered
     none = np.full(filtered.candidates.images, "", dtype=object)
-    yield _KEPT, _drawn(config, filtered.kept, _KEPT), none
+    yield _KEPT, _draw_candidates(config, filtered.kept, _KEPT), none
     for place, stage in enumerate(filtered.stages):
         rejected = filtered.entering[place] & ~filtered.entering[place + 1]
         reasons = none.copy()
         for check in reversed(stage.checks):
             failing = check.reason != ""
             reasons[failing] = check.reason[failing]
-        yield _WHY[stage.name], _drawn(config, rejected, stage.name), reasons
+        yield _WHY[stage.name], _draw_candidates(config, rejected, stage.name), reasons
 
 
-def _drawn(config: Config, mask: Booleans, name: str) -> list[int]:
+def _draw_candidates(config: Config, mask: Booleans, name: str) -> list[int]:
     places = np.flatnonzero(mask)
     order = stream(config.resampling.seed, "gallery", name).permutation(len(places))
     return sorted(places[order[: config.gallery]].tolist())
 
 
-def _small(pictures: Pictures, place: int, blur: str | None) -> bytes | None:
+def _thumbnail(pictures: Pictures, place: int, blur: str | None) -> bytes | None:
     """Return a picture as a small PNG; None where it can't be read."""
     from PIL import Image
 

@@ -144,7 +144,7 @@ class GeneratorConfig(GeneratorSection):
 
     @property
     def draws(self) -> Fields:
-        """What is drawn for each set of captions, as `request_captions` takes it."""
+        """Arguments of `request_captions`."""
         keys = ("candidates", "seed", "shared", "shared_self")
         return {key: getattr(self, key) for key in keys}
 
@@ -219,8 +219,8 @@ Cosine = Annotated[float, Field(ge=-1, le=1, strict=False)]
 
 def _least(value: object) -> object:
     """Take a number of images or a share of them; 1 could be meant as either."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 2
-    if whole or (isinstance(value, float) and 0 < value <= 1):
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 2
+    if is_count or (isinstance(value, float) and 0 < value <= 1):
         return value
     raise ValueError("expected a number of images from 2, or a share such as 0.75 (1.0: all)")
 
@@ -233,7 +233,7 @@ FILTERS = ("similarity", "content", "attributes")
 
 
 class SimilarityConfig(RunConfig):
-    """Keep sets whose images are like their captions, and like each other.
+    """Filter of sets by the similarity of images to captions and to each other.
 
     Attributes
     ----------
@@ -324,8 +324,10 @@ class AttributesConfig(RunConfig):
 
     @model_validator(mode="after")
     def _check_generation_attributes(self) -> Self:
-        own = self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
-        for template in own:
+        templates = (
+            self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
+        )
+        for template in templates:
             if template.count("{}") != 1 or template.count("{") != 1:
                 raise ValueError(f"templates: {template!r}; expected one '{{}}' for the value")
         if self.thresholds is None and self.labels is None:
@@ -370,13 +372,13 @@ class FiltersConfig(Section):
 
     @model_validator(mode="after")
     def _check_generation_filters(self) -> Self:
-        shown, similarity = self.attributes, self.similarity
-        if shown is None or shown.model is not None:
+        attributes, similarity = self.attributes, self.similarity
+        if attributes is None or attributes.model is not None:
             return self
-        if shown.images is None and similarity is None:
+        if attributes.images is None and similarity is None:
             raise ValueError("attributes: expected 'model', 'images', or a filter of similarity")
-        ran = shown.images is None and similarity is not None and similarity.model is not None
-        if (shown.texts is None) != ran:
+        ran = attributes.images is None and similarity is not None and similarity.model is not None
+        if (attributes.texts is None) != ran:
             raise ValueError(
                 "attributes.texts: expected vectors of the values' texts where no model makes them"
             )
@@ -451,11 +453,11 @@ class Config(AuditConfig):
 
     @model_validator(mode="after")
     def _check_generation(self) -> Self:
-        made = [key for key in ("captions", "generator") if getattr(self, key) is not None]
-        if self.images is None and len(made) < 2:
-            missing = "generator" if made == ["captions"] else "captions"
+        source_keys = [key for key in ("captions", "generator") if getattr(self, key) is not None]
+        if self.images is None and len(source_keys) < 2:
+            missing = "generator" if source_keys == ["captions"] else "captions"
             raise ValueError(f"{missing}: required, and missing, where there are no 'images'")
-        if self.images is not None and made:
+        if self.images is not None and source_keys:
             raise ValueError("images: given beside captions or a generator; expected one source")
         if (self.images is None) == bool(self.attributes):
             raise ValueError("attributes: expected columns that vary within sets, beside 'images'")
@@ -470,11 +472,11 @@ class Config(AuditConfig):
         types = self.types
         for index, group in enumerate(self.groups):
             among(f"groups[{index}]", group, types)
-        shown = self.filters.attributes
-        if shown is not None:
-            columns = None if shown.labels is None else shown.labels.columns
+        checked = self.filters.attributes
+        if checked is not None:
+            columns = None if checked.labels is None else checked.labels.columns
             among("filters.attributes.labels.columns", columns, types)
-            templates = shown.templates if isinstance(shown.templates, Mapping) else ()
+            templates = checked.templates if isinstance(checked.templates, Mapping) else ()
             among("filters.attributes.templates", templates, types)
         for index, rule in enumerate(self.gate):
             names = [group_name(attributes) for attributes in self.compared]

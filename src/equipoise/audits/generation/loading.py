@@ -71,7 +71,7 @@ Joined = TypeVar("Joined", Vectors, Matrix)
 
 @record
 class Quality:
-    """What a model sees in the images, and in those of a reference.
+    """Features of the images and of reference images.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Images:
     copies: int | None = None
 
 
-def _generated(config: Config, models: Models) -> Images:
+def _generate(config: Config, models: Models) -> Images:
     """Generate the images; in a dry run return a stand-in for each set."""
     from equipoise.counterfactuals import request_captions
 
@@ -175,27 +175,29 @@ def _generated(config: Config, models: Models) -> Images:
     assert captions is not None and generator is not None  # noqa: S101, PT018 - see the config
     sets, source = captions.sets(), "generator.model"
     request = request_captions(sets, **generator.draws)
-    made, outputs = make_images(generator, models, request, GENERATOR, generator.sampling)
-    if made is not None:
-        ids = made.table["image_id"].to_pylist()
+    generated, outputs = make_images(generator, models, request, GENERATOR, generator.sampling)
+    if generated is not None:
+        ids = generated.table["image_id"].to_pylist()
         models.keep(GENERATOR, "images", "captions", ids, source=source, **outputs)
-        return Images(made.table, made.pictures, made.inputs)
+        return Images(generated.table, generated.pictures, generated.inputs)
     captioned = sets.table["caption_id"].to_pylist()
-    every = [f"{each}/{n:03d}" for each, n in product(captioned, range(generator.candidates))]
-    ids = every[:: generator.candidates]
+    image_ids = [
+        f"{caption_id}/{n:03d}" for caption_id, n in product(captioned, range(generator.candidates))
+    ]
+    ids = image_ids[:: generator.candidates]
     table = sets.table.append_column("image_id", pa.array(ids))
     models.keep(GENERATOR, "images", "captions", ids, source=source, **outputs)
-    pictures = Pictures("images to be made", np.array(sorted(every), dtype=object), NotMade())
+    pictures = Pictures("images to be made", np.array(sorted(image_ids), dtype=object), NotMade())
     return Images(table, pictures, {}, copies=generator.candidates)
 
 
-def _table(images: ImagesConfig, config: Config, base: Path) -> Images:
+def _read_table(images: ImagesConfig, config: Config, base: Path) -> Images:
     named = images.named | {name: name for name in config.attributes}
     items = load_items(images.source(base, tuple(dict.fromkeys(named.values()))), subject="images")
     columns = {name: items.columns[column].tolist() for name, column in named.items()}
     columns["image_id"] = items.ids.tolist()
-    made = [state == IMAGE for state in columns["state"]] if "state" in columns else None
-    pictures = pictures_of(images, items, base, made)
+    has_image = [state == IMAGE for state in columns["state"]] if "state" in columns else None
+    pictures = pictures_of(images, items, base, has_image)
     columns.pop("path", None)
     types = dict.fromkeys(columns, pa.string())
     # Numbers of candidates are integers, so that the tenth follows the ninth.
@@ -222,14 +224,16 @@ def load(config: Config, models: Models) -> GenerationData:
         When a generator can't be loaded or controlled, or fails too often.
     """
     if config.images is None:
-        images = _generated(config, models)
+        images = _generate(config, models)
     elif config.images.generations is None:
-        images = _table(config.images, config, models.base)
+        images = _read_table(config.images, config, models.base)
     else:
         from equipoise.counterfactuals import read_generated
 
-        made = read_generated(models.base / config.images.generations)
-        images = Images(made.table, made.pictures, made.inputs, str(made.folder))
+        generated = read_generated(models.base / config.images.generations)
+        images = Images(
+            generated.table, generated.pictures, generated.inputs, str(generated.folder)
+        )
     candidates = candidates_of(images.table, config.types, file=images.file)
     if not candidates.made.any():
         raise DataError(
@@ -241,8 +245,8 @@ def load(config: Config, models: Models) -> GenerationData:
         except InputError as error:
             raise ConfigError(f"write_sets: {error}") from None
     reader = _Reader(config, models, images, candidates, dict(images.inputs))
-    stages = _stages(reader)
-    quality = None if config.quality is None else _quality(reader, config.quality)
+    stages = _run_filters(reader)
+    quality = None if config.quality is None else _load_quality(reader, config.quality)
     own_counts = {
         "rows": images.table.num_rows,
         "states": dict(Counter(reader.candidates.state.tolist())),
@@ -282,10 +286,10 @@ class _Reader:
             name, section, self.pictures
         )
         vectors = self.joined(load_vectors, source, self.items, f"{name}, images")
-        known = (self.places >= 0) & vectors.usable[self.places]
-        values = np.zeros((len(known), vectors.dimension), dtype=np.float32)
-        values[known] = vectors.take(self.places[known])
-        return values, known
+        has_vector = (self.places >= 0) & vectors.usable[self.places]
+        values = np.zeros((len(has_vector), vectors.dimension), dtype=np.float32)
+        values[has_vector] = vectors.take(self.places[has_vector])
+        return values, has_vector
 
     def scores(self, section: ContentConfig) -> tuple[AnyArray, Booleans, Strings]:
         """Return scores for each row of the candidates, which rows have any, and their names."""
@@ -293,9 +297,9 @@ class _Reader:
             "content", section, self.pictures, expected=section.unsafe
         )
         matrix = self.joined(load_matrix, source, self.items, "content, images")
-        known = self.places >= 0
-        values = np.full((len(known), len(matrix.names)), np.nan)
-        values[known] = matrix.take(matrix.names)[self.places[known]]
+        has_scores = self.places >= 0
+        values = np.full((len(has_scores), len(matrix.names)), np.nan)
+        values[has_scores] = matrix.take(matrix.names)[self.places[has_scores]]
         if isinstance(source, Outputs) and source.planned:
             # Nothing is unsafe before the model has run.
             values[:] = 0.0
@@ -317,18 +321,20 @@ class _Reader:
         DataError
             When a text has no usable vector, or texts and images have vectors of two spaces.
         """
-        every = [*dict.fromkeys(texts)]
+        distinct_texts = [*dict.fromkeys(texts)]
         source = self._source(file) or self.models.embed_texts(
-            name, section, prompts(every, ("{}",)), on=on
+            name, section, prompts(distinct_texts, ("{}",)), on=on
         )
-        what = f"similarity, {on}" if on == "captions" else "attributes, texts"
-        items = load_items(ItemSource(pa.table({"text": pa.array(every)}), "text"), subject=what)
-        vectors = self.joined(load_vectors, source, items, what)
+        label = f"similarity, {on}" if on == "captions" else "attributes, texts"
+        items = load_items(
+            ItemSource(pa.table({"text": pa.array(distinct_texts)}), "text"), subject=label
+        )
+        vectors = self.joined(load_vectors, source, items, label)
         if not vectors.usable.all():
             raise DataError(
-                f"there is no usable vector of {every[int(np.argmin(vectors.usable))]!r}",
+                f"there is no usable vector of {distinct_texts[int(np.argmin(vectors.usable))]!r}",
                 file=vectors.name,
-                expected=f"a vector of each of {len(every)} texts, finite and not zero",
+                expected=f"a vector of each of {len(distinct_texts)} texts, finite and not zero",
                 fix="embed the text word for word, or name a model that does",
             )
         if vectors.dimension != dimension:
@@ -338,16 +344,16 @@ class _Reader:
                 expected="images and texts in one space",
                 fix="embed both with one model",
             )
-        return dict(zip(every, vectors.take(np.arange(len(every))), strict=True))
+        return dict(zip(distinct_texts, vectors.take(np.arange(len(distinct_texts))), strict=True))
 
     def _source(self, file: ArrayConfig | None) -> Any:
         return None if file is None else file.source(self.models.base)
 
-    def joined(self, load: Callable[..., Joined], source: Any, items: Items, what: str) -> Joined:
+    def joined(self, load: Callable[..., Joined], source: Any, items: Items, label: str) -> Joined:
         """Join numbers to items; other images and texts may lie in the same file."""
-        joined = load(source, items, subject=what, max_unmatched=1.0)
+        joined = load(source, items, subject=label, max_unmatched=1.0)
         self.inputs |= joined.inputs
-        self.counts[what] = joined.counts
+        self.counts[label] = joined.counts
         return joined
 
     @property
@@ -367,10 +373,10 @@ class _Reader:
     def places(self) -> Integers:
         """Place in the table of each row of the candidates; -1 where there is no image."""
         ids = self.candidates.columns["image_id"], self.items.ids
-        return match(*(pl.Series(one, dtype=pl.String) for one in ids))
+        return match(*(pl.Series(id_column, dtype=pl.String) for id_column in ids))
 
 
-def _stages(reader: _Reader) -> tuple[Stage, ...]:
+def _run_filters(reader: _Reader) -> tuple[Stage, ...]:
     """Join everything first: a set is incomplete where an image lacks any output."""
     filters = reader.config.filters
     similarity, content, attributes = filters.similarity, filters.content, filters.attributes
@@ -380,19 +386,22 @@ def _stages(reader: _Reader) -> tuple[Stage, ...]:
     if attributes is not None:
         looks = vectors if attributes.shared else reader.vectors("attributes", attributes)
     steps: dict[str, tuple[Any, str, Callable[..., Stage]]] = {
-        "similarity": (vectors, "no vector of the image", _similarity),
-        "content": (scores, "no content score", _content),
-        "attributes": (looks, "no vector to see attributes by", _attributes),
+        "similarity": (vectors, "no vector of the image", _filter_similarity),
+        "content": (scores, "no content score", _filter_content),
+        "attributes": (looks, "no vector to see attributes by", _filter_attributes),
     }
     used = {name: step for name, step in steps.items() if step[0] is not None}
-    for (_, known, *_), reason, _ in used.values():
-        reader.candidates = reader.candidates.without(~known, "unreadable", reason)
-    lost = int((reader.candidates.state == "unreadable").sum())
-    n, most = lost + int(reader.candidates.made.sum()), reader.config.extraction.max_failures
-    if lost > most * n:
+    for (_, has_output, *_), reason, _ in used.values():
+        reader.candidates = reader.candidates.without(~has_output, "unreadable", reason)
+    n_unreadable = int((reader.candidates.state == "unreadable").sum())
+    n, max_failures = (
+        n_unreadable + int(reader.candidates.made.sum()),
+        reader.config.extraction.max_failures,
+    )
+    if n_unreadable > max_failures * n:
         raise DataError(
-            f"{lost} of {n} images have no output that a filter could use",
-            expected=f"a share of at most {most:g}",
+            f"{n_unreadable} of {n} images have no output that a filter could use",
+            expected=f"a share of at most {max_failures:g}",
             fix="run the models on all images, or raise extraction.max_failures",
         )
     stages: list[Stage] = []
@@ -404,7 +413,7 @@ def _stages(reader: _Reader) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def _quality(reader: _Reader, section: QualityConfig) -> Quality:
+def _load_quality(reader: _Reader, section: QualityConfig) -> Quality:
     models, name = reader.models, "quality"
     offer = models.capability(name, section, "classifier", "encoder")
     source = models.embed_images(name, section, reader.pictures)
@@ -424,30 +433,34 @@ def _quality(reader: _Reader, section: QualityConfig) -> Quality:
     return Quality(reader.places, features, scores, reference)
 
 
-def _content(reader: _Reader, section: ContentConfig, values: AnyArray, names: Strings) -> Stage:
+def _filter_content(
+    reader: _Reader, section: ContentConfig, values: AnyArray, names: Strings
+) -> Stage:
     unsafe, threshold = section.unsafe, section.threshold
     return content_filter(reader.candidates, values, names, unsafe=unsafe, threshold=threshold)
 
 
-def _similarity(reader: _Reader, section: SimilarityConfig, vectors: AnyArray) -> Stage:
+def _filter_similarity(reader: _Reader, section: SimilarityConfig, vectors: AnyArray) -> Stage:
     candidates = reader.candidates
-    captions, made = candidates.columns["caption"], candidates.made
-    own = captions[made].tolist()
-    if None in own:
+    captions, has_image = candidates.columns["caption"], candidates.made
+    captions_of_images = captions[has_image].tolist()
+    if None in captions_of_images:
         raise DataError("an image has no caption to be like", column="caption")
-    texts = reader.texts(section.captions, "similarity", section, own, "captions", vectors.shape[1])
+    texts = reader.texts(
+        section.captions, "similarity", section, captions_of_images, "captions", vectors.shape[1]
+    )
     of_captions = np.zeros_like(vectors)
-    of_captions[made] = [texts[caption] for caption in own]
+    of_captions[has_image] = [texts[caption] for caption in captions_of_images]
     return similarity_filter(
         candidates, vectors, of_captions, threshold=section.threshold, pairs=section.pairs
     )
 
 
-def _attributes(reader: _Reader, section: AttributesConfig, looks: AnyArray) -> Stage:
+def _filter_attributes(reader: _Reader, section: AttributesConfig, looks: AnyArray) -> Stage:
     candidates, types = reader.candidates, reader.config.types
     texts = {
         name: {
-            str(value): _text(section.template(name), str(value))
+            str(value): _fill_template(section.template(name), str(value))
             for value in candidates.columns[name]
             if value
         }
@@ -456,25 +469,27 @@ def _attributes(reader: _Reader, section: AttributesConfig, looks: AnyArray) -> 
     name, model = "attributes", cast("RunConfig", section)
     if section.shared and reader.config.filters.similarity is not None:
         name, model = "similarity", reader.config.filters.similarity
-    every = [text for own in texts.values() for text in own.values()]
-    vectors = reader.texts(section.texts, name, model, every, "values", looks.shape[1])
+    all_texts = [text for texts_by_value in texts.values() for text in texts_by_value.values()]
+    vectors = reader.texts(section.texts, name, model, all_texts, "values", looks.shape[1])
     values = {
-        name: ([*own], np.stack([vectors[text] for text in own.values()]))
-        for name, own in texts.items()
+        name: ([*texts_by_value], np.stack([vectors[text] for text in texts_by_value.values()]))
+        for name, texts_by_value in texts.items()
     }
     # Labels are of images that exist.
     planned = reader.images.copies is not None
     if section.labels is not None and not planned:
-        labels = _labels(reader, section.labels)
-        loose = attribute_filter(candidates, looks, values, _thresholds({}, {}, candidates, types))
+        labels = _read_labels(reader, section.labels)
+        loose = attribute_filter(
+            candidates, looks, values, _thresholds_of_sets({}, {}, candidates, types)
+        )
         level = reader.config.resampling.level
         reader.learned = learned_thresholds(candidates, loose, labels, level=level)
     unknown = types if planned else ()
-    thresholds = _thresholds(section.fixed, reader.learned, candidates, unknown)
+    thresholds = _thresholds_of_sets(section.fixed, reader.learned, candidates, unknown)
     return attribute_filter(candidates, looks, values, thresholds)
 
 
-def _text(template: str, value: str) -> str:
+def _fill_template(template: str, value: str) -> str:
     """Return the text of a value, such as "an old person"."""
     before, after = template.split("{}")
     words = f"{value}{after}"
@@ -483,25 +498,27 @@ def _text(template: str, value: str) -> str:
     return f"{agreeing(before.strip(), words)} {words}" if before.endswith(" ") else before + words
 
 
-def _thresholds(
+def _thresholds_of_sets(
     fixed: Thresholds,
     learned: Mapping[tuple[str, str], Learned],
     candidates: Candidates,
     unknown: Sequence[str],
 ) -> SetThresholds:
     """Return thresholds of every combination: from the config, else learned; 1.0 if unknown."""
-    every: dict[str, dict[str, float]] = {
+    thresholds: dict[str, dict[str, float]] = {
         combination: dict.fromkeys(unknown, 1.0) for combination in candidates.combinations
     }
     for (combination, name), result in learned.items():
-        every[combination][name] = float(result.threshold) / result.size
-    for combination, own in every.items():
+        thresholds[combination][name] = float(result.threshold) / result.size
+    for combination, set_thresholds in thresholds.items():
         of_config = of_combination(fixed, combination).items()
-        own |= {name: limit for name, limit in of_config if not isinstance(limit, Mapping)}
-    return every
+        set_thresholds |= {
+            name: limit for name, limit in of_config if not isinstance(limit, Mapping)
+        }
+    return thresholds
 
 
-def _labels(reader: _Reader, section: LabelsConfig) -> dict[str, dict[str, bool]]:
+def _read_labels(reader: _Reader, section: LabelsConfig) -> dict[str, dict[str, bool]]:
     """Read the labels of people, by attribute and candidate.
 
     Raises

@@ -17,10 +17,10 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
     filters, generator = resolved.get("filters") or {}, resolved.get("generator") or {}
     on = [name for name in FILTERS if filters.get(name)]
     stages = rows(result, "stages")
-    own = [row for row in stages if row["attributes"] == stages[-1]["attributes"]]
+    last_rows = [row for row in stages if row["attributes"] == stages[-1]["attributes"]]
     images = ""
-    if own:
-        first, last = own[0], own[-1]
+    if last_rows:
+        first, last = last_rows[0], last_rows[-1]
         images = (
             f"{count(first['images_before'])} in {count(first['sets_before'])} sets; kept: "
             f"{count(last['images_after'])} in {count(last['sets_after'])} sets"
@@ -97,15 +97,17 @@ def subjects(result: AuditResult) -> Section | None:
         "Subject": "subject", "Sets of": "attributes", "#Sets": "sets", "#Kept": "kept",
         "%Share": "share",
     }  # fmt: skip
-    kept = Table.of("Sets by subject", columns, table, source="subjects", limit=MOST_SUBJECTS)
-    return Section.of("subjects", "Kept sets by subject", text, kept)
+    subject_table = Table.of(
+        "Sets by subject", columns, table, source="subjects", limit=MOST_SUBJECTS
+    )
+    return Section.of("subjects", "Kept sets by subject", text, subject_table)
 
 
 def quality(result: AuditResult) -> Section | None:
     """Return the distance from the reference images, and the inception score."""
     measured = [
-        vars(one) for one in result.findings
-        if one.metric in ("frechet_distance", "inception_score")
+        vars(finding) for finding in result.findings
+        if finding.metric in ("frechet_distance", "inception_score")
     ]  # fmt: skip
     columns = {
         "Measure": title_of, "Of": "subject", "#Value": "value", "#Spread": "ci_low ci_high",

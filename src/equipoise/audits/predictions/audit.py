@@ -20,9 +20,9 @@ from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
 from equipoise.audits.engines.labels import (
     LabelDesign,
-    compared,
     findings_of,
     groups_of,
+    list_comparisons,
     notes_left_out,
     notes_of_rows,
     notes_of_targets,
@@ -39,13 +39,14 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
 from equipoise.audits.predictions.levels import pooled_rates
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
-    Scored,
+    ModelScores,
     curves,
     note_of,
     read_scores,
@@ -68,6 +69,7 @@ from equipoise.core import (
     table_of,
     unwarned,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.data import (
     Coded,
     ModelPredictions,
@@ -80,7 +82,13 @@ from equipoise.data.labels import Choices, Outputs, read_labels
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
-from equipoise.metrics.counts.effect_sizes import MEV_SWEEP, EffectSizes, SkewSize, mev_sweep
+from equipoise.metrics.counts.effect_sizes import (
+    MEV_SWEEP,
+    EffectSizes,
+    SkewSize,
+    dropped_columns,
+    mev_sweep,
+)
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import band_of, spec_of
 from equipoise.models.protocols import DESCRIPTIONS
@@ -102,19 +110,66 @@ _ALL_CELLS = 200
 _AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
 _CORRELATION = ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p")
 _COLUMNS = {
-    "classes": (
-        "class +n #accuracy worst_group #worst_group_accuracy #gap #effect_size #effect_low "
-        "#effect_high #effect_chance band +columns_dropped +rows_dropped reason "
-        "#demographic_parity #equalized_odds"
-    ),
-    "confusions": "class group prediction +count +n",
-    "threshold_curves": "model groups group metric #threshold #value #low #high +n",
-    "threshold_verdicts": "model groups metric verdict #threshold #low #high #least #most",
-    "correlations": (
-        "x y +classes #pearson #pearson_low #pearson_high #spearman #spearman_p reason"
-    ),
+    "classes": {
+        "class": TEXT,
+        "n": INTEGER,
+        "accuracy": NUMBER,
+        "worst_group": TEXT,
+        "worst_group_accuracy": NUMBER,
+        "gap": NUMBER,
+        "effect_size": NUMBER,
+        "effect_low": NUMBER,
+        "effect_high": NUMBER,
+        "effect_chance": NUMBER,
+        "band": TEXT,
+        "columns_dropped": INTEGER,
+        "rows_dropped": INTEGER,
+        "reason": TEXT,
+        "demographic_parity": NUMBER,
+        "equalized_odds": NUMBER,
+    },
+    "confusions": {
+        "class": TEXT,
+        "group": TEXT,
+        "prediction": TEXT,
+        "count": INTEGER,
+        "n": INTEGER,
+    },
+    "threshold_curves": {
+        "model": TEXT,
+        "groups": TEXT,
+        "group": TEXT,
+        "metric": TEXT,
+        "threshold": NUMBER,
+        "value": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "n": INTEGER,
+    },
+    "threshold_verdicts": {
+        "model": TEXT,
+        "groups": TEXT,
+        "metric": TEXT,
+        "verdict": TEXT,
+        "threshold": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "least": NUMBER,
+        "most": NUMBER,
+    },
+    "correlations": {
+        "x": TEXT,
+        "y": TEXT,
+        "classes": INTEGER,
+        "pearson": NUMBER,
+        "pearson_low": NUMBER,
+        "pearson_high": NUMBER,
+        "spearman": NUMBER,
+        "spearman_p": NUMBER,
+        "reason": TEXT,
+    },
 }
-_STATES = "model state +count"
+_STATES = {"model": TEXT, "state": TEXT, "count": INTEGER}
 
 
 @record
@@ -123,11 +178,11 @@ class ScoredData(PredictionData):
 
     Attributes
     ----------
-    scores : mapping of str to Scored
+    scores : mapping of str to ModelScores
         By model.
     """
 
-    scores: Mapping[str, Scored]
+    scores: Mapping[str, ModelScores]
 
 
 @record
@@ -136,13 +191,13 @@ class Design(LabelDesign):
 
     Attributes
     ----------
-    every : sequence of Groups
+    all_groups : sequence of Groups
         Groups of the same rows by each choice of attributes.
     first : bool
         Whether these are the first groups of the model and version.
     """
 
-    every: Sequence[Groups] = ()
+    all_groups: Sequence[Groups] = ()
     first: bool = False
 
     @property
@@ -180,25 +235,27 @@ class Predictions(Audit[Config, ScoredData, Design]):
         }  # fmt: skip
         reads: list[Callable[[], Any]] = [
             partial(models.once, "labels", lambda: read_labels(labels)),
-            *(partial(read_predictions, one, model=name, id_column=labels.id)
-              for name, one in tables.items()),
+            *(partial(read_predictions, table, model=name, id_column=labels.id)
+              for name, table in tables.items()),
         ]  # fmt: skip
-        truth, *found = each(lambda read: read(), reads)
-        from_tables = dict(zip(tables, found, strict=True))
+        truth, *table_outputs = each(lambda read: read(), reads)
+        from_tables = dict(zip(tables, table_outputs, strict=True))
         outputs: dict[str, tuple[Outputs, Reading]] = {}
-        scores: dict[str, Scored] = {}
+        scores: dict[str, ModelScores] = {}
         for name, section in config.models.items():
             if section.score is not None:
-                read, scores[name] = read_scores(name, section, truth, data.positive, models.base)
+                outputs_read, scores[name] = read_scores(
+                    name, section, truth, data.positive, models.base
+                )
             elif section.model is None:
-                read = from_tables[name]
+                outputs_read = from_tables[name]
             else:
-                read = predict_labels(models, name, section, images.need_pictures(name))
+                outputs_read = predict_labels(models, name, section, images.need_pictures(name))
             # Labels may be any text: answers, and labels that aren't known yet.
-            unknown = read.planned and read.choices is None
-            free = section.open_vocabulary or read.content == "answers" or unknown
+            unknown = outputs_read.planned and outputs_read.choices is None
+            free = section.open_vocabulary or outputs_read.content == "answers" or unknown
             outputs[name] = (
-                read,
+                outputs_read,
                 section.reading(name, models.base, open_vocabulary=free, maps=section.every_map),
             )
         classes = truth.target.vocabulary
@@ -216,10 +273,18 @@ class Predictions(Audit[Config, ScoredData, Design]):
 
     def designs(self, config: Config, data: ScoredData) -> list[Design]:
         """Return every combination of model, version and groups."""
-        first = group_name(config.data.groups[0])
+        first_groups = group_name(config.data.groups[0])
         return [
-            Design(model, version, groups, data, rows, every=every, first=groups.name == first)
-            for model, version, groups, every, rows in compared(config.data, data)
+            Design(
+                model,
+                version,
+                groups,
+                data,
+                rows,
+                all_groups=all_groups,
+                first=groups.name == first_groups,
+            )
+            for model, version, groups, all_groups, rows in list_comparisons(config.data, data)
         ]
 
     def measure(
@@ -233,31 +298,40 @@ class Predictions(Audit[Config, ScoredData, Design]):
         metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
         place, counts = design.place(self.name, level), design.counts
         if design.wording:
-            return _wording(design, config, place)
-        findings = [*_levels(design, config, replace(place, groups=""))] if design.first else []
+            return _measure_wording(design, config, place)
+        findings = (
+            [*_describe_levels(design, config, replace(place, groups=""))] if design.first else []
+        )
         by_class = design.by_class
         tested, parts, left_out = findings_of(
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
             positive=config.data.positive,
         )  # fmt: skip
-        alike = next((one.name for one in design.every if design.splits_as(one)), "")
-        folds: Fields = {"determined": design.determined, "alike": alike}
+        equivalent_groups = next(
+            (
+                other_groups.name
+                for other_groups in design.all_groups
+                if design.splits_as(other_groups)
+            ),
+            "",
+        )
+        folds: Fields = {"determined": design.determined, "equivalent_groups": equivalent_groups}
         folded = with_folds(tested, classes=by_class.classes, **folds)
         gaps = [*folded]
-        every: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
+        candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
             threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
             required = config.parity == "required"
-            every = beside_labels(
-                every, by_class, threshold=threshold, level=level, required=required
+            candidates = beside_labels(
+                candidates, by_class, threshold=threshold, level=level, required=required
             )
-        findings += with_unresolved(every, by_class)
+        findings += with_unresolved(candidates, by_class)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():
-                there = design.place(self.name, level, version)
-                both: list[Measure] = [effects, SkewSize(**effects.params)]
-                ranks = findings_of(ranked, both, there, resampling, seed)[0]
+                ranked_place = design.place(self.name, level, version)
+                association_measures: list[Measure] = [effects, SkewSize(**effects.params)]
+                ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)[0]
                 folded = with_folds(ranks, classes=ranked.classes, **folds)
                 findings += with_unresolved([*folded], ranked)
         top = design.predictions.coded_top
@@ -269,13 +343,15 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        shown = _tables_of(design, parts, config) | _over_thresholds(design, data, config, place)
+        tables = _tables_of(design, parts, config) | _tables_over_thresholds(
+            design, data, config, place
+        )
         notes = tuple(notes_left_out(place, left_out))
-        return Measured(tuple(findings), shown | worksheet_of(design), notes)
+        return Measured(tuple(findings), tables | worksheet_of(design), notes)
 
     def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
-        """Count the states of all rows beside what all designs gave."""
-        states = Measured(tables={"states": _states_of(data)})
+        """Add the counts of row states to the results of all designs."""
+        states = Measured(tables={"states": _table_of_states(data)})
         return Measured.together([states, *measured])
 
     def details(
@@ -297,18 +373,18 @@ class Predictions(Audit[Config, ScoredData, Design]):
             "models": [
                 {
                     "model": name,
-                    "answered": one.rows("answered"),
-                    "unanswered": sum(map(one.rows, ("missing", "unknown", "refused"))),
-                    "without_prediction": int(one.coded_state.equals("unmatched").sum()),
-                    "without_label": one.without_label,
-                    "versions": [*one.versions],
+                    "answered": predictions.rows("answered"),
+                    "unanswered": sum(map(predictions.rows, ("missing", "unknown", "refused"))),
+                    "without_prediction": int(predictions.coded_state.equals("unmatched").sum()),
+                    "without_label": predictions.without_label,
+                    "versions": [*predictions.versions],
                 }
-                for name, one in data.models.items()
+                for name, predictions in data.models.items()
             ],
             "detectable": [
-                _detectable(each, config, max(tests[each.model], 1))
-                for each in designs
-                if not each.wording
+                _smallest_effects(design, config, max(tests[design.model], 1))
+                for design in designs
+                if not design.wording
             ],
         }
 
@@ -317,9 +393,9 @@ class Predictions(Audit[Config, ScoredData, Design]):
         yield from notes_of_rows(data.models)
         yield from notes_of_targets(designs)
         yield from notes_of_texts(data.models)
-        yield from _unused(data)
-        for name, one in data.scores.items():
-            yield note_of(name, one, str(config.data.positive))
+        yield from _notes_of_unused_maps(data)
+        for name, model_scores in data.scores.items():
+            yield note_of(name, model_scores, str(config.data.positive))
         for design in designs:
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
@@ -333,15 +409,15 @@ class Predictions(Audit[Config, ScoredData, Design]):
 
     def warnings(
         self, config: Config, data: ScoredData, designs: Sequence[Design]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Return models that are constant, at chance, or fail in one group."""
         yield from broken(designs)
         if (rate := config.metrics.hit_rate) is None:
             return
-        for one in designs:
-            if one.first and (top := one.predictions.coded_top) is not None:
+        for design in designs:
+            if design.first and (top := design.predictions.coded_top) is not None:
                 classes = len({*data.classes, *top.vocabulary})
-                yield from trivial_hits(one.model, min(rate.k, top.codes.shape[1]), classes)
+                yield from trivial_hits(design.model, min(rate.k, top.codes.shape[1]), classes)
 
     def save(self, folder: Path, data: ScoredData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""
@@ -351,7 +427,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
 
     def examples(self, config: Config, data: ScoredData) -> dict[str, pl.DataFrame]:
         """Return hits of each class, and wrong predictions of both classes that they are about."""
-        return {name: _examples(data.coded_target, one) for name, one in data.models.items()}
+        return {
+            name: _examples_of_model(data.coded_target, predictions)
+            for name, predictions in data.models.items()
+        }
 
     def compare(
         self,
@@ -373,43 +452,45 @@ class Predictions(Audit[Config, ScoredData, Design]):
         return compare(pairs, progress=progress)
 
 
-def _wording(design: Design, config: Config, place: Place) -> Measured:
+def _measure_wording(design: Design, config: Config, place: Place) -> Measured:
     """Describe how texts as they are written depend on the group."""
-    effects = [one for one in measures_of(config, design.counts) if isinstance(one, EffectSizes)]
-    found, parts, _ = findings_of(design.counts, effects, place, None, config.resampling.seed)
-    why = "wording: what is tested is the content of the texts"
-    shown = (without_verdict(one, why) for one in found if not one.finding.subject)
-    return Measured(tuple(shown), _tables_of(design, parts, config))
+    effects = [
+        metric for metric in measures_of(config, design.counts) if isinstance(metric, EffectSizes)
+    ]
+    drafts, parts, _ = findings_of(design.counts, effects, place, None, config.resampling.seed)
+    reason = "wording: what is tested is the content of the texts"
+    described = (without_verdict(draft, reason) for draft in drafts if not draft.finding.subject)
+    return Measured(tuple(described), _tables_of(design, parts, config))
 
 
-def _over_thresholds(
+def _tables_over_thresholds(
     design: Design, data: ScoredData, config: Config, place: Place
 ) -> dict[str, pa.Table]:
     """Return the rates of each group over thresholds, and where verdicts hold; none of labels."""
-    one = data.scores.get(design.model)
-    if one is None:
+    model_scores = data.scores.get(design.model)
+    if model_scores is None:
         return {}
     positive, costs = str(config.data.positive), config.models[design.model].costs
     rows: dict[str, Iterable[Row]] = {
-        "threshold_curves": curves(design, one, positive, costs, place.level),
+        "threshold_curves": curves(design, model_scores, positive, costs, place.level),
         "threshold_verdicts": verdict_ranges(
-            design, one, positive, config.testing, place, config.resampling.seed
+            design, model_scores, positive, config.testing, place, config.resampling.seed
         ),
     }
     return tables_of(rows, _COLUMNS)
 
 
-def _levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
+def _describe_levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
     """Yield accuracy and rates over all labelled rows, whatever their groups."""
     if config.metrics.accuracy is not None:
-        drawn, seed = resampling_of(config, 1), config.resampling.seed
-        estimate = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], drawn, seed)[0]
+        resampling, seed = resampling_of(config, 1), config.resampling.seed
+        estimate = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]
         yield whole(estimate, place, Family.DESCRIPTIVE)
     if config.metrics.rates is not None:
         yield from pooled_rates(design.overall, place, config.data.positive)
 
 
-def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
+def _smallest_effects(design: LabelDesign, config: Config, tests: int) -> Row:
     alpha, overall, counts = config.testing.alpha, design.overall, design.counts
     right = overall.table[overall.truth == overall.prediction].sum() / overall.table.sum()
     # Away from 0 and 1, where a difference could go one way only.
@@ -431,14 +512,14 @@ def _detectable(design: LabelDesign, config: Config, tests: int) -> Row:
     }  # fmt: skip
 
 
-def _unused(data: PredictionData) -> Iterator[str]:
+def _notes_of_unused_maps(data: PredictionData) -> Iterator[str]:
     """Name entries of class mappings that no row used: perhaps a typing error."""
     facts_of = {"data": data.counts["labels"]}
     for model, counts in data.counts["models"].items():
         facts_of |= {f"{model}, {name}": facts for name, facts in counts["versions"].items()}
-    for where, facts in facts_of.items():
+    for section, facts in facts_of.items():
         if labels := facts.get("map_unused"):
-            yield f"{where}: no row has the label of map entries {', '.join(labels)}."
+            yield f"{section}: no row has the label of map entries {', '.join(labels)}."
 
 
 def _tables_of(
@@ -446,20 +527,33 @@ def _tables_of(
 ) -> dict[str, pa.Table]:
     """Return the tables of one design by name, see docs/run-directory.md."""
     place = {"model": design.model, "groups": design.groups.name, "version": design.version}
-    classes = [*_classes(design, parts)]
+    effect_options = config.metrics.effect_sizes
+    dropped = dict[str, tuple[int, int]]()
+    tables = dict[str, pa.Table]()
+    if effect_options is not None:
+        least, options = effect_options.min_expected, effect_options.model_dump(exclude=_OF_FILTER)
+        dropped = dropped_columns(design.counts, least, **options)
+        tables["mev_sweep"] = mev_sweep(design.counts, effect_options.sweep or MEV_SWEEP, **options)
+    classes = [*_rows_of_classes(design, parts, dropped)]
     rows: dict[str, Iterable[Row]] = {
         "classes": classes,
-        "confusions": _confusions(design),
-        "correlations": _correlations(classes),
+        "confusions": _rows_of_confusions(design),
+        "correlations": _rows_of_correlations(classes),
     }
-    tables = {name: table_of(some, _COLUMNS[name]) for name, some in rows.items()}
-    if (options := config.metrics.effect_sizes) is not None:
-        how = options.model_dump(exclude={"min_expected", "sweep"})
-        tables["mev_sweep"] = mev_sweep(design.counts, options.sweep or MEV_SWEEP, **how)
-    return {name: placed(table, place) for name, table in tables.items()}
+    by_name = {name: table_of(table_rows, _COLUMNS[name]) for name, table_rows in rows.items()}
+    return {name: placed(table, place) for name, table in (by_name | tables).items()}
 
 
-def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:
+_OF_FILTER = {"min_expected", "sweep"}
+"""Options of effect sizes that say which labels are dropped."""
+
+
+def _rows_of_classes(
+    design: LabelDesign,
+    parts: Mapping[str, tuple[Part, ...]],
+    dropped: Mapping[str, tuple[int, int]],
+) -> Iterator[Row]:
+    """Yield the row of each class; `dropped` are labels and rows that its effect size lacks."""
     counts = design.counts
     hits, totals = counts.hits(counts.observed)[0], counts.by_truth(counts.observed)[0]
     shares, n = divide(hits, totals), totals.sum(axis=1)
@@ -469,14 +563,11 @@ def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iter
         {part.subject: part for part in parts.get(metric, ())}
         for metric in ("effect_sizes", "demographic_parity", "equalized_odds")
     )
-    off = Part("", "", math.nan, reason="effect sizes are switched off")
+    no_effect = Part("", "", math.nan, reason="effect sizes are switched off")
     for index in counts.targets.tolist():
         name = counts.classes[index]
-        effect = effects.get(name, off)
-        columns, rows = (
-            sum(each.count for each in effect.excluded if each.reason.startswith(what))
-            for what in ("labels", "rows")
-        )
+        effect = effects.get(name, no_effect)
+        columns, rows = dropped.get(name, (0, 0))
         yield {
             "class": name,
             "n": round(n[index]),
@@ -492,12 +583,12 @@ def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iter
             "columns_dropped": columns,
             "rows_dropped": rows,
             "reason": effect.reason,
-            "demographic_parity": parity.get(name, off).value,
-            "equalized_odds": odds.get(name, off).value,
+            "demographic_parity": parity.get(name, no_effect).value,
+            "equalized_odds": odds.get(name, no_effect).value,
         }
 
 
-def _confusions(design: LabelDesign) -> Iterator[Row]:
+def _rows_of_confusions(design: LabelDesign) -> Iterator[Row]:
     counts = design.counts
     totals = counts.by_truth(counts.table[None])[0]
     everything = len(counts.classes) <= _ALL_CELLS
@@ -513,17 +604,17 @@ def _confusions(design: LabelDesign) -> Iterator[Row]:
             }
 
 
-def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
+def _rows_of_correlations(classes: Sequence[Row]) -> Iterator[Row]:
     effects = np.array([row["effect_size"] for row in classes])
     for other in _AGAINST:
         values = np.array([row[other] for row in classes])
-        known = ~(np.isnan(effects) | np.isnan(values))
-        x, y, n = effects[known], values[known], int(known.sum())
-        numbers, why = np.full(len(_CORRELATION), np.nan), ""
+        comparable = ~(np.isnan(effects) | np.isnan(values))
+        x, y, n = effects[comparable], values[comparable], int(comparable.sum())
+        numbers, reason = np.full(len(_CORRELATION), np.nan), ""
         if n < 4:
-            why = "fewer than 4 classes"
+            reason = "fewer than 4 classes"
         elif np.ptp(x) == 0 or np.ptp(y) == 0:
-            why = "all classes have the same value"
+            reason = "all classes have the same value"
         else:
             pearson = float(np.corrcoef(x, y)[0, 1])
             spearman = float(np.corrcoef(ranks(x), ranks(y))[0, 1])
@@ -531,11 +622,11 @@ def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
                 student = np.abs(spearman) * np.sqrt((n - 2) / (1.0 - np.square(spearman)))
             p = 2.0 * stdtr(n - 2, -student)
             numbers[:] = pearson, *fisher_z(pearson, n), spearman, p
-        row = {"x": "effect_size", "y": other, "classes": n, "reason": why}
+        row = {"x": "effect_size", "y": other, "classes": n, "reason": reason}
         yield row | dict(zip(_CORRELATION, numbers.tolist(), strict=True))
 
 
-def _states_of(data: PredictionData) -> pa.Table:
+def _table_of_states(data: PredictionData) -> pa.Table:
     """Return the states of all rows of each model, as the table `states`."""
     rows: list[Row] = []
     for name, model in data.models.items():
@@ -566,7 +657,7 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
                 "chooses between"
             )
         outputs = models.predict(name, section, pictures)
-        return _labels(outputs, outputs.names, section.k, "model")
+        return _rank_labels(outputs, outputs.names, section.k, "model")
     words, top = prompts(section.vocabulary, section.templates), None
     if models.capability(name, section, "encoder", "scorer") == "encoder":
         outputs = models.embed_images(name, section, pictures)
@@ -577,10 +668,10 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
     else:
         pairs = models.score_pairs(name, section, pictures, words.texts)
         outputs = average_prompts(pairs, words)
-    return _labels(outputs, words.names, section.k, "vocabulary", top)
+    return _rank_labels(outputs, words.names, section.k, "vocabulary", top)
 
 
-def _labels(
+def _rank_labels(
     outputs: Outputs, names: Strings, k: int, key: str, top: AnyArray | None = None
 ) -> Outputs:
     """Return outputs as labels by rank: from the places of the best names, else from the scores.
@@ -609,20 +700,20 @@ def _labels(
     )
 
 
-def _examples(target: Coded, model: ModelPredictions) -> pl.DataFrame:
+def _examples_of_model(target: Coded, model: ModelPredictions) -> pl.DataFrame:
     """Return images by true class, and wrong predictions again by the class predicted."""
-    made = next(iter(model.versions.values()))
+    labels = next(iter(model.versions.values()))
     rows = pl.DataFrame(
         {
             "place": np.arange(len(target.codes), dtype=np.uint32),
             "subject": pl.Series(target.values.tolist(), dtype=pl.String),
-            "label": pl.Series(made.coded.values.tolist(), dtype=pl.String),
-            "score": None if made.probabilities is None else made.probabilities.max(axis=1),
+            "label": pl.Series(labels.coded.values.tolist(), dtype=pl.String),
+            "score": None if labels.probabilities is None else labels.probabilities.max(axis=1),
         }
     ).filter(pl.col("subject").is_not_null())
-    right, silent = pl.col("subject") == pl.col("label"), pl.col("label").is_null()
-    own = rows.with_columns(
-        outcome=pl.when(silent)
+    right, unanswered = pl.col("subject") == pl.col("label"), pl.col("label").is_null()
+    by_class = rows.with_columns(
+        outcome=pl.when(unanswered)
         .then(pl.lit("no answer"))
         .when(right)
         .then(pl.lit("true positive"))
@@ -631,4 +722,4 @@ def _examples(target: Coded, model: ModelPredictions) -> pl.DataFrame:
     wrong = rows.filter(~right).with_columns(
         outcome=pl.lit("false alarm"), subject=pl.col("label"), label=pl.col("subject")
     )
-    return pl.concat([own, wrong.select(own.columns)])
+    return pl.concat([by_class, wrong.select(by_class.columns)])

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -22,9 +22,9 @@ from equipoise.audits.comparison import difference, model_names, one_model_only,
 from equipoise.audits.engines.labels import (
     MOST_FOLDED,
     groups_of,
-    once,
     one_group,
     with_folds,
+    without_repeats,
 )
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, conclude, gap_of, manifest_of
 from equipoise.core import (
@@ -44,6 +44,7 @@ from equipoise.core import (
     table_of,
     with_progress,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match
 from equipoise.metrics.building import gaps
@@ -82,8 +83,22 @@ _UNANSWERED = "unanswered"
 _NOTHING = np.zeros(0)
 
 
-Compared = tuple[str, Joint, Sequence[Measure]]
-"""Counts of some models by groups, whose name it has, and what is measured."""
+class MeasuredCounts(NamedTuple):
+    """Joint counts of models by groups, and the measures to take of them.
+
+    Attributes
+    ----------
+    groups : str
+        Name of the groups; "" without groups.
+    joint : Joint
+    measures : sequence of Measure
+    """
+
+    groups: str
+    joint: Joint
+    measures: Sequence[Measure]
+
+
 Contrast = tuple[UncorrectedFinding, Hashable]
 """The difference of two models, and what it was read from: equal ones are equal comparisons."""
 
@@ -118,18 +133,18 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     """
     started = perf_counter()
     config, data = next(iter(runs.values()))
-    models, states = _models(runs)
-    joints: list[Compared] = []
-    of_labels: list[Compared] = []
+    models, states = _align_models(runs)
+    joints: list[MeasuredCounts] = []
+    of_labels: list[MeasuredCounts] = []
     sets: dict[int, list[str]] = {}
-    for names in [[*pair] for pair in combinations(models, 2)] + [[*models]] * (len(models) > 2):
-        of_labels = [*_joints(config, data, {name: models[name] for name in names})]
-        n = max((round(one.counts.table.sum()) for _, one, _ in of_labels), default=0)
+    for names in _list_model_sets(models):
+        of_labels = [*_count_jointly(config, data, {name: models[name] for name in names})]
+        n = max((round(joint.counts.table.sum()) for _, joint, _ in of_labels), default=0)
         sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
         joints += of_labels
         if config.metrics.unanswered_rate is not None:
-            given = {name: states[name] for name in names}
-            joints += _joints(config, data, given, answers=False)
+            answer_states = {name: states[name] for name in names}
+            joints += _count_jointly(config, data, answer_states, answers=False)
     if not any(sets):
         raise DataError(
             f"no image has a label and answers of two models: {', '.join(models)}",
@@ -139,84 +154,100 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     contrasts: list[Contrast] = []
     ranking: list[Row] = []
     for name, joint, measures in with_progress(joints, progress, "comparing"):
-        some, order = _compared(name, joint, measures, config)
-        contrasts += some
-        ranking += order if len(joint.models) == len(models) else []
-    findings = conclude(once(contrasts), config.testing)
+        model_contrasts, ranking_rows = _compare_models(name, joint, measures, config)
+        contrasts += model_contrasts
+        ranking += ranking_rows if len(joint.models) == len(models) else []
+    findings = conclude(without_repeats(contrasts), config.testing)
     manifest = _manifest(runs, sets, perf_counter() - started)
     sizes = (
-        row for name, one, measures in of_labels if name
-        for row in group_sizes.sizes_of(one.counts.groups)
+        row for name, joint, measures in of_labels if name
+        for row in group_sizes.sizes_of(joint.counts.groups)
     )  # fmt: skip
     tables = {**_tables(findings, ranking), "group_sizes": group_sizes.table(sizes)}
     return Result(findings, manifest, tables)
 
 
-def _models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
+def _list_model_sets(models: Iterable[str]) -> list[list[str]]:
+    """Return every pair of models, and all of them where there are more than two."""
+    names = [*models]
+    sets = [[*pair] for pair in combinations(names, 2)]
+    if len(names) > 2:
+        sets.append(names)
+    return sets
+
+
+def _align_models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
     """Return each model's best predictions of the first run's images, and whether it gave any.
 
     -1 where its run lacks the image or its label, or the model has no output.
     """
-    (first, (_, data)), *others = runs.items()
+    (first_run, (_, data)), *other_runs = runs.items()
     ids, labelled = pl.Series(data.ids.astype(str)), data.coded_target.codes >= 0
-    rows = {first: np.where(labelled, np.arange(len(ids)), -1)}
-    for name, (_, other) in others:
-        places = match(ids, pl.Series(other.ids.astype(str)))
-        if (places < 0).all():
+    rows = {first_run: np.where(labelled, np.arange(len(ids)), -1)}
+    for name, (_, other) in other_runs:
+        positions = match(ids, pl.Series(other.ids.astype(str)))
+        if (positions < 0).all():
             raise DataError(
-                f"runs {first} and {name} have no image in common",
+                f"runs {first_run} and {name} have no image in common",
                 expected="runs about the same images",
                 fix="audit the models on the same table of labels",
             )
-        ours, theirs = data.target, other.target[places]
-        differ = np.flatnonzero((places >= 0) & (ours != theirs))
-        if len(differ):
-            at = differ[0]
+        first_labels, run_labels = data.target, other.target[positions]
+        conflicts = np.flatnonzero((positions >= 0) & (first_labels != run_labels))
+        if len(conflicts):
+            row = conflicts[0]
             raise DataError(
-                f"runs {first} and {name} label images differently ({len(differ)}), first "
-                f"{data.ids[at]!r}: {ours[at]!r} and {theirs[at]!r}",
+                f"runs {first_run} and {name} label images differently ({len(conflicts)}), first "
+                f"{data.ids[row]!r}: {first_labels[row]!r} and {run_labels[row]!r}",
                 expected="the same label for the same image",
                 fix="audit both models against the same labels and class mapping",
             )
-        rows[name] = np.where(labelled, places, -1)
+        rows[name] = np.where(labelled, positions, -1)
     models, states = {}, {}
     names = model_names({run: data.models for run, (_, data) in runs.items()})
     for (run, model), name in names.items():
-        own = runs[run][1].models[model]
-        missing = (rows[run] < 0) | (own.state[rows[run]] == "unmatched")
-        answered = np.where(missing, -1, own.state[rows[run]] == "answered").astype(np.int32)
-        for version, labels in own.versions_with_verdicts.items():
-            full = name if len(own.versions_with_verdicts) == 1 else f"{name} ({version})"
+        predictions = runs[run][1].models[model]
+        missing = (rows[run] < 0) | (predictions.state[rows[run]] == "unmatched")
+        answered = np.where(missing, -1, predictions.state[rows[run]] == "answered").astype(
+            np.int32
+        )
+        for version, labels in predictions.versions_with_verdicts.items():
+            full_name = (
+                name if len(predictions.versions_with_verdicts) == 1 else f"{name} ({version})"
+            )
             codes = np.where(missing, -1, labels.coded.codes[rows[run]])
-            models[full] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
-            states[full] = Coded(answered, (_UNANSWERED, "answered"))
+            models[full_name] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
+            states[full_name] = Coded(answered, (_UNANSWERED, "answered"))
     if len(models) < 2:
         raise one_model_only(models)
     return models, states
 
 
-def _joints(
+def _count_jointly(
     config: Config, data: PredictionData, labels: Mapping[str, Coded], *, answers: bool = True
-) -> Iterator[Compared]:
+) -> Iterator[MeasuredCounts]:
     """Yield counts and measures without groups, then for each choice of groups.
 
     Of the rows that all models have labels of; without `answers`, these are whether they gave any.
     """
-    rows = np.flatnonzero(np.all([one.codes >= 0 for one in labels.values()], axis=0))
-    kept, unit = {name: one.take(rows) for name, one in labels.items()}, data.coded_unit
+    rows = np.flatnonzero(np.all([coded.codes >= 0 for coded in labels.values()], axis=0))
+    answered_labels = {name: coded.take(rows) for name, coded in labels.items()}
+    unit = data.coded_unit
     truth = data.coded_target.take(rows)
     if not answers:
         truth = Coded(np.zeros_like(rows), (_UNANSWERED,))
-    if not len(rows) or not (answers or any((one.codes == 0).any() for one in kept.values())):
+    if not len(rows) or not (
+        answers or any((coded.codes == 0).any() for coded in answered_labels.values())
+    ):
         return
-    count = partial(join, truth, kept, units=None if unit is None else unit.take(rows))
+    count = partial(join, truth, answered_labels, units=None if unit is None else unit.take(rows))
     if not answers or config.metrics.accuracy is not None:
-        whole = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
-        yield "", count(groups=one_group(len(rows))), (whole,)
+        overall_measure = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
+        yield MeasuredCounts("", count(groups=one_group(len(rows))), (overall_measure,))
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
         measures = _measures(config, joint.counts) if answers else (Unanswered(),)
-        yield groups.name, joint, [*measures]
+        yield MeasuredCounts(groups.name, joint, [*measures])
 
 
 @dataclass(frozen=True)
@@ -228,10 +259,10 @@ class Unanswered(Measure):
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, (r, 1)."""
-        place = counts.classes.index(_UNANSWERED)
-        shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, place]
-        found = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
-        return np.asarray(found[:, None])
+        position = counts.classes.index(_UNANSWERED)
+        shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, position]
+        gap = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
+        return np.asarray(gap[:, None])
 
 
 def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -257,7 +288,7 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:
         yield SkewSize(**effect_sizes(metrics.skewsize).params)
-    yield from (one for one in TABLE_METRICS.values() if config.audit in one.spec.kinds)
+    yield from (measure for measure in TABLE_METRICS.values() if config.audit in measure.spec.kinds)
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
@@ -267,45 +298,45 @@ def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
     """Yield the metrics of an audit, without rates of classes and metrics of users."""
-    for one in measures_of(config, counts):
-        within_class = isinstance(one, Accuracy) and one.null == "class"
-        if not within_class and not isinstance(one, Rates | TableMetric):
-            yield one
+    for measure in measures_of(config, counts):
+        within_class = isinstance(measure, Accuracy) and measure.null == "class"
+        if not within_class and not isinstance(measure, Rates | TableMetric):
+            yield measure
 
 
-def _keys(one: Measure, counts: Counts) -> list[Fact]:
-    """Return what each number of a measure states: of the whole (""), of classes."""
-    if isinstance(one, SkewSize):
+def _list_facts(measure: Measure, counts: Counts) -> list[Fact]:
+    """Return the fact of each value of a measure: overall (""), then by class."""
+    if isinstance(measure, SkewSize):
         return [Fact(DESCRIBED, Aggregate.VALUE)]
-    if isinstance(one, Accuracy):
-        overall = one.aggregate is Aggregate.DIFFERENCE
-        return [Fact("accuracy", one.aggregate, "", "overall" if overall else "")]
-    if isinstance(one, EffectSizes):
-        subjects = Layout.of(counts, one.formulation).subject
+    if isinstance(measure, Accuracy):
+        overall = measure.aggregate is Aggregate.DIFFERENCE
+        return [Fact("accuracy", measure.aggregate, "", "overall" if overall else "")]
+    if isinstance(measure, EffectSizes):
+        subjects = Layout.of(counts, measure.formulation).subject
         classes = [counts.classes[index] for index in subjects if index >= 0]
-        effects = (Fact(one.statistic, Aggregate.VALUE, name) for name in classes)
+        effects = (Fact(measure.statistic, Aggregate.VALUE, name) for name in classes)
         return [Fact("effect_size_mean", Aggregate.VALUE), *effects]
-    if isinstance(one, Unanswered):
-        several = len(counts.groups) > 1
-        return [Fact(one.name, Aggregate.DIFFERENCE if several else Aggregate.VALUE)]
-    return [gap_of(cast("RateGaps", one).name, subject) for subject in ("", *counts.classes)]
+    if isinstance(measure, Unanswered):
+        has_gap = len(counts.groups) > 1
+        return [Fact(measure.name, Aggregate.DIFFERENCE if has_gap else Aggregate.VALUE)]
+    return [gap_of(cast("RateGaps", measure).name, subject) for subject in ("", *counts.classes)]
 
 
-def _behind(joint: Joint, one: Measure) -> tuple[bytes, ...]:
-    """Return what a measure reads of counts: where this agrees, numbers do.
+def _counts_read(joint: Joint, measure: Measure) -> tuple[bytes, ...]:
+    """Return the counts that a measure reads; equal counts give equal values.
 
     Measures that condition on the true class see how the rows of each class fall into groups, not
     which group of one class goes with which of another.
     """
-    by_class = isinstance(one, EffectSizes) and one.formulation == "separation"
+    by_class = isinstance(measure, EffectSizes) and measure.formulation == "separation"
     # The false positive rate of one of two classes is about the other class alone.
-    by_class |= isinstance(one, EqualizedOdds) and len(joint.counts.targets) <= 2
+    by_class |= isinstance(measure, EqualizedOdds) and len(joint.counts.targets) <= 2
     truth, cells = joint.truth, []
     for rows in [truth == place for place in np.unique(truth)] if by_class else [truth >= 0]:
         table = joint.counts.table[rows][:, joint.counts.groups.usable]
-        seen = table.any(axis=1)
-        outcomes = np.column_stack([truth[rows][seen], joint.labels[rows][seen]])
-        groups = table[seen][:, table.any(axis=0)]
+        nonempty = table.any(axis=1)
+        outcomes = np.column_stack([truth[rows][nonempty], joint.labels[rows][nonempty]])
+        groups = table[nonempty][:, table.any(axis=0)]
         # The groups' counts of the outcomes, whatever their order.
         cells += [outcomes.tobytes(), *sorted(column.tobytes() for column in groups.T)]
     return tuple(cells)
@@ -315,19 +346,24 @@ def _measure(
     measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
 ) -> list[Numbers]:
     """Return the numbers of every view, block by block: all tables may not fit."""
-    kept: list[dict[Fact, list[Floats]]] = [{} for _ in views]
+    blocks_by_fact: list[dict[Fact, list[Floats]]] = [{} for _ in views]
     for block in blocks:
-        for view, own in zip(views, kept, strict=True):
+        for view, values_by_fact in zip(views, blocks_by_fact, strict=True):
             tables = view.tables(block)
-            for one in measures:
+            for measure in measures:
                 # Columns that no key names are of classes without a number.
-                values = zip(_keys(one, view.counts), one(view.counts, tables).T, strict=False)
-                for key, some in values:
-                    own.setdefault(key, []).append(some)
-    return [{key: np.concatenate(some) for key, some in own.items()} for own in kept]
+                values = zip(
+                    _list_facts(measure, view.counts), measure(view.counts, tables).T, strict=False
+                )
+                for key, block_values in values:
+                    values_by_fact.setdefault(key, []).append(block_values)
+    return [
+        {key: np.concatenate(block_values) for key, block_values in values_by_fact.items()}
+        for values_by_fact in blocks_by_fact
+    ]
 
 
-def _compared(
+def _compare_models(
     name: str, joint: Joint, measures: Sequence[Measure], config: Config
 ) -> tuple[list[Contrast], list[Row]]:
     """Measure all models, and the difference of two; replicates are drawn once for all."""
@@ -342,26 +378,33 @@ def _compared(
         pair = joint.pair(0, 1)
         swaps = pair.swapped(options.replicates, options.seed) if resampled else ()
         numbers = observed, boot, _measure(measures, pair.views, swaps)
-        for one in measures:
-            contrasts += _contrasts(name, joint, one, pair, numbers, config)
+        for measure in measures:
+            contrasts += _contrasts(name, joint, measure, pair, numbers, config)
     ranking: list[Row] = []
-    for one in measures:
-        whole, *_ = _keys(one, views[0].counts)
-        values = np.array([some[whole][0] for some in observed])
-        drawn = np.stack([some.get(whole, _NOTHING) for some in boot], axis=1)
-        about = {
-            "metric": whole.metric, "aggregate": whole.aggregate.value,
-            "compared_to": whole.compared_to, "groups": name,
+    for measure in measures:
+        overall_fact, *_ = _list_facts(measure, views[0].counts)
+        values = np.array([model_numbers[overall_fact][0] for model_numbers in observed])
+        replicates = np.stack(
+            [model_numbers.get(overall_fact, _NOTHING) for model_numbers in boot], axis=1
+        )
+        ranking_key = {
+            "metric": overall_fact.metric, "aggregate": overall_fact.aggregate.value,
+            "compared_to": overall_fact.compared_to, "groups": name,
         }  # fmt: skip
-        lower = spec_for(whole.metric, whole.aggregate, whole.compared_to).value_harm == "lower"
-        ranking += _ranking(about, joint.models, values, drawn, lower=lower)
+        lower_is_worse = (
+            spec_for(
+                overall_fact.metric, overall_fact.aggregate, overall_fact.compared_to
+            ).value_harm
+            == "lower"
+        )
+        ranking += _ranking(ranking_key, joint.models, values, replicates, lower=lower_is_worse)
     return contrasts, ranking
 
 
 def _contrasts(
     name: str,
     joint: Joint,
-    one: Measure,
+    measure: Measure,
     pair: Pair,
     numbers: Sequence[list[Numbers]],
     config: Config,
@@ -370,16 +413,19 @@ def _contrasts(
 
     `numbers` has those of the two models: observed, resampled, and with their labels swapped.
     """
-    seen = np.union1d(pair.counts.truth, pair.counts.prediction)
-    classes = tuple(pair.counts.classes[place] for place in seen)
+    class_codes = np.union1d(pair.counts.truth, pair.counts.prediction)
+    classes = tuple(pair.counts.classes[place] for place in class_codes)
     names = joint.models[0], joint.models[1]
-    determined, behind = joint.counts.determines_target, _behind(joint, one)
-    whole, *parts = _keys(one, pair.counts)
-    for fact in [whole, *(key for key in parts if key.subject in classes)]:
+    determined, counts_read = joint.counts.determines_target, _counts_read(joint, measure)
+    overall_fact, *class_facts = _list_facts(measure, pair.counts)
+    for fact in [overall_fact, *(key for key in class_facts if key.subject in classes)]:
         # A model has no number of classes that it doesn't show.
         (before, after), boot, null = (
-            [some.get(fact, np.nan * some.get(whole, _NOTHING)) for some in both]
-            for both in numbers
+            [
+                model_numbers.get(fact, np.nan * model_numbers.get(overall_fact, _NOTHING))
+                for model_numbers in model_pair_numbers
+            ]
+            for model_pair_numbers in numbers
         )
         metric, subject = fact.metric, fact.subject
         values = float(before[0]), float(after[0])
@@ -389,10 +435,12 @@ def _contrasts(
         worse, lower = "", spec.value_harm == "lower"
         if values[0] < values[1] or values[1] < values[0]:
             worse = names[(values[1] < values[0]) == lower]
-        unknown = [model for model, value in zip(names, values, strict=True) if math.isnan(value)]
+        unestimated = [
+            model for model, value in zip(names, values, strict=True) if math.isnan(value)
+        ]
         reason = NO_TEST if metric == DESCRIBED else ""
-        if unknown:
-            reason = f"no value of {', '.join(unknown)}, as the audit explains"
+        if unestimated:
+            reason = f"no value of {', '.join(unestimated)}, as the audit explains"
         n = round(joint.counts.table.sum())
         part = Part(
             metric, subject, values[1] - values[0], n=n, reason=reason, aggregate=fact.aggregate
@@ -404,7 +452,7 @@ def _contrasts(
             null=null[1] - null[0], compared_to=fact.compared_to,
         )  # fmt: skip
         (draft,) = with_folds([draft], classes=classes, determined=determined)
-        yield draft, (fact, names, behind)
+        yield draft, (fact, names, counts_read)
 
 
 def _draft(
@@ -418,27 +466,29 @@ def _draft(
     compared_to: ComparedTo,
 ) -> UncorrectedFinding:
     """Return the finding of a difference: its paired interval, and a test of no difference."""
-    described, known = part.metric == DESCRIBED, not math.isnan(part.value)
+    descriptive, estimable = part.metric == DESCRIBED, not math.isnan(part.value)
     method, text = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates", ""
-    kind = IntervalKind.SPREAD if described else IntervalKind.PERCENTILE
+    kind = IntervalKind.SPREAD if descriptive else IntervalKind.PERCENTILE
     if not len(boot):
         method = "none: resampling is off"
-    elif described:
+    elif descriptive:
         method = (
             f"resampling spread: percentiles of {len(boot)} paired bootstrap replicates over "
             f"{unit}s; not a confidence interval"
         )
-    if len(boot) and known:
+    if len(boot) and estimable:
         low, high = (float(end) for end in percentile(boot, place.level))
         part = replace(part, low=low, high=high)
-    if len(null) and known and not described:
+    if len(null) and estimable and not descriptive:
         # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.
-        ends, p = band(null), p_value(null, part.value, "either").value
-        part = replace(part, chance=0.0, chance_low=ends.low, chance_high=ends.high, p_value=p)
+        chance_band, p = band(null), p_value(null, part.value, "either").value
+        part = replace(
+            part, chance=0.0, chance_low=chance_band.low, chance_high=chance_band.high, p_value=p
+        )
         text = f"the two models are exchangeable on each {unit}; {len(null)} swaps"
     exchanged = NullHypothesis.MODELS if text else NullHypothesis.NONE
     family = Family.LEAF if part.subject else Family.COMPOSITE
-    family = Family.DESCRIPTIVE if described else family
+    family = Family.DESCRIPTIVE if descriptive else family
     return difference(
         part, pair, place, family=family, unit=unit, method=method,
         null=exchanged, null_drawn=text,
@@ -458,8 +508,8 @@ def _manifest(runs: Runs, sets: Mapping[int, Sequence[str]], seconds: float) -> 
     inputs, counts = data.inputs, data.counts
     if len(runs) > 1:
         notes.append(f"Groups, metrics, thresholds and seed are those of run {first}.")
-        inputs = prefixed({run: own.inputs for run, (_, own) in runs.items()})
-        counts = {run: own.counts for run, (_, own) in runs.items()}
+        inputs = prefixed({run: run_data.inputs for run, (_, run_data) in runs.items()})
+        counts = {run: run_data.counts for run, (_, run_data) in runs.items()}
     return manifest_of(
         **config.record, base=Path(), inputs=inputs, counts=counts, seconds=seconds,
         notes=tuple(notes),
@@ -473,26 +523,49 @@ def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa
     with nothing.
     """
     repeats = {
-        (*measure_of(one), one.groups)
-        for one in findings
-        if one.family is Family.DESCRIPTIVE and one.metric != DESCRIBED and not one.subject
+        (*measure_of(finding), finding.groups)
+        for finding in findings
+        if finding.family is Family.DESCRIPTIVE
+        and finding.metric != DESCRIBED
+        and not finding.subject
     }
-    compared = [(one, pair) for one in findings if (pair := pair_of(one))]
+    findings_by_pair = [(finding, pair) for finding in findings if (pair := pair_of(finding))]
     places = ("metric", "aggregate", "compared_to", "groups")
     ranking = [row for row in ranking if tuple(row[name] for name in places) not in repeats]
     return {
         "ranking": table_of(
-            ranking, "metric aggregate groups model #value +rank #rank_low #rank_high #share_best"
+            ranking,
+            {
+                "metric": TEXT,
+                "aggregate": TEXT,
+                "compared_to": TEXT,
+                "groups": TEXT,
+                "model": TEXT,
+                "value": NUMBER,
+                "rank": INTEGER,
+                "rank_low": NUMBER,
+                "rank_high": NUMBER,
+                "share_best": NUMBER,
+            },
         ),
         "disagreements": table_of(
-            _disagreements(compared),
-            "groups metric_a aggregate_a metric_b aggregate_b model_a model_b sentence",
+            _disagreements(findings_by_pair),
+            {
+                "groups": TEXT,
+                "metric_a": TEXT,
+                "aggregate_a": TEXT,
+                "metric_b": TEXT,
+                "aggregate_b": TEXT,
+                "model_a": TEXT,
+                "model_b": TEXT,
+                "sentence": TEXT,
+            },
         ),
     }
 
 
 def _ranking(
-    about: Row, models: Sequence[str], values: Floats, replicates: Floats, *, lower: bool
+    ranking_key: Row, models: Sequence[str], values: Floats, replicates: Floats, *, lower: bool
 ) -> Iterator[Row]:
     """Yield the rank of each model by its value, and the ranks of paired replicates.
 
@@ -500,20 +573,28 @@ def _ranking(
     """
     sign = -1 if lower else 1
     # 1 is best; ties share the best rank, NaN has none.
-    ranks, *drawn = scipy.stats.rankdata(
+    ranks, *replicate_ranks = scipy.stats.rankdata(
         sign * np.concatenate([values[None], replicates]),
         method="min", axis=1, nan_policy="omit",
     )  # fmt: skip
     for place in np.argsort(ranks, kind="stable").tolist():
-        known = np.array([rank[place] for rank in drawn if not math.isnan(rank[place])])
-        low, high = np.quantile(known, (0.025, 0.975)).tolist() if len(known) else [math.nan] * 2
-        yield about | {
+        estimable_ranks = np.array(
+            [rank[place] for rank in replicate_ranks if not math.isnan(rank[place])]
+        )
+        low, high = (
+            np.quantile(estimable_ranks, (0.025, 0.975)).tolist()
+            if len(estimable_ranks)
+            else [math.nan] * 2
+        )
+        yield ranking_key | {
             "model": models[place],
             "value": float(values[place]),
             "rank": None if math.isnan(ranks[place]) else int(ranks[place]),
             "rank_low": low,
             "rank_high": high,
-            "share_best": float((known == 1).mean()) if len(known) else math.nan,
+            "share_best": float((estimable_ranks == 1).mean())
+            if len(estimable_ranks)
+            else math.nan,
         }
 
 
@@ -523,14 +604,14 @@ def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Ro
     Accuracy over all images is held against every set of groups, other metrics against those of
     their own groups.
     """
-    sure = [
-        (one, pair)
-        for one, pair in compared
-        if one.tested and one.verdict is Verdict.DISPARITY and not one.subject
+    disparities = [
+        (finding, pair)
+        for finding, pair in compared
+        if finding.tested and finding.verdict is Verdict.DISPARITY and not finding.subject
     ]
-    for (a, first), (b, second) in combinations(sure, 2):
-        together = a.model == b.model and a.groups in ("", b.groups)
-        if together and first.worse != second.worse:
+    for (a, first), (b, second) in combinations(disparities, 2):
+        same_comparison = a.model == b.model and a.groups in ("", b.groups)
+        if same_comparison and first.worse != second.worse:
             yield {
                 "groups": b.groups,
                 "metric_a": a.metric,
@@ -539,12 +620,14 @@ def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Ro
                 "aggregate_b": b.aggregate.value,
                 "model_a": first.first,
                 "model_b": first.second,
-                "sentence": f"{_prefers(a, first)}; {_prefers(b, second)}.",
+                "sentence": f"{_describe_preference(a, first)}; {_describe_preference(b, second)}.",
             }
 
 
-def _prefers(one: Finding, pair: ModelPair) -> str:
-    over = f" over {one.groups}" if one.groups else ""
+def _describe_preference(finding: Finding, pair: ModelPair) -> str:
+    over = f" over {finding.groups}" if finding.groups else ""
     sides = zip((pair.first, pair.second), pair.values, strict=True)
     (better, value), (_, other) = sorted(sides, key=lambda side: side[0] == pair.worse)
-    return f"{spec_of_shown(one).label}{over} prefers {better} ({value:.3f} against {other:.3f})"
+    return (
+        f"{spec_of_shown(finding).label}{over} prefers {better} ({value:.3f} against {other:.3f})"
+    )

@@ -138,8 +138,8 @@ class ModelConfig(LabelModelConfig):
             and self.top,
             "'map' and 'maps' are both given; expected one of them": self.map and self.maps,
         }
-        for problem, there in problems.items():
-            if there:
+        for problem, violated in problems.items():
+            if violated:
                 raise ValueError(problem)
         return self
 

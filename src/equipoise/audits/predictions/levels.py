@@ -1,4 +1,4 @@
-"""Levels of the rates: each over all rows, beside the differences that are tested."""
+"""Rates over all rows, shown with the tested differences."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -41,9 +41,9 @@ def pooled_rates(
         return
     cells = Cells.of(counts, counts.observed)
     method = "Wilson interval" if counts.independent else "none: rows are not independent"
-    for metric, (some, every) in _SHARES.items():
+    for metric, (numerator, denominator) in _SHARES.items():
         for code, name in enumerate(counts.classes):
-            hits, rows = (float(cells[cell][0, code].sum()) for cell in (some, every))
+            hits, rows = (float(cells[cell][0, code].sum()) for cell in (numerator, denominator))
             if positive not in (None, name) or not rows:
                 continue
             estimate = make_estimate(

@@ -34,7 +34,7 @@ _EFFECT = Axis("effect size", domain=(0.0, 1.0))
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return what was measured on which images."""
+    """Return the number of images and the target."""
     data = result.manifest.resolved.get("data", {})
     return (image_count(result), ("Target", str(data.get("target", ""))))
 
@@ -50,8 +50,8 @@ def class_effects(result: AuditResult) -> Section | None:
         "from 0 (not at all) to 1 (fully). Below 0.1 is negligible, below 0.3 small, below 0.5 "
         "medium, else large."
     )
-    every = [*panels(classes, "groups", "version").items()][:MOST_PANELS]
-    charts = [_largest(panel, scope(*key)) for key, panel in every]
+    largest_panels = [*panels(classes, "groups", "version").items()][:MOST_PANELS]
+    charts = [_largest(panel, scope(*key)) for key, panel in largest_panels]
     columns = {
         "Class": "class", "#Effect size": "effect_size", "#Interval": "effect_low effect_high",
         "#Accuracy": "accuracy", "Band": "band", "Model": "model", "Attributes": scope_of,
@@ -65,15 +65,15 @@ def class_effects(result: AuditResult) -> Section | None:
     return Section.of("classes", "Results by class", text, *charts, table)
 
 
-def _largest(panel: Sequence[Row], where: str) -> Chart:
+def _largest(panel: Sequence[Row], panel_name: str) -> Chart:
     names = distinct((row for row in panel if has(row["effect_size"])), "class")[:MOST_CLASSES]
-    shown = sorted(
+    top_rows = sorted(
         ({**row, "low": row["effect_low"], "high": row["effect_high"]} for row in panel
          if row["class"] in names),
         key=lambda row: names.index(row["class"]),
     )  # fmt: skip
-    marks = labelled_points(shown, "class", series="model", value="effect_size")
-    title = f"Largest effect sizes by class, {where}"
+    marks = labelled_points(top_rows, "class", series="model", value="effect_size")
+    title = f"Largest effect sizes by class, {panel_name}"
     label = f"{title}, with intervals. Dashed lines: bands."
     models = distinct(panel, "model")
     return intervals(marks, label, _EFFECT, title=title, series=models, cuts=(0.1, 0.3, 0.5))
@@ -100,14 +100,14 @@ def accuracy_and_effect(result: AuditResult) -> Section | None:
 
 
 def _scatters(classes: Sequence[Row]) -> Iterator[Chart]:
-    for title, own in by_place(classes):
-        if len(own) < 3:
+    for title, panel in by_place(classes):
+        if len(panel) < 3:
             continue
         marks = [
             {"x": row["accuracy"], "y": row["effect_size"], "step": row["equalized_odds"],
              "tip": f"{row['class']}: effect size {number(row['effect_size'])}, accuracy "
              f"{number(row['accuracy'])}, equalized odds {number(row['equalized_odds'])}"}
-            for row in own
+            for row in panel
         ]  # fmt: skip
         accuracy = Axis("accuracy", percent=True, domain=(0.0, 1.0))
         label = f"Accuracy against effect size of each class: {title}"
@@ -130,9 +130,11 @@ def hidden(result: AuditResult) -> Section | None:
     if "classes" not in result.tables:
         return None
     accuracy, effect, count = map(pl.col, ("accuracy", "effect_size", "count"))
-    known = pl.DataFrame(result.tables["classes"]).filter(accuracy.is_finite() & effect.is_finite())
-    enough = pl.min_horizontal(accuracy.median().over(_PANEL), pl.lit(ACCURATE))
-    chosen = known.filter((effect >= MEDIUM) & (accuracy >= enough)).filter(
+    estimable_classes = pl.DataFrame(result.tables["classes"]).filter(
+        accuracy.is_finite() & effect.is_finite()
+    )
+    accuracy_floor = pl.min_horizontal(accuracy.median().over(_PANEL), pl.lit(ACCURATE))
+    chosen = estimable_classes.filter((effect >= MEDIUM) & (accuracy >= accuracy_floor)).filter(
         effect.rank("ordinal", descending=True).over(_PANEL) <= MOST_HIDDEN
     )
     top = pl.format("{} ({})", "prediction", count).head(MOST_WRONG)
@@ -158,8 +160,8 @@ def hidden(result: AuditResult) -> Section | None:
         "Group": "group", "#n": "n", "#Wrong": "wrong", "%Share": "share",
         "Most frequent wrong predictions": "top", "Model": "model", "Attributes": scope_of,
     }  # fmt: skip
-    caption, every = "Wrong predictions by group", wrong.iter_rows(named=True)
-    table = Table.of(caption, columns, every, source="confusions")
+    caption, wrong_rows = "Wrong predictions by group", wrong.iter_rows(named=True)
+    table = Table.of(caption, columns, wrong_rows, source="confusions")
     return Section.of("hidden", "Disparities behind a good average", text, table)
 
 
@@ -167,25 +169,28 @@ def _has_skewsize(row: Row) -> bool:
     return has(row["skewsize"])
 
 
+_CHANGES = {True: "changes", False: "stays the same"}
+
+
 def sweep(result: AuditResult) -> Section | None:
     """Return SkewSize over the minimum expected count, and whether the order of models changes."""
     options = result.manifest.resolved.get("metrics", {}).get("effect_sizes") or {}
     if not options.get("sweep"):
         return None
-    every: list[dict[str, object]] = []
+    sweep_rows: list[dict[str, object]] = []
     orders: dict[str, set[tuple[str, ...]]] = {}
     swept = panels(rows(result, "mev_sweep"), "groups", "version", "min_expected")
-    for (groups, version, _), own in swept.items():
-        ranked = sorted(filter(_has_skewsize, own), key=lambda one: -one["skewsize"])
-        every += [{**one, "place": place} for place, one in enumerate(ranked, 1)]
-        every += [{**one, "place": math.nan} for one in own if not _has_skewsize(one)]
-        models = tuple(one["model"] for one in ranked)
+    for (groups, version, _), setting_rows in swept.items():
+        ranked = sorted(filter(_has_skewsize, setting_rows), key=lambda row: -row["skewsize"])
+        sweep_rows += [{**row, "place": place} for place, row in enumerate(ranked, 1)]
+        sweep_rows += [{**row, "place": math.nan} for row in setting_rows if not _has_skewsize(row)]
+        models = tuple(row["model"] for row in ranked)
         # Where a model has no SkewSize nothing is known of its place.
-        if len(ranked) == len(own) > 1:
+        if len(ranked) == len(setting_rows) > 1:
             orders.setdefault(scope(groups, version), set()).add(models)
-    said = [
-        f"{where}: the order of models {'changes' if len(own) > 1 else 'stays the same'}."
-        for where, own in orders.items()
+    order_notes = [
+        f"{scope_name}: the order of models {_CHANGES[len(model_orders) > 1]}."
+        for scope_name, model_orders in orders.items()
     ]
     text = (
         "Predicted labels with a smaller expected count are left out. Place 1 has the highest "
@@ -196,9 +201,11 @@ def sweep(result: AuditResult) -> Section | None:
         "#SkewSize": "skewsize", "#Place": "place", "#Mean effect size": "mean_effect_size",
         "#Classes": "classes", "#Columns excluded": "columns_dropped",
     }  # fmt: skip
-    table = Table.of("Aggregates by minimum expected count", columns, every, source="mev_sweep")
+    table = Table.of(
+        "Aggregates by minimum expected count", columns, sweep_rows, source="mev_sweep"
+    )
     title = "SkewSize over the minimum expected count"
-    return Section.of("sweep", title, text, Words(tuple(said), "list"), table)
+    return Section.of("sweep", title, text, Words(tuple(order_notes), "list"), table)
 
 
 MOST_LINES = 8
@@ -209,18 +216,18 @@ _TITLES = {"selection_rate": "Selection rate", "true_positive_rate": "True posit
 
 def thresholds(result: AuditResult) -> Section | None:
     """Return the rates of each group over thresholds, and where verdicts hold."""
-    found = rows(result, "threshold_curves")
-    if not found:
+    curve_rows = rows(result, "threshold_curves")
+    if not curve_rows:
         return None
     text = (
         "Scores from the threshold on count as positive. Each curve is a rate of one group at "
         "every threshold. The table says how far the threshold can move before a verdict changes."
     )
-    shown = panels(found, "model", "groups")
+    curve_panels = panels(curve_rows, "model", "groups")
     charts = [
-        _curve(own, _TITLES[metric], f"{model}, {groups}")
-        for (model, groups), every in [*shown.items()][:MOST_PANELS]
-        for (metric,), own in panels(every, "metric").items()
+        _curve(metric_rows, _TITLES[metric], f"{model}, {groups}")
+        for (model, groups), panel in [*curve_panels.items()][:MOST_PANELS]
+        for (metric,), metric_rows in panels(panel, "metric").items()
     ]
     columns = {
         "Metric": title_of, "Verdict": lambda row: verdict_title(Verdict(row["verdict"])),
@@ -233,19 +240,19 @@ def thresholds(result: AuditResult) -> Section | None:
     return Section.of("thresholds", "Results over thresholds", text, charts, table)
 
 
-def _curve(found: Sequence[Row], name: str, where: str) -> Chart:
-    groups, share = distinct(found, "group")[:MOST_LINES], not name.startswith("Cost")
+def _curve(curve_rows: Sequence[Row], name: str, panel_name: str) -> Chart:
+    groups, share = distinct(curve_rows, "group")[:MOST_LINES], not name.startswith("Cost")
     marks = [
         {"x": row["threshold"], "value": row["value"], "series": row["group"],
          "tip": f"{row['group']}: {(percent if share else number)(row['value'])} from "
          f"{number(row['threshold'])} on, n = {row['n']}"}
-        for row in found
+        for row in curve_rows
         if row["group"] in groups and has(row["value"])
     ]  # fmt: skip
-    title = f"{name}: {where}"
-    up = Axis(name.lower(), percent=share, domain=(0.0, 1.0) if share else None)
-    label = f"{name} of each group over the threshold: {where}"
-    return curves(marks, label, Axis("threshold"), up, title=title, series=groups, marks=False)
+    title = f"{name}: {panel_name}"
+    y_axis = Axis(name.lower(), percent=share, domain=(0.0, 1.0) if share else None)
+    label = f"{name} of each group over the threshold: {panel_name}"
+    return curves(marks, label, Axis("threshold"), y_axis, title=title, series=groups, marks=False)
 
 
 planted = TableSection(

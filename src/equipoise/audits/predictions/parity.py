@@ -1,6 +1,7 @@
-"""Parity against the labels: what predictions add to the difference that the labels have."""
+"""Parity against the labels: the disparity that predictions add to label gaps."""
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,63 +20,85 @@ _CELLS = ("total", "both", "truth", "prediction")
 _TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "total"))
 
 
-def _added(counts: Counts, level: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compare predictions and labels of the same rows, which may repeat by unit.
+class AddedGaps(NamedTuple):
+    """Gaps that predictions add to those of the labels.
 
-    Returns
-    -------
+    Attributes
+    ----------
     labels : ndarray, shape (classes, groups)
         Difference L of each group to all others in the true labels; NaN where too small.
     value, low, high : ndarray, shape (classes, groups)
         |P| - |L| where the differences of predictions P and labels L have one sign, else |P|,
         with its interval, which is paired over rows.
     """
-    cells, kept, squares = Cells.of(counts, counts.observed), counts.groups.usable, None
-    n, both, truth, said = (np.where(kept, cells[name][0], 0.0) for name in _CELLS)
+
+    labels: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def _compare_to_labels(counts: Counts, level: float) -> AddedGaps:
+    """Compare predictions and labels of the same rows, which may repeat by unit."""
+    cells, usable, squares = Cells.of(counts, counts.observed), counts.groups.usable, None
+    n, true_positives, positives, predictions = (
+        np.where(usable, cells[name][0], 0.0) for name in _CELLS
+    )
     if (sums := moments(counts)) is not None:
-        squares = np.where(kept, sums, 0.0)
+        squares = np.where(usable, sums, 0.0)
     shares, labels, spread = [], [], np.zeros_like(n)
     for side in (np.asarray, all_others):
-        rows, wrong, missed = side(n), side(said - both), side(truth - both)
-        design, repeated = np.ones_like(n), None
+        rows, false_positives, false_negatives = (
+            side(n),
+            side(predictions - true_positives),
+            side(positives - true_positives),
+        )
+        design, unit_sums = np.ones_like(n), None
         if squares is not None:
-            repeated = side(squares)
-            known = repeated[_SAID, _SAID], repeated[_SAID, _ALL], repeated[_ALL, _ALL]
-            design = design_effects(side(said), rows, *known, least=least_design(counts))
-        shares.append(scored(side(said) / design, rows / design, level))
-        labels.append(divide(side(truth), rows))
-        spread += _spread(wrong, missed, rows, repeated)
-    found, own = shares[0].minus(shares[1]), labels[0] - labels[1]
-    predicted, half = found.value, normal(level) * np.sqrt(spread)
-    agree = predicted * own >= 0.0
-    paired = np.abs(predicted) - np.abs(own)
-    alone = [folded(*ends) for ends in zip(found.low.flat, found.high.flat, strict=True)]
-    low, high = (np.reshape(end, n.shape) for end in zip(*alone, strict=True))
-    return (
-        own,
-        np.where(agree, paired, np.abs(predicted)),
-        np.where(agree, paired - half, low),
-        np.where(agree, paired + half, high),
+            unit_sums = side(squares)
+            unit_products = unit_sums[_SAID, _SAID], unit_sums[_SAID, _ALL], unit_sums[_ALL, _ALL]
+            design = design_effects(
+                side(predictions), rows, *unit_products, least=least_design(counts)
+            )
+        shares.append(scored(side(predictions) / design, rows / design, level))
+        labels.append(divide(side(positives), rows))
+        spread += _variance(false_positives, false_negatives, rows, unit_sums)
+    prediction_gap, label_gap = shares[0].minus(shares[1]), labels[0] - labels[1]
+    predicted, half = prediction_gap.value, normal(level) * np.sqrt(spread)
+    agree = predicted * label_gap >= 0.0
+    added = np.abs(predicted) - np.abs(label_gap)
+    folded_ends = [
+        folded(*ends)
+        for ends in zip(prediction_gap.low.flat, prediction_gap.high.flat, strict=True)
+    ]
+    low, high = (np.reshape(end, n.shape) for end in zip(*folded_ends, strict=True))
+    return AddedGaps(
+        label_gap,
+        np.where(agree, added, np.abs(predicted)),
+        np.where(agree, added - half, low),
+        np.where(agree, added + half, high),
     )
 
 
-def _spread(wrong: Floats, missed: Floats, n: Floats, squares: Floats | None) -> Floats:
+def _variance(
+    false_positives: Floats, false_negatives: Floats, n: Floats, squares: Floats | None
+) -> Floats:
     """Variance of the mean of prediction minus label, with half a row for each kind of error.
 
     `squares` are the sums over units of products, see `moments`: rows of one unit err together.
     """
-    rate = (wrong + missed + 1.0) / (n + 1.0)
-    simple = np.asarray((rate - ((wrong - missed) / (n + 1.0)) ** 2) / (n + 1.0))
+    rate = (false_positives + false_negatives + 1.0) / (n + 1.0)
+    simple = np.asarray((rate - ((false_positives - false_negatives) / (n + 1.0)) ** 2) / (n + 1.0))
     if squares is None:
         return simple
-    mean = divide(wrong - missed, n)
+    mean = divide(false_positives - false_negatives, n)
     error = np.array([0.0, -1.0, 1.0])
-    apart = (
+    squared_deviations = (
         np.einsum("i,ij...,j", error, squares[:_ALL, :_ALL], error) + mean**2 * squares[_ALL, _ALL]
     )
-    apart -= 2.0 * mean * (squares[_SAID, _ALL] - squares[_TRUE, _ALL])
+    squared_deviations -= 2.0 * mean * (squares[_SAID, _ALL] - squares[_TRUE, _ALL])
     units = divide(n**2, squares[_ALL, _ALL])
-    return np.fmax(simple, divide(apart * units, n**2 * (units - 1.0)))
+    return np.fmax(simple, divide(squared_deviations * units, n**2 * (units - 1.0)))
 
 
 def beside_labels(
@@ -86,7 +109,7 @@ def beside_labels(
     level: float,
     required: bool,
 ) -> Iterator[UncorrectedFinding]:
-    """Put the labels' own difference beside findings of parity, and say whether they may lead.
+    """Add the labels' difference to parity findings, and decide whether they lead.
 
     Parameters
     ----------
@@ -100,31 +123,36 @@ def beside_labels(
     required : bool
         Parity is demanded whatever the labels say: every finding may lead.
     """
-    arrays = _added(counts, level)
-    _, added, low, _ = arrays
-    leads = (low > 0.0) & (added >= threshold)
+    gaps = _compare_to_labels(counts, level)
+    leads = (gaps.low > 0.0) & (gaps.value >= threshold)
     for draft in drafts:
         finding = draft.finding
         if finding.metric not in _PARITY:
             yield draft
             continue
-        known = (counts.classes, finding.subject), (counts.groups.names, finding.group)
-        own = tuple(
-            slice(at := names.index(name), at + 1) if name else slice(None) for names, name in known
+        axes = (counts.classes, finding.subject), (counts.groups.names, finding.group)
+        cells = tuple(
+            slice(at := names.index(name), at + 1) if name else slice(None) for names, name in axes
         )
-        about = added[own]
-        if np.isnan(about).all():
+        added_values = gaps.value[cells]
+        if np.isnan(added_values).all():
             yield draft
             continue
-        place = np.unravel_index(np.nanargmax(about), about.shape)
-        labels, value, least, most = (float(one[own][place]) for one in arrays)
-        more = {"labels": labels, "added": value, "added_low": least, "added_high": most}
+        place = np.unravel_index(np.nanargmax(added_values), added_values.shape)
+        labels, value, added_low, added_high = (float(values[cells][place]) for values in gaps)
+        label_parameters = {
+            "labels": labels,
+            "added": value,
+            "added_low": added_low,
+            "added_high": added_high,
+        }
+        group = counts.groups.names[cells[1]][place[1]]
         yield draft.changed(
-            parameters=plain_parameters({**finding.parameters, **more}),
-            leads=required or bool(leads[own].any()),
+            parameters=plain_parameters({**finding.parameters, **label_parameters}),
+            leads=required or bool(leads[cells].any()),
             beside=(
-                f"In the labels, {counts.groups.names[own[1]][place[1]]} and all other groups are "
+                f"In the labels, {group} and all other groups are "
                 f"{100 * abs(labels):.1f} points apart; the model adds {100 * value:.1f} "
-                f"[{100 * least:.1f}, {100 * most:.1f}]."
+                f"[{100 * added_low:.1f}, {100 * added_high:.1f}]."
             ),
         )

@@ -36,7 +36,7 @@ _RULES = {
 
 
 @record
-class Scored:
+class ModelScores:
     """The scores of a model, and the threshold from which on they mean the positive class.
 
     Attributes
@@ -55,7 +55,7 @@ class Scored:
 
 def read_scores(
     name: str, section: ModelConfig, truth: LabelRows, positive: str | None, base: Path
-) -> tuple[Outputs, Scored]:
+) -> tuple[Outputs, ModelScores]:
     """Read the scores of a model, and make labels of them.
 
     Raises
@@ -79,26 +79,28 @@ def read_scores(
     )  # fmt: skip
     ids = table.texts[id_]
     check_ids(ids, table.name)
-    given = table.numbers[column].fill_null(np.nan).to_numpy()
+    file_scores = table.numbers[column].fill_null(np.nan).to_numpy()
     positions = match(ids, truth.ids)
     values = np.full(len(truth.ids), np.nan)
-    values[positions[positions >= 0]] = given[positions >= 0]
+    values[positions[positions >= 0]] = file_scores[positions >= 0]
     place = classes.index(positive)
     threshold, rule = section.threshold, ""
     if isinstance(threshold, str):
-        known = ~np.isnan(values) & (truth.target.codes >= 0)
-        right = truth.target.codes[known] == place
+        usable = ~np.isnan(values) & (truth.target.codes >= 0)
+        right = truth.target.codes[usable] == place
         rule = _RULES[threshold]
-        threshold = choose(values[known], right, threshold, section.costs)
-    codes = np.where(np.isnan(given), -1, np.where(given >= threshold, place, 1 - place))
+        threshold = choose_threshold(values[usable], right, threshold, section.costs)
+    codes = np.where(
+        np.isnan(file_scores), -1, np.where(file_scores >= threshold, place, 1 - place)
+    )
     outputs = Outputs(
         model=name, content="labels", source=table.name, ids=ids, column=column, rows=table.rows,
         labels=Coded(codes.astype(np.int32)[:, None], classes), inputs={table.name: table.digest},
     )  # fmt: skip
-    return outputs, Scored(values, threshold, rule)
+    return outputs, ModelScores(values, threshold, rule)
 
 
-def choose(scores: Floats, positive: Booleans, rule: str, costs: CostConfig) -> float:
+def choose_threshold(scores: Floats, positive: Booleans, rule: str, costs: CostConfig) -> float:
     """Return the threshold that a rule chooses among the scores; of equals the largest.
 
     Parameters
@@ -114,54 +116,77 @@ def choose(scores: Floats, positive: Booleans, rule: str, costs: CostConfig) -> 
     ranked, hits = scores[order], np.cumsum(positive[order])
     # Each score is a threshold; of equal ones the last counts all.
     last = np.append(ranked[1:] != ranked[:-1], True)
-    thresholds, true, called = ranked[last], hits[last], np.flatnonzero(last) + 1
-    every, wrong = hits[-1], called - true
-    others = len(scores) - every
+    thresholds, n_true_positive, n_predicted = ranked[last], hits[last], np.flatnonzero(last) + 1
+    n_positive, n_false_positive = hits[-1], n_predicted - n_true_positive
+    n_negative = len(scores) - n_positive
     loss = {
-        "balanced_accuracy": wrong / max(others, 1) - true / max(every, 1),
-        "prevalence": np.abs(called - every),
-        "cost": costs.false_positive * wrong + costs.false_negative * (every - true),
+        "balanced_accuracy": n_false_positive / max(n_negative, 1)
+        - n_true_positive / max(n_positive, 1),
+        "prevalence": np.abs(n_predicted - n_positive),
+        "cost": costs.false_positive * n_false_positive
+        + costs.false_negative * (n_positive - n_true_positive),
     }[rule]
     return float(thresholds[int(np.argmin(loss))])
 
 
-def note_of(name: str, one: Scored, positive: str) -> str:
+def note_of(name: str, model_scores: ModelScores, positive: str) -> str:
     """Say from which score on a model predicts the positive class, and why."""
-    chosen = f" It was chosen on these rows, so that {one.rule}." if one.rule else ""
-    return f"{name}: scores of {number(one.threshold)} or more count as {positive}.{chosen}"
+    chosen = (
+        f" It was chosen on these rows, so that {model_scores.rule}." if model_scores.rule else ""
+    )
+    return (
+        f"{name}: scores of {number(model_scores.threshold)} or more count as {positive}.{chosen}"
+    )
 
 
 def curves(
-    design: LabelDesign, one: Scored, positive: str, costs: CostConfig, level: float
+    design: LabelDesign, model_scores: ModelScores, positive: str, costs: CostConfig, level: float
 ) -> Iterator[Row]:
     """Yield the rates and the cost of each group at each threshold.
 
     Rates have Wilson intervals. The cost is that of an average row.
     """
-    values, truth, at = one.values[design.rows], design.target, _thresholds(one, _CURVE)
-    known = ~np.isnan(values) & (truth.codes >= 0)
+    values, truth, thresholds = (
+        model_scores.values[design.rows],
+        design.target,
+        _thresholds(model_scores, _CURVE),
+    )
+    usable = ~np.isnan(values) & (truth.codes >= 0)
     right = truth.codes == truth.vocabulary.index(positive)
     for group, name in enumerate(design.groups.names):
-        own = known & (design.groups.codes == group)
-        if not design.groups.usable[group] or not own.any():
+        group_rows = usable & (design.groups.codes == group)
+        if not design.groups.usable[group] or not group_rows.any():
             continue
-        true, false = (_from(values[own & side], at) for side in (right, ~right))
-        every, others = (np.full(at.shape, (own & side).sum(), float) for side in (right, ~right))
+        true_positives, false_positives = (
+            _count_reaching(values[group_rows & side], thresholds) for side in (right, ~right)
+        )
+        n_positive, n_negative = (
+            np.full(thresholds.shape, (group_rows & side).sum(), float) for side in (right, ~right)
+        )
         shares = {
-            "selection_rate": (true + false, every + others),
-            "true_positive_rate": (true, every),
-            "false_positive_rate": (false, others),
-            "precision": (true, true + false),
+            "selection_rate": (true_positives + false_positives, n_positive + n_negative),
+            "true_positive_rate": (true_positives, n_positive),
+            "false_positive_rate": (false_positives, n_negative),
+            "precision": (true_positives, true_positives + false_positives),
         }
-        cost = costs.false_positive * false + costs.false_negative * (every - true)
-        unknown = np.full_like(at, np.nan)
+        cost = costs.false_positive * false_positives + costs.false_negative * (
+            n_positive - true_positives
+        )
+        unknown = np.full_like(thresholds, np.nan)
         numbers = {
             **{metric: (*scored(*pair, level).arrays, pair[1]) for metric, pair in shares.items()},
-            "cost": (divide(cost, every + others), unknown, unknown, every + others),
+            "cost": (
+                divide(cost, n_positive + n_negative),
+                unknown,
+                unknown,
+                n_positive + n_negative,
+            ),
         }
         place = {"model": design.model, "groups": design.groups.name, "group": name}
-        for metric, found in numbers.items():
-            for threshold, value, low, high, n in np.transpose([at, *found]).tolist():
+        for metric, metric_numbers in numbers.items():
+            for threshold, value, low, high, n in np.transpose(
+                [thresholds, *metric_numbers]
+            ).tolist():
                 yield {
                     **place, "metric": metric, "threshold": threshold, "value": value, "low": low,
                     "high": high, "n": round(n),
@@ -169,48 +194,62 @@ def curves(
 
 
 def verdict_ranges(
-    design: LabelDesign, one: Scored, positive: str, testing: TestingConfig, place: Place, seed: int
+    design: LabelDesign,
+    model_scores: ModelScores,
+    positive: str,
+    testing: TestingConfig,
+    place: Place,
+    seed: int,
 ) -> Iterator[Row]:
     """Yield each rate's verdict, and the thresholds around the one in use at which it holds.
 
     At each threshold the rates are tested as at the one in use, corrected together.
     """
-    at = np.unique(np.append(_thresholds(one, _SWEPT), one.threshold))
-    target, values = design.target, one.values[design.rows]
-    index, drawn = target.vocabulary.index(positive), replace(_DRAWN, level=place.level)
+    thresholds = np.unique(np.append(_thresholds(model_scores, _SWEPT), model_scores.threshold))
+    target, values = design.target, model_scores.values[design.rows]
+    index, resampling = target.vocabulary.index(positive), replace(_DRAWN, level=place.level)
 
-    def judged(threshold: float) -> dict[str, Finding]:
+    def findings_at(threshold: float) -> dict[str, Finding]:
         codes = np.where(np.isnan(values), -1, np.where(values >= threshold, index, 1 - index))
         label = Coded(codes.astype(np.int32), target.vocabulary)
         counts = count(target, label, design.groups, units=design.units)
         drafts = [
             draft
-            for estimate in measure(counts, [Rates("class"), Rates("rows")], drawn, seed)
+            for estimate in measure(counts, [Rates("class"), Rates("rows")], resampling, seed)
             for draft in parts(estimate, place)
             if draft.finding.metric in JUDGED and draft.finding.subject == positive
         ]
-        return {found.metric: found for found in conclude(drafts, testing)}
+        return {finding.metric: finding for finding in conclude(drafts, testing)}
 
-    every = [judged(threshold) for threshold in at.tolist()]
-    here = int(np.searchsorted(at, one.threshold))
-    for metric, finding in every[here].items():
-        same = np.array([found[metric].verdict == finding.verdict for found in every])
-        low = here - int(np.argmin(same[here::-1])) + 1 if not same[: here + 1].all() else 0
-        high = here + int(np.argmin(same[here:])) - 1 if not same[here:].all() else len(at) - 1
+    findings_by_threshold = [findings_at(threshold) for threshold in thresholds.tolist()]
+    current = int(np.searchsorted(thresholds, model_scores.threshold))
+    for metric, finding in findings_by_threshold[current].items():
+        same = np.array(
+            [findings[metric].verdict == finding.verdict for findings in findings_by_threshold]
+        )
+        low = (
+            current - int(np.argmin(same[current::-1])) + 1 if not same[: current + 1].all() else 0
+        )
+        high = (
+            current + int(np.argmin(same[current:])) - 1
+            if not same[current:].all()
+            else len(thresholds) - 1
+        )
         yield {
             "model": design.model, "groups": design.groups.name, "metric": metric,
-            "verdict": str(finding.verdict), "threshold": one.threshold, "low": float(at[low]),
-            "high": float(at[high]), "least": float(at[0]), "most": float(at[-1]),
+            "verdict": str(finding.verdict), "threshold": model_scores.threshold,
+            "low": float(thresholds[low]), "high": float(thresholds[high]),
+            "least": float(thresholds[0]), "most": float(thresholds[-1]),
         }  # fmt: skip
 
 
-def _thresholds(one: Scored, many: int) -> Floats:
+def _thresholds(model_scores: ModelScores, n_thresholds: int) -> Floats:
     """Return so many thresholds, with as many scores between each two."""
-    known = one.values[~np.isnan(one.values)]
-    return np.unique(np.quantile(known, np.linspace(0.0, 1.0, many), method="nearest"))
+    scores = model_scores.values[~np.isnan(model_scores.values)]
+    return np.unique(np.quantile(scores, np.linspace(0.0, 1.0, n_thresholds), method="nearest"))
 
 
-def _from(scores: Floats, thresholds: Floats) -> Floats:
+def _count_reaching(scores: Floats, thresholds: Floats) -> Floats:
     """Return how many scores reach each threshold."""
     below = np.searchsorted(np.sort(scores), thresholds, side="left")
     return np.asarray(len(scores) - below, np.float64)

@@ -17,6 +17,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, w
 from equipoise.audits.kind import Measured, audit_kind
 from equipoise.audits.similarity.config import Config
 from equipoise.core import Aggregate, Estimate, Family, GroupValue, Part, Variant, record
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import Json
 from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.spec import is_main, spec_of
@@ -31,8 +32,23 @@ _DETECTABLE = 2.8
 # Most similar images that count unless the config says.
 _MOST = 100
 _COLUMNS = {
-    "group_effects": "model groups version concept group unit +n #effect #low #high #chance_low "
-    "#chance_high #normalised #normalised_low #normalised_high",
+    "group_effects": {
+        "model": TEXT,
+        "groups": TEXT,
+        "version": TEXT,
+        "concept": TEXT,
+        "group": TEXT,
+        "unit": TEXT,
+        "n": INTEGER,
+        "effect": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "chance_low": NUMBER,
+        "chance_high": NUMBER,
+        "normalised": NUMBER,
+        "normalised_low": NUMBER,
+        "normalised_high": NUMBER,
+    },
     "hypotheses": HYPOTHESES,
 }
 
@@ -54,8 +70,8 @@ class Design(ScoreDesign):
     @property
     def scale(self) -> float | None:
         """Scale of the logits: that of the config, else the model's own, where it is known."""
-        own = self.config.models[self.model].scale
-        return self.scored.scale if own is None else own
+        config_scale = self.config.models[self.model].scale
+        return self.scored.scale if config_scale is None else config_scale
 
     @property
     def concepts(self) -> int:
@@ -70,19 +86,19 @@ class Design(ScoreDesign):
         """How many of the most similar images count: half of the smallest pool, 100 at most."""
         if self.config.k is not None:
             return self.config.k
-        kept = self.complete(self.config.data.subject).with_columns(_=0)
-        smallest = kept.group_by(pl.exclude("")).len("n")["n"].min()
+        images = self.complete(self.config.data.subject).with_columns(_=0)
+        smallest = images.group_by(pl.exclude("")).len("n")["n"].min()
         return max(1, min(_MOST, int(str(smallest)) // 2))
 
     @property
     def resolved_tests(self) -> int:
         """Tests for which p-values are drawn finely enough."""
-        each, compared = self.concepts + (self.concepts > 1), len(self.compared)
-        both, leaves = compared > 2 and self.scale is None, compared + 2
+        tests_of_measure, compared = self.concepts + (self.concepts > 1), len(self.compared)
+        counted_twice, leaves = compared > 2 and self.scale is None, compared + 2
         if compared > 2 and "similarity_gap" in self.config.measures:
             leaves += self.concepts * compared
-        each *= len(self.config.measures) if both else 1
-        return each + leaves + 2 * len(self.hypotheses)
+        tests_of_measure *= len(self.config.measures) if counted_twice else 1
+        return tests_of_measure + leaves + 2 * len(self.hypotheses)
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -93,9 +109,9 @@ class Design(ScoreDesign):
     @property
     def smallest(self) -> list[int]:
         """Images of the two smallest groups, in the concept where they are smallest."""
-        kept = self.complete(self.config.data.subject)
-        kept = kept.filter(pl.Series(self.groups.usable[kept[""]])).with_columns(_=0)
-        sizes = kept.group_by(pl.all()).len("n").group_by(pl.exclude("", "n"))
+        images = self.complete(self.config.data.subject)
+        images = images.filter(pl.Series(self.groups.usable[images[""]])).with_columns(_=0)
+        sizes = images.group_by(pl.all()).len("n").group_by(pl.exclude("", "n"))
         pools = sizes.agg(pl.col("n").sort().head(2))["n"].to_list()
         return min((pool for pool in pools if len(pool) > 1), default=[])
 
@@ -121,30 +137,30 @@ def _concepts(estimate: Estimate) -> list[Part]:
 
 def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[UncorrectedFinding]:
     """Yield the gap as a whole, of each concept, and against a random order of the pool."""
-    own, every = _concepts(gap), parts(gap, place)
-    several = len(own) > 1
+    concept_parts, drafts = _concepts(gap), parts(gap, place)
+    any_average = len(concept_parts) > 1
     averages = [
         part
-        for part in (gap.parts if several else ())
+        for part in (gap.parts if any_average else ())
         if part.metric == "group_effect" and not part.subject
     ]
     by_group = tuple(group for part in averages for group in part.by_group)
     first = whole(
         gap, place, Family.COMPOSITE,
-        by_group=own[0].by_group if len(own) == 1 else by_group,
+        by_group=concept_parts[0].by_group if len(concept_parts) == 1 else by_group,
     )  # fmt: skip
-    concepts = [each for each in every if is_main(each.finding, gap)] if several else []
-    for each in (first, *concepts):
-        average = [] if each.finding.subject else averages
-        yield tested(_with_direction(each, average, logits=scale is not None))
-    for each in every:
-        if each.finding.variant is Variant.POOL_ORDER:
-            yield beside(each)
-        elif each.finding.aggregate is Aggregate.AGAINST_REST:
-            drafted = replace(each, harm="either", parent=spec_of(gap.metric))
-            drafted = drafted.changed(group=each.finding.by_group[0].group)
+    concepts = [draft for draft in drafts if is_main(draft.finding, gap)] if any_average else []
+    for draft in (first, *concepts):
+        average = [] if draft.finding.subject else averages
+        yield tested(_with_direction(draft, average, logits=scale is not None))
+    for draft in drafts:
+        if draft.finding.variant is Variant.POOL_ORDER:
+            yield beside(draft)
+        elif draft.finding.aggregate is Aggregate.AGAINST_REST:
+            drafted = replace(draft, harm="either", parent=spec_of(gap.metric))
+            drafted = drafted.changed(group=draft.finding.by_group[0].group)
             leaf = _with_direction(drafted, (), logits=scale is not None)
-            yield tested(leaf if several else leaf.changed(subject=""))
+            yield tested(leaf if any_average else leaf.changed(subject=""))
 
 
 def _with_direction(
@@ -156,16 +172,18 @@ def _with_direction(
     if average:
         # Concepts that favour different groups cancel, so the mean of gaps doesn't decide.
         beyond = any(not p.chance_low <= p.value <= p.chance_high for p in average)
-    text = _favoured(finding.by_group, beyond_chance=beyond, logits=logits)
+    text = _describe_preference(finding.by_group, beyond_chance=beyond, logits=logits)
     where = "with opposite gaps cancelling over concepts, " if average and text else ""
     return drafted.changed(direction=where + text)
 
 
-def _favoured(by_group: Sequence[GroupValue], *, beyond_chance: bool, logits: bool) -> str:
+def _describe_preference(
+    by_group: Sequence[GroupValue], *, beyond_chance: bool, logits: bool
+) -> str:
     """Say which group a concept is most similar to, and which least; "" where none differ."""
-    known = [each for each in by_group if not math.isnan(each.value)]
-    high = max(known, key=lambda each: each.value, default=None)
-    low = min(known, key=lambda each: each.value, default=None)
+    estimable = [group for group in by_group if not math.isnan(group.value)]
+    high = max(estimable, key=lambda group: group.value, default=None)
+    low = min(estimable, key=lambda group: group.value, default=None)
     if high is None or low is None or high.value <= low.value:
         return ""
     if not beyond_chance:
@@ -185,27 +203,28 @@ def _spread_findings(
     Logits decide where they are known: the spread, free of scale, is large for any preference,
     and would put a model's smallest ones above the threshold.
     """
-    own = _concepts(spread)
+    concept_parts = _concepts(spread)
     first = whole(
         spread, place, Family.COMPOSITE,
-        by_group=own[0].by_group if len(own) == 1 else (), shows="normalised similarity",
+        by_group=concept_parts[0].by_group if len(concept_parts) == 1 else (),
+        shows="normalised similarity",
     )  # fmt: skip
-    for each in (first, *(parts(spread, place) if len(own) > 1 else ())):
+    for draft in (first, *(parts(spread, place) if len(concept_parts) > 1 else ())):
         if gap and len(design.compared) == 2:
-            why = f"of two groups it is their gap in standard deviations: {gap} is tested"
-            yield without_verdict(each, why)
+            reason = f"of two groups it is their gap in standard deviations: {gap} is tested"
+            yield without_verdict(draft, reason)
         elif gap and design.scale is not None:
-            yield without_verdict(each, f"has no scale, sees any preference: {gap} is tested")
+            yield without_verdict(draft, f"has no scale, sees any preference: {gap} is tested")
         else:
-            yield tested(each)
+            yield tested(draft)
 
 
 def _effects(
     gap: Estimate, spread: Estimate | None, at: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each group and concept, with its normalised similarity."""
-    own = _concepts(gap)
-    only = own[0].subject if len(own) == 1 else None
+    concept_parts = _concepts(gap)
+    only = concept_parts[0].subject if len(concept_parts) == 1 else None
     normalised = {
         (part.subject, group.group): group
         for part in ([] if spread is None else _concepts(spread))
@@ -264,7 +283,7 @@ class Similarity(ByQuery[Config, Design]):
         unit = "score" if scale is None else "logit"
         at = {**vars(place), "unit": unit}
         preference = systematic_preference(**arguments, k=design.k, resampling=resampling)
-        every, declared = with_preferences(
+        findings_with_preferences, declared = with_preferences(
             design, preference, findings, resampling,
             effects=_concepts(gap), unit=unit, gap=gap.metric,
         )  # fmt: skip
@@ -274,7 +293,9 @@ class Similarity(ByQuery[Config, Design]):
             f"which can't be compared between models. Set models.{design.model}.scale to get "
             "logits."
         )
-        return Measured(every, tables_of(rows, _COLUMNS), (note,) if scale is None else ())
+        return Measured(
+            findings_with_preferences, tables_of(rows, _COLUMNS), (note,) if scale is None else ()
+        )
 
     def details(
         self,
@@ -292,10 +313,11 @@ class Similarity(ByQuery[Config, Design]):
             "images": len(data.images),
             "models": [
                 {
-                    "model": name, "concepts": len(each.queries),
-                    "scale": config.models[name].scale, "compared": len(each.used), **each.counts,
+                    "model": name, "concepts": len(scored.queries),
+                    "scale": config.models[name].scale, "compared": len(scored.used),
+                    **scored.counts,
                 }
-                for name, each in data.models.items()
+                for name, scored in data.models.items()
             ],
             "comparisons": [design.planned for design in designs],
         }  # fmt: skip

@@ -27,7 +27,7 @@ MOST_CONCEPTS, MOST_GROUPS = 30, 16
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return which images are compared, and what is resampled together."""
+    """Return the compared images, and the unit of resampling."""
     data = result.manifest.resolved.get("data", {})
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
     return (
@@ -40,17 +40,21 @@ def facts(result: AuditResult) -> Pairs:
 
 def effects(result: AuditResult) -> Section | None:
     """Return each group's similarity to each concept, over the chance band."""
-    every: list[Row] = [
+    effect_rows: list[Row] = [
         {**row, "label": row["concept"] or "all concepts"} for row in rows(result, "group_effects")
     ]
-    if not every:
+    if not effect_rows:
         return None
     charts: list[Chart] = []
-    for name, panel in by_place(every):
-        own = panels(panel, "concept")
-        shown = (row for concept in _by_gap(panel)[:MOST_CONCEPTS] for row in own[concept,])
+    for name, panel in by_place(effect_rows):
+        by_concept = panels(panel, "concept")
+        shown_rows = (
+            row
+            for concept in _concepts_by_gap(panel)[:MOST_CONCEPTS]
+            for row in by_concept[concept,]
+        )
         if len(distinct(panel, "group")) <= MOST_GROUPS:
-            charts.append(_dots([row for row in shown if has(row["effect"])], name))
+            charts.append(_dot_chart([row for row in shown_rows if has(row["effect"])], name))
     text = (
         "0 is the average of the groups for a concept; the distance between two marks is the gap. "
         f"Plots have up to {MOST_CONCEPTS} concepts, largest gap first. Line: interval. Grey: "
@@ -70,21 +74,21 @@ def effects(result: AuditResult) -> Section | None:
         "Attributes": scope_of,
     }
     heading = "Similarity by concept and group"
-    table = Table.of(heading, titles, every, source="group_effects")
+    table = Table.of(heading, titles, effect_rows, source="group_effects")
     return Section.of("effects", heading, text, charts, table)
 
 
-def _by_gap(panel: Sequence[Row]) -> list[str]:
+def _concepts_by_gap(panel: Sequence[Row]) -> list[str]:
     """Return the concepts, largest gap first; the average where there is no other."""
     gaps = {}
-    for (concept,), own in panels(panel, "concept").items():
-        known = [row["effect"] for row in own if has(row["effect"])]
-        if concept and len(known) > 1:
-            gaps[concept] = max(known) - min(known)
+    for (concept,), concept_rows in panels(panel, "concept").items():
+        effects = [row["effect"] for row in concept_rows if has(row["effect"])]
+        if concept and len(effects) > 1:
+            gaps[concept] = max(effects) - min(effects)
     return sorted(gaps, key=lambda concept: -gaps[concept]) or [""]
 
 
-def _dots(panel: Sequence[Row], name: str) -> Chart:
+def _dot_chart(panel: Sequence[Row], name: str) -> Chart:
     marks = points(
         panel, _tip, "label", "low", "high", "chance_low", "chance_high", value="effect",
         series="group",

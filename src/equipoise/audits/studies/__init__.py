@@ -5,9 +5,9 @@ from typing import Literal
 
 STUDIES = tuple(
     sorted(
-        one.name.removesuffix(".yaml")
-        for one in files(__package__).iterdir()
-        if one.name.endswith(".yaml")
+        folder.name.removesuffix(".yaml")
+        for folder in files(__package__).iterdir()
+        if folder.name.endswith(".yaml")
     )
 )
 """Names of the studies: of the files of this folder."""

@@ -1,4 +1,4 @@
-"""A published study: what its file holds, the files it writes, and the tables of its report."""
+"""A published study: its file, the configurations, and the report's tables."""
 
 import json
 import math
@@ -193,11 +193,11 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     folder = study.folder if data is None else data.absolute().as_posix()
     places = {"data": json.dumps(folder, ensure_ascii=False)[1:-1]}
     for words in study.words.values():
-        places |= {name: _flow(listed) for name, listed in words.by_list.items()}
+        places |= {name: _yaml_list(listed) for name, listed in words.by_list.items()}
     written: dict[Path, str] = {}
     for place, (part, config) in enumerate(study.configs.items()):
         body = Template(config).substitute(places)
-        command, page = _command(yaml.safe_load(body))
+        command, page = _command_of(yaml.safe_load(body))
         at = path if place == 0 else path.with_name(f"{path.stem}-{part}{path.suffix}")
         lines = [
             study.question,
@@ -207,15 +207,15 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
             f"Run it: equipoise {command} {at.name}",
             f"Every key: docs/{page}.md",
         ]
-        head = "".join(f"{one}\n" for line in lines for one in _comment(line))
+        head = "".join(f"{comment}\n" for line in lines for comment in _comment_lines(line))
         written[at] = f"{head}study: {name}\n{body}"
     texts = {file: words.text for file, words in study.words.items()} | dict(study.files)
     return written | {path.with_name(file): text for file, text in texts.items()}
 
 
-def _command(values: Mapping[str, object]) -> tuple[str, str]:
+def _command_of(values: Mapping[str, object]) -> tuple[str, str]:
     """Return the command that runs a configuration, and its page in docs."""
-    others = {
+    commands = {
         "trainings": ("train", "training"),
         "faces": ("augment", "augmentation"),
         "recipes": ("mitigate", "mitigation"),
@@ -223,23 +223,23 @@ def _command(values: Mapping[str, object]) -> tuple[str, str]:
     }
     kind = values.get("audit")
     page = "config" if kind == "predictions" else f"audits/{kind}"
-    return next((others[key] for key in others if key in values), ("audit", page))
+    return next((commands[key] for key in commands if key in values), ("audit", page))
 
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"
 _WHOLE: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
-def _flow(words: Iterable[str]) -> str:
+def _yaml_list(words: Iterable[str]) -> str:
     """Return a list as YAML on several lines, none of which cuts a word of several."""
-    kept = [word.replace(" ", _UNBROKEN) for word in words]
+    unbroken = [word.replace(" ", _UNBROKEN) for word in words]
     text = textwrap.fill(
-        json.dumps(kept, ensure_ascii=False), 90, subsequent_indent=10 * " ", **_WHOLE
+        json.dumps(unbroken, ensure_ascii=False), 90, subsequent_indent=10 * " ", **_WHOLE
     )
     return text.replace(_UNBROKEN, " ")
 
 
-def _comment(text: str) -> list[str]:
+def _comment_lines(text: str) -> list[str]:
     return textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ", **_WHOLE)
 
 
@@ -250,9 +250,9 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
         return None
     study = read_study(str(name))
     images = result.manifest.resolved.get("data", {}).get("images") or {}
-    known = (None, images.get("format"))
-    shown = {
-        table.title: _table(table, result.findings if table.format in known else ())
+    formats = (None, images.get("format"))
+    tables = {
+        table.title: _fill_table(table, result.findings if table.format in formats else ())
         for table in study.tables
     }
     parts: list[blocks.Block | str] = [
@@ -260,28 +260,36 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
         "the printed number."
     ]
     notes = {table.title: table.note for table in study.tables}
-    for title, table in shown.items():
+    for title, table in tables.items():
         if table is not None:
             parts += [table, *([notes[title]] if notes[title] else [])]
-    left = [title for title, table in shown.items() if table is None]
-    if left:
-        parts.append(f"This run measures nothing of: {'; '.join(left)}.")
+    unmeasured = [title for title, table in tables.items() if table is None]
+    if unmeasured:
+        parts.append(f"This run measures nothing of: {'; '.join(unmeasured)}.")
     return blocks.Section.of("study", "Comparison with the source", *parts)
 
 
-def _table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
-    """Return a table of the source with this run's numbers; None where the run has none of them."""
+def _fill_table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
+    """Return a table of the source with this run's numbers; None without any."""
     rows: list[list[str | Number]] = []
     measured = False
     for place, (name, where) in enumerate(table.rows.items()):
         printed = table.printed[place] if table.printed else (None,) * len(table.columns)
-        wanted = [{**where, **column} for column in table.columns.values()]
-        every = [_matching(findings, each) for each in wanted if "model" not in each]
-        models = dict.fromkeys(finding.model for found in every for finding in found)
+        conditions = [{**where, **column} for column in table.columns.values()]
+        matches = [
+            _matching_findings(findings, condition)
+            for condition in conditions
+            if "model" not in condition
+        ]
+        models = dict.fromkeys(finding.model for matching in matches for finding in matching)
         for model in models or ("",):
             cells = [
-                _cell(_matching(findings, {"model": model, **each}), each, one)
-                for each, one in zip(wanted, printed, strict=True)
+                _format_cell(
+                    _matching_findings(findings, {"model": model, **condition}),
+                    condition,
+                    printed_value,
+                )
+                for condition, printed_value in zip(conditions, printed, strict=True)
             ]
             measured = measured or any(isinstance(cell, Number) for cell in cells)
             rows.append([f"{name}, {model}" if len(models) > 1 else name, *cells])
@@ -292,28 +300,34 @@ def _table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
 _WITHIN = ("level", "parameter")
 
 
-def _matching(findings: Iterable[Finding], where: Where) -> list[Finding]:
-    own = own_aggregate(where["metric"]) if "metric" in where else Aggregate.VALUE
-    defaults = {"version": "default", "group": "", "aggregate": own.value, "change_from": ""}
-    wanted: dict[str, str] = defaults | {str(key): value for key, value in where.items()}
-    wanted = {key: value for key, value in wanted.items() if key not in _WITHIN}
-    return [f for f in findings if all(getattr(f, key) == value for key, value in wanted.items())]
+def _matching_findings(findings: Iterable[Finding], where: Where) -> list[Finding]:
+    aggregate = own_aggregate(where["metric"]) if "metric" in where else Aggregate.VALUE
+    defaults = {"version": "default", "group": "", "aggregate": aggregate.value, "change_from": ""}
+    conditions: dict[str, str] = defaults | {str(key): value for key, value in where.items()}
+    conditions = {key: value for key, value in conditions.items() if key not in _WITHIN}
+    return [
+        f for f in findings if all(getattr(f, key) == value for key, value in conditions.items())
+    ]
 
 
-def _cell(found: Sequence[Finding], where: Where, printed: float | None) -> str | Number:
+def _format_cell(findings: Sequence[Finding], where: Where, printed: float | None) -> str | Number:
     source = "" if printed is None else f"printed {printed:g}".replace("-", "−")
     level, parameter = where.get("level"), where.get("parameter")
     if level is not None:
-        values = [(g.value, g.low, g.high) for f in found for g in f.by_group if g.group == level]
+        values = [
+            (g.value, g.low, g.high) for f in findings for g in f.by_group if g.group == level
+        ]
     elif parameter is not None:
-        own = [f.parameters[parameter] for f in found]
-        values = [(float(one), math.nan, math.nan) for one in own]
+        parameter_values = [f.parameters[parameter] for f in findings]
+        values = [
+            (float(parameter_value), math.nan, math.nan) for parameter_value in parameter_values
+        ]
     else:
-        values = [(f.value, f.ci_low, f.ci_high) for f in found]
+        values = [(f.value, f.ci_low, f.ci_high) for f in findings]
     if not values:
         return f"not in this run; {source}" if source else "not in this run"
     value, low, high = values[0]
-    chance = found[0].chance if level is None and parameter is None else math.nan
+    chance = findings[0].chance if level is None and parameter is None else math.nan
     parts = [
         f"{number(value)} {interval(low, high)}" if has(low) else number(value),
         f"chance {number(chance)}" if has(chance) else "",

@@ -1,1 +1,1 @@
-"""Audits of text-to-image models: whom images of neutral prompts lean to, and whom they show."""
+"""Audits of text-to-image models: associations and shares of groups."""

@@ -18,24 +18,48 @@ from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
 from equipoise.core import Groups, Objects
+from equipoise.core.columns import FLAG, INTEGER, NUMBER, TEXT, Columns
 from equipoise.core.types import Json
 from equipoise.evidence import Pictures
+from equipoise.evidence.examples import guidance_name
 from equipoise.stats import Resampling
 
 Design = SpaceDesign | ShareDesign
 
-SCHEMAS: Mapping[str, str] = {
+SCHEMAS: Mapping[str, Columns] = {
     **{name: ASSOCIATIONS[name] for name in ("amplification", "score_summaries")},
-    **{name: f"{ASSOCIATIONS[name]} set" for name in ("mcas_parts", "xmcas")},
-    "shares": "target category class #guidance +images #share #low #high #raw #raw_low "
-    "#raw_high #outside outside_name ?corrected reason",
-    "image_states": "target state +count",
+    **{name: {**ASSOCIATIONS[name], "set": TEXT} for name in ("mcas_parts", "xmcas")},
+    "shares": {
+        "target": TEXT,
+        "category": TEXT,
+        "class": TEXT,
+        "guidance": NUMBER,
+        "images": INTEGER,
+        "share": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "raw": NUMBER,
+        "raw_low": NUMBER,
+        "raw_high": NUMBER,
+        "outside": NUMBER,
+        "outside_name": TEXT,
+        "corrected": FLAG,
+        "reason": TEXT,
+    },
+    "image_states": {"target": TEXT, "state": TEXT, "count": INTEGER},
 }
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
 _COLUMNS = {
-    "share_confusions": "groups label said +count +n #condition",
-    "versions": "model version by #guidance",
+    "share_confusions": {
+        "groups": TEXT,
+        "label": TEXT,
+        "said": TEXT,
+        "count": INTEGER,
+        "n": INTEGER,
+        "condition": NUMBER,
+    },
+    "versions": {"model": TEXT, "version": TEXT, "by": TEXT, "guidance": NUMBER},
 }
 
 
@@ -51,7 +75,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
 
     def members(self, config: Config, data: TextToImageData, on: str) -> Members:
         """Return the images of each prompt of a batch."""
-        for images in data.made.values():
+        for images in data.generated.values():
             names = [batch.name for batch in images.batches]
             if on in names or on.startswith(tuple(f"{name}, " for name in names)):
                 return members_of(images.items.ids, images.items.columns, [("prompt",)])
@@ -63,22 +87,20 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         The outcome is the strength of guidance.
         """
         owners = pl.DataFrame(config.prompts.owners, ("label", "subject"), orient="row")
-        found, start = dict[str, pl.DataFrame](), 0
-        for name, made in data.made.items():
-            named = [
-                f"guidance {g:g}" if not np.isnan(g) else "generated image" for g in made.guidance
-            ]
-            rows = made.table.select(
+        tables, start = dict[str, pl.DataFrame](), 0
+        for name, images in data.generated.items():
+            named = [guidance_name(guidance) for guidance in images.guidance]
+            rows = images.table.select(
                 pl.int_range(start, start + pl.len()).alias("place"),
                 "state",
                 label="prompt",
                 outcome=pl.Series(named),
                 score=pl.Series(loading.likeness(config, data, name)),
             )
-            start += made.table.height
-            kept = rows.filter(state=IMAGE).drop("state")
-            found[name] = kept.join(owners, on="label", maintain_order="left")
-        return found
+            start += images.table.height
+            made_images = rows.filter(state=IMAGE).drop("state")
+            tables[name] = made_images.join(owners, on="label", maintain_order="left")
+        return tables
 
     def pictured(
         self, config: Config, data: TextToImageData, models: Models
@@ -86,34 +108,36 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         """Return the images of all generators; groups are classes, and sets of attributes."""
         ids: list[str] = []
         pictures: list[Pictures] = []
-        for name, made in data.made.items():
+        for name, images in data.generated.items():
             # Images of two generators may have one id.
-            prefix = f"{name}: " if len(data.made) > 1 else ""
-            ids += [prefix + one for one in made.items.ids]
-            parts = [batch.pictures for batch in made.batches if batch.pictures is not None]
-            pictures += [replace(one, ids=prefix + one.ids) for one in parts]
-        classes = {of: judged.outcomes for of, judged in data.judged.items()}
+            prefix = f"{name}: " if len(data.generated) > 1 else ""
+            ids += [prefix + image_id for image_id in images.items.ids]
+            parts = [batch.pictures for batch in images.batches if batch.pictures is not None]
+            pictures += [
+                replace(batch_pictures, ids=prefix + batch_pictures.ids) for batch_pictures in parts
+            ]
+        classes = {of: image_classes.outcomes for of, image_classes in data.image_classes.items()}
         classes |= loading.leaning(config, data)
         groups = [
-            Groups.of({of: np.concatenate([own[name] for name in data.made])})
-            for of, own in classes.items()
+            Groups.of({of: np.concatenate([outcomes[name] for name in data.generated])})
+            for of, outcomes in classes.items()
         ]
         return np.array(ids, dtype=object), groups, pictures
 
     def designs(self, config: Config, data: TextToImageData) -> list[Design]:
         """Return every generator and guidance in each space, then with each share."""
         encoders = [*config.encoders, *([ALL] if len(config.encoders) > 1 else [])]
-        generated = [(name, g) for name, made in data.made.items() for g in made.guidances]
+        generated = [(name, g) for name, images in data.generated.items() for g in images.guidances]
         return [
             *(
-                SpaceDesign(*each, own, " against ".join(config.pairs[0]), config, data)
-                for each in generated
-                for own in encoders
+                SpaceDesign(*generation, encoder, " against ".join(config.pairs[0]), config, data)
+                for generation in generated
+                for encoder in encoders
             ),
             *(
-                ShareDesign(*each, own.source, own.of, config, data, own)
-                for own in config.shares
-                for each in generated
+                ShareDesign(*generation, share.source, share.of, config, data, share)
+                for share in config.shares
+                for generation in generated
             ),
         ]
 
@@ -130,14 +154,14 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
     def combine(
         self, config: Config, data: TextToImageData, measured_designs: Sequence[Measured]
     ) -> Measured:
-        """Add errors of classifiers, and what the versions of findings stand for."""
-        every = Measured.together(measured_designs)
+        """Add the errors of classifiers, and the table of versions."""
+        together = Measured.together(measured_designs)
         versions = {
-            (each.model, each.version): {**vars(each), "version": each.version}
-            for each in self.designs(config, data)
+            (design.model, design.version): {**vars(design), "version": design.version}
+            for design in self.designs(config, data)
         }
-        rows = {"share_confusions": _confusions(config, data), "versions": versions.values()}
-        return replace(every, tables={**every.tables, **tables_of(rows, _COLUMNS)})
+        rows = {"share_confusions": _confusion_rows(config, data), "versions": versions.values()}
+        return replace(together, tables={**together.tables, **tables_of(rows, _COLUMNS)})
 
     def details(
         self,
@@ -149,22 +173,22 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         """Return images by generator, and labelled images of the rarest class."""
         images = [
             {
-                "generator": name, "asked": len(made.state),
-                "there": "to be made" if made.planned else int((made.state == IMAGE).sum()),
+                "generator": name, "asked": len(generated.state),
+                "there": "to be made" if generated.planned else generated.n_images,
             }
-            for name, made in data.made.items()
+            for name, generated in data.generated.items()
         ]  # fmt: skip
         rarest = {
-            of: int(judged.confusion.labelled.min())
-            for of, judged in data.judged.items()
-            if judged.confusion is not None
+            of: int(image_classes.confusion.labelled.min())
+            for of, image_classes in data.image_classes.items()
+            if image_classes.confusion is not None
         }
         return {"images": images, "labelled_of_the_rarest": rarest}
 
     def warnings(
         self, config: Config, data: TextToImageData, designs: Sequence[Design]
     ) -> Iterator[str]:
-        """Yield the shares whose classifier nobody checked."""
+        """Yield a warning for each share of an unchecked classifier."""
         for share in config.shares:
             if share.labelled is None:
                 yield f"{share.of}: shares have no verdict, because {UNCHECKED}."
@@ -177,9 +201,9 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         if config.pairs:
             unit = "prompt" if config.over_prompts else "seed"
             yield f"Intervals of associations are over {unit}s: images of one {unit} go together."
-        spaces = (each for each in designs if isinstance(each, SpaceDesign))
-        yield from (note for each in spaces for note in each.notes)
-        for name, images in data.made.items():
+        spaces = (design for design in designs if isinstance(design, SpaceDesign))
+        yield from (note for space in spaces for note in space.notes)
+        for name, images in data.generated.items():
             named = np.isin(images.items.columns["prompt"].astype(str), [*config.prompts.texts])
             if n := int((~named).sum()):
                 yield (
@@ -196,13 +220,15 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
                     )
         for model, encoder in data.encoders.items():
             for generator, vectors in encoder.images.items():
-                if lost := int(((data.made[generator].state == IMAGE) & ~vectors.usable).sum()):
-                    yield f"{model}: {lost} images of {generator} have no usable vector."
+                if n_unusable := int(
+                    ((data.generated[generator].state == IMAGE) & ~vectors.usable).sum()
+                ):
+                    yield f"{model}: {n_unusable} images of {generator} have no usable vector."
 
 
-def _confusions(config: Config, data: TextToImageData) -> Iterator[dict[str, Any]]:
+def _confusion_rows(config: Config, data: TextToImageData) -> Iterator[dict[str, Any]]:
     for share in config.shares:
-        confusion = data.judged[share.of].confusion
+        confusion = data.image_classes[share.of].confusion
         if confusion is None:
             continue
         counts = confusion.counts.tolist(), confusion.labelled.tolist()

@@ -73,7 +73,7 @@ class CountsConfig(Section):
 
 
 class PromptsConfig(Section):
-    """What images are asked for.
+    """Prompts of attributes and targets.
 
     Attributes
     ----------
@@ -146,19 +146,30 @@ class PromptsConfig(Section):
     def owners(self) -> list[tuple[str, str]]:
         """Every prompt with each target and set of attributes that it is of."""
         named = [self.attribute_texts, *self.target_texts.values()]
-        return [(text, name) for own in named for name, texts in own.items() for text in texts]
+        return [
+            (text, name)
+            for texts_by_name in named
+            for name, texts in texts_by_name.items()
+            for text in texts
+        ]
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """Every prompt, with "attributes" or "targets": what it is asked for as first."""
-        roles = {text: "attributes" for own in self.attribute_texts.values() for text in own}
-        targets = [text for own in self.target_texts.values() for t in own.values() for text in t]
+        """Every prompt with its first role, "attributes" or "targets"."""
+        roles = {text: "attributes" for texts in self.attribute_texts.values() for text in texts}
+        targets = [
+            text
+            for texts_by_target in self.target_texts.values()
+            for t in texts_by_target.values()
+            for text in t
+        ]
         return {**dict.fromkeys([*roles, *targets], "targets"), **roles}
 
     def _filled(self, texts: Texts) -> Texts:
         template = self.template or f"{self._content.get('prefix', '')} {{}}".strip()
         return {
-            name: tuple(template.replace("{}", text) for text in own) for name, own in texts.items()
+            name: tuple(template.replace("{}", text) for text in set_texts)
+            for name, set_texts in texts.items()
         }
 
 
@@ -250,7 +261,7 @@ class ModelConfig(RunConfig):
 
 
 class AssociationsConfig(Section):
-    """What is measured in the space of the encoders.
+    """Associations in the space of the encoders.
 
     Attributes
     ----------
@@ -290,7 +301,7 @@ class SaidConfig(ItemsConfig):
 
 
 class LabelledConfig(ImageTable):
-    """Images whose class is known, on which the errors of a classifier are counted.
+    """Labelled images, to count the errors of a classifier.
 
     Attributes
     ----------
@@ -410,12 +421,12 @@ class SharesConfig(Section):
 
     @property
     def source(self) -> str:
-        """What says the classes: the zero-shot classifier, or "answers"."""
+        """The source of the classes: the zero-shot classifier, or "answers"."""
         return self.model or "" if self.zero_shot else "answers"
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """Classes whose shares are compared."""
+        """Classes that are compared."""
         return tuple(name for name in self.classes if name not in self.no_person)
 
 
@@ -466,16 +477,16 @@ class Config(AuditConfig):
         return self
 
     def _check_names(self) -> None:
-        seen: list[str] = []
+        share_names: list[str] = []
         for index, share in enumerate(self.shares):
             among(f"shares[{index}].model", share.model, self.models)
             among(f"shares[{index}].said", share.said, self.generators)
-            if share.of in seen:
+            if share.of in share_names:
                 raise ValueError(f"shares[{index}].of: {share.of!r} is there twice")
-            seen.append(share.of)
+            share_names.append(share.of)
         for name, model in self.models.items():
             among(f"models.{name}.images", model.images, self.generators)
-            among(f"models.{name}.labelled", model.labelled, seen)
+            among(f"models.{name}.labelled", model.labelled, share_names)
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -502,7 +513,7 @@ class Config(AuditConfig):
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """Models whose space associations are measured in."""
+        """Models that embed images and prompts for associations."""
         if not self.pairs or self.associations is None:
             return ()
         answers = {share.model for share in self.shares if share.question is not None}

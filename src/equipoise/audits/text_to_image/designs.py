@@ -30,7 +30,7 @@ from equipoise.audits.text_to_image.loading import (
     Encoder,
     ExternalShares,
     GeneratedImages,
-    Judged,
+    ImageClasses,
     TextToImageData,
 )
 from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, Variant, record
@@ -47,12 +47,12 @@ ALL = "all encoders"
 # Seconds of a draw for a number in a space, and for the shares of a target: rough guides, from the
 # example.
 _SECONDS_PER_SCORE, _SECONDS_PER_SHARE = 1.7e-6, 2.5e-6
-_BESIDE = f"one of several encoders: what is tested is their average, {ALL}"
+_ONE_OF_SEVERAL = f"one of several encoders: what is tested is their average, {ALL}"
 UNCHECKED = (
     "nobody checked the classes against labels of such images, so that shares may be the "
     "classifier's mistakes. To do: label a sample of the images, and name it under 'labelled'"
 )
-OWN = (
+OWN_LEANING = (
     "an attribute's own lean is no disparity: it shows that generator and encoder tell the groups "
     "apart"
 )
@@ -93,9 +93,9 @@ class Design:
         return self.by if self.guidance is None else f"{self.by}, guidance {self.guidance:g}"
 
     @property
-    def made(self) -> GeneratedImages:
+    def generated(self) -> GeneratedImages:
         """The images of the generator."""
-        return self.data.made[self.model]
+        return self.data.generated[self.model]
 
     @property
     def groups(self) -> Groups:
@@ -129,8 +129,8 @@ class SpaceDesign(Design):
     def pairs(self) -> list[tuple[str, str]]:
         """Pairs of attributes with images that can be used; none without a target."""
         sets, any_target = self.association.sets, any(self.targets.values())
-        every = self.config.pairs if any_target else ()
-        return [pair for pair in every if all(len(sets[name]["images"]) for name in pair)]
+        pairs = self.config.pairs if any_target else ()
+        return [pair for pair in pairs if all(len(sets[name]["images"]) for name in pair)]
 
     @property
     def notes(self) -> Iterator[str]:
@@ -143,36 +143,38 @@ class SpaceDesign(Design):
 
     @property
     def tested(self) -> bool:
-        """Whether its numbers are tested: those of one of several encoders stand beside."""
+        """Whether its numbers are tested; those of one of several encoders aren't."""
         return self.by == ALL or len(self.config.encoders) == 1
 
     @cached_property
     def vectors(self) -> tuple[Vectors, Encoder]:
         """Vectors of the images, and the encoder with its texts."""
         if self.by != ALL:
-            own = self.data.encoders[self.by]
-            return own.images[self.model], own
-        every = [self.data.encoders[name] for name in self.config.encoders]
+            encoder = self.data.encoders[self.by]
+            return encoder.images[self.model], encoder
+        encoders = [self.data.encoders[name] for name in self.config.encoders]
         # Prompts come first in each.
         prompts = len(self.config.prompts.texts)
-        texts = _joined("texts in all encoders", [own.texts for own in every], prompts)
-        images = [own.images[self.model] for own in every]
-        return _joined("images in all encoders", images), Encoder(texts, {}, {}, None)
+        texts = _join_vectors(
+            "texts in all encoders", [encoder.texts for encoder in encoders], prompts
+        )
+        images = [encoder.images[self.model] for encoder in encoders]
+        return _join_vectors("images in all encoders", images), Encoder(texts, {}, {}, None)
 
     @cached_property
     def association(self) -> AssociationData:
         """The images and texts as the associations of embeddings take them."""
         images, encoder = self.vectors
         ids, prompts = encoder.texts.ids, self.config.prompts
-        own = {"prompt": Coded.of(pl.Series(ids.tolist(), dtype=pl.String))}
+        columns = {"prompt": Coded.of(pl.Series(ids.tolist(), dtype=pl.String))}
         by_prompt = {"images": "prompt", "texts": "prompt"}
         named = dict(prompts.attribute_texts)
         for texts in prompts.target_texts.values():
             named |= texts
         return AssociationData(
             items={
-                "images": self.made.items,
-                "texts": Items(encoder.texts.name, "id", ids, own, {}, {}),
+                "images": self.generated.items,
+                "texts": Items(encoder.texts.name, "id", ids, columns, {}, {}),
             },
             kinds={"images": "image", "texts": "text"},
             units=by_prompt if self.config.over_prompts else {"images": "seed"},
@@ -184,25 +186,30 @@ class SpaceDesign(Design):
     def members(self, texts: tuple[str, ...]) -> dict[str, Integers]:
         """Return the images that were made of some prompts, and the prompts."""
         images, encoder = self.vectors
-        rows = self.made.rows(texts, self.guidance)
-        kept = rows[(self.made.state[rows] == IMAGE) & images.usable[rows]]
-        return {"images": kept, "texts": np.array([encoder.places[t] for t in texts], np.int64)}
+        rows = self.generated.rows(texts, self.guidance)
+        usable_rows = rows[(self.generated.state[rows] == IMAGE) & images.usable[rows]]
+        return {
+            "images": usable_rows,
+            "texts": np.array([encoder.places[t] for t in texts], np.int64),
+        }
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure every pair of attributes over the targets, and over prompts of attributes."""
         sets, targets = self.association.sets, self.targets
         for pair in self.pairs:
             if self.tested:
-                yield from self._pair(pair, targets, resampling, sets)
-                yield from self._attributes(pair, _untested(resampling))
+                yield from self._measure_pair(pair, targets, resampling, sets)
+                yield from self._measure_own_leaning(pair, _resample_for_intervals(resampling))
             else:
                 # Numbers of one encoder are in the findings and the table of encoders alone.
-                for each in self._pair(pair, targets, _untested(resampling), sets):
-                    if isinstance(each, UncorrectedFinding):
-                        descriptive = each.finding.family is Family.DESCRIPTIVE
-                        yield each if descriptive else _described(each, _BESIDE)
+                for result in self._measure_pair(
+                    pair, targets, _resample_for_intervals(resampling), sets
+                ):
+                    if isinstance(result, UncorrectedFinding):
+                        descriptive = result.finding.family is Family.DESCRIPTIVE
+                        yield result if descriptive else _leave_untested(result, _ONE_OF_SEVERAL)
 
-    def _pair(
+    def _measure_pair(
         self,
         pair: tuple[str, str],
         targets: Mapping[str, list[str]],
@@ -223,19 +230,23 @@ class SpaceDesign(Design):
         }  # fmt: skip
         measures = [(measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
         if further:
-            asked = self.config.associations
-            neutral = asked.neutral if asked is not None and self.tested else ()
+            associations = self.config.associations
+            neutral = associations.neutral if associations is not None and self.tested else ()
             angle = MeasureConfig(metric="xmcas", further=tuple(further), neutral=neutral, **shared)
             measures.append((measure_xmcas, angle))
-        for measure, own in measures:
-            question = Question(AUDIT, own, space, options.seed, options.level, resampling)
-            for each in measure(question):
+        for measure, measure_config in measures:
+            question = Question(
+                AUDIT, measure_config, space, options.seed, options.level, resampling
+            )
+            for result in measure(question):
                 # `clusters` says whether texts are resampled: one finding of MCAS, not two.
-                version = each.finding.version if isinstance(each, UncorrectedFinding) else ""
+                version = result.finding.version if isinstance(result, UncorrectedFinding) else ""
                 if RESAMPLED not in version:
-                    yield each
+                    yield result
 
-    def _attributes(self, pair: tuple[str, str], resampling: Resampling | None) -> Iterator[Result]:
+    def _measure_own_leaning(
+        self, pair: tuple[str, str], resampling: Resampling | None
+    ) -> Iterator[Result]:
         """Measure each prompt of an attribute as a target, without it in its own set."""
         for name, texts in self.config.prompts.attribute_texts.items():
             if len(texts) == 1:
@@ -245,40 +256,42 @@ class SpaceDesign(Design):
                 )
                 continue
             for text in texts:
-                own = self.members((text,))
-                rest = self.members(tuple(other for other in texts if other != text))
-                if len(own["images"]) and len(rest["images"]):
-                    sets = {**self.association.sets, name: rest, text: own}
-                    for each in self._pair(pair, {name: [text]}, resampling, sets):
-                        if isinstance(each, Row) and each.table in ("xmcas", "mcas_parts"):
-                            yield Row(each.table, each.place, {**each.values, "set": name})
-                        elif isinstance(each, UncorrectedFinding) and each.finding.metric in (
+                own_members = self.members((text,))
+                other_members = self.members(tuple(other for other in texts if other != text))
+                if len(own_members["images"]) and len(other_members["images"]):
+                    sets = {**self.association.sets, name: other_members, text: own_members}
+                    for result in self._measure_pair(pair, {name: [text]}, resampling, sets):
+                        if isinstance(result, Row) and result.table in ("xmcas", "mcas_parts"):
+                            yield Row(result.table, result.place, {**result.values, "set": name})
+                        elif isinstance(result, UncorrectedFinding) and result.finding.metric in (
                             "mcas", "xmcas",
                         ):  # fmt: skip
-                            yield _described(each, OWN).changed(variant=Variant.OWN_LEAN)
+                            yield _leave_untested(result, OWN_LEANING).changed(
+                                variant=Variant.OWN_LEAN
+                            )
 
 
-def _untested(resampling: Resampling | None) -> Resampling | None:
-    """Return what draws intervals alone: no chance level is shown of what is not tested."""
+def _resample_for_intervals(resampling: Resampling | None) -> Resampling | None:
+    """Return a resampling for intervals alone, without a chance level."""
     if not isinstance(resampling, Bootstrap):
         return resampling
     return Bootstrap(resampling.replicates, 1, resampling.level, 1.0)
 
 
-def _described(finding: UncorrectedFinding, why: str) -> UncorrectedFinding:
-    return without_verdict(without_chance(finding), why)
+def _leave_untested(finding: UncorrectedFinding, reason: str) -> UncorrectedFinding:
+    return without_verdict(without_chance(finding), reason)
 
 
-def _joined(name: str, every: Sequence[Vectors], n: int | None = None) -> Vectors:
+def _join_vectors(name: str, vectors: Sequence[Vectors], n: int | None = None) -> Vectors:
     """Join the unit vectors of the first n items, so that their cosine is the mean of cosines."""
-    usable, units = np.logical_and.reduce([own.usable[:n] for own in every]), []
-    for own in every:
-        taken = np.asarray(own.take(np.flatnonzero(usable)), dtype=np.float64)
-        lengths = np.sqrt(np.einsum("ij,ij->i", taken, taken))
-        units.append(taken / np.where(lengths > 0, lengths, 1.0)[:, None])
+    usable, units = np.logical_and.reduce([part.usable[:n] for part in vectors]), []
+    for part in vectors:
+        usable_vectors = np.asarray(part.take(np.flatnonzero(usable)), dtype=np.float64)
+        lengths = np.sqrt(np.einsum("ij,ij->i", usable_vectors, usable_vectors))
+        units.append(usable_vectors / np.where(lengths > 0, lengths, 1.0)[:, None])
     rows, nothing = np.where(usable, np.cumsum(usable) - 1, -1), np.zeros(len(usable), dtype=bool)
     stored = np.concatenate(units, axis=1)
-    return Vectors(name, every[0].ids[:n], rows, {}, {}, stored, False, nothing, nothing)
+    return Vectors(name, vectors[0].ids[:n], rows, {}, {}, stored, False, nothing, nothing)
 
 
 @record
@@ -310,9 +323,9 @@ class ShareDesign(Design):
         return Place(AUDIT, self.model, self.share.of, self.version, level)
 
     @property
-    def judged(self) -> Judged:
+    def image_classes(self) -> ImageClasses:
         """The classes of the images."""
-        return self.data.judged[self.share.of]
+        return self.data.image_classes[self.share.of]
 
     @property
     def external(self) -> ExternalShares:
@@ -324,23 +337,25 @@ class ShareDesign(Design):
         estimates: dict[str, Estimate] = {}
         for category, named in self.config.prompts.target_texts.items():
             for target, texts in named.items():
-                rows = self.made.rows(texts, self.guidance)
-                estimates[target] = estimate = self._shares(target, rows, resampling)
-                yield from self._states(target, rows)
-                yield from self._of_target(target, category, estimate)
-                yield from self._against(target, estimate)
-        if len(estimates) > 1 and any(each.estimable for each in estimates.values()):
-            yield self._tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
+                rows = self.generated.rows(texts, self.guidance)
+                estimates[target] = estimate = self._estimate_shares(target, rows, resampling)
+                yield from self._count_states(target, rows)
+                yield from self._report_shares(target, category, estimate)
+                yield from self._measure_external_gap(target, estimate)
+        if len(estimates) > 1 and any(estimate.estimable for estimate in estimates.values()):
+            yield self._describe(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
 
-    def _shares(self, target: str, rows: Integers, resampling: Resampling | None) -> Estimate:
-        made, share = self.made, self.share
-        rows = rows[made.state[rows] == IMAGE]
+    def _estimate_shares(
+        self, target: str, rows: Integers, resampling: Resampling | None
+    ) -> Estimate:
+        images, share = self.generated, self.share
+        rows = rows[images.state[rows] == IMAGE]
         return corrected_shares(
-            self.judged.outcomes[self.model][rows],
-            self.judged.confusion,
+            self.image_classes.outcomes[self.model][rows],
+            self.image_classes.confusion,
             classes=share.compared,
             aside=share.no_person,
-            units=made.items.columns["seed"][rows] if made.seeded and len(rows) else None,
+            units=images.items.columns["seed"][rows] if images.seeded and len(rows) else None,
             max_condition=share.max_condition,
             min_labelled=share.min_labelled,
             resampling=resampling,
@@ -348,53 +363,59 @@ class ShareDesign(Design):
             name=target,
         )
 
-    def _of_target(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
-        by_group, corrected = _by_class(estimate, "corrected_share"), self.judged.confusion
+    def _report_shares(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
+        by_group = _shares_by_class(estimate, "corrected_share")
+        corrected = self.image_classes.confusion
         finding = whole(
             estimate, self.place, Family.LEAF, by_group=by_group, about=target,
             shows="share" if corrected is None else "corrected share",
         )  # fmt: skip
-        yield self._tested(finding, subject=target)
-        known = self.external.by_target.get(target, {})
-        total = sum(known.get(name, 0.0) for name in self.share.compared)
-        for each, raw in zip(by_group, _by_class(estimate, "raw_share"), strict=True):
+        yield self._describe(finding, subject=target)
+        external_shares = self.external.by_target.get(target, {})
+        total = sum(external_shares.get(name, 0.0) for name in self.share.compared)
+        for class_share, raw in zip(by_group, _shares_by_class(estimate, "raw_share"), strict=True):
+            name = class_share.group
             yield Row("shares", self.place, {
-                **vars(each), "target": target, "category": category, "class": each.group,
+                **vars(class_share), "target": target, "category": category, "class": name,
                 "guidance": math.nan if self.guidance is None else self.guidance,
-                "images": each.n, "share": each.value, "raw": raw.value, "raw_low": raw.low,
-                "raw_high": raw.high, "outside": known[each.group] / total if known else math.nan,
+                "images": class_share.n, "share": class_share.value,
+                "raw": raw.value, "raw_low": raw.low, "raw_high": raw.high,
+                "outside": external_shares[name] / total if external_shares else math.nan,
                 "outside_name": self.external.name, "corrected": corrected is not None,
                 "reason": estimate.reason,
             })  # fmt: skip
 
-    def _against(self, target: str, estimate: Estimate) -> Iterator[Result]:
-        known = self.external.by_target.get(target)
-        if known is None:
+    def _measure_external_gap(self, target: str, estimate: Estimate) -> Iterator[Result]:
+        external_shares = self.external.by_target.get(target)
+        if external_shares is None:
             return
-        gap = share_gap(estimate, "uniform" if self.share.outside == "uniform" else dict(known))
+        gap = share_gap(
+            estimate, "uniform" if self.share.outside == "uniform" else dict(external_shares)
+        )
         finding = whole(
-            gap, self.place, Family.LEAF, by_group=_by_class(estimate, "corrected_share")
+            gap, self.place, Family.LEAF, by_group=_shares_by_class(estimate, "corrected_share")
         )
         direction = ""
         if parts := [part for part in gap.parts if not math.isnan(part.value)]:
-            most = max(parts, key=lambda part: abs(part.value))
+            largest = max(parts, key=lambda part: abs(part.value))
             direction = (
-                f"{most.subject} is shown {'more' if most.value > 0 else 'less'} often than "
-                f"{self.external.name} say, by {round(100 * abs(most.value), 1):g} points"
+                f"{largest.subject} is shown {'more' if largest.value > 0 else 'less'} often than "
+                f"{self.external.name} say, by {round(100 * abs(largest.value), 1):g} points"
             )
-        yield self._tested(finding, subject=target, direction=direction)
+        yield self._describe(finding, subject=target, direction=direction)
 
-    def _tested(self, uncorrected: UncorrectedFinding, **fields: Any) -> UncorrectedFinding:
-        """Name a finding's subject, and describe what is not tested."""
+    def _describe(self, uncorrected: UncorrectedFinding, **fields: Any) -> UncorrectedFinding:
+        """Name a finding's subject; leave it untested without a check or a null."""
         named = uncorrected.changed(**fields)
-        if self.judged.confusion is None:
+        if self.image_classes.confusion is None:
             return without_verdict(named, UNCHECKED)
         if not math.isnan(named.finding.value) and math.isnan(named.finding.p_value):
             return without_verdict(named, "without resampling there is no chance level")
         return named
 
-    def _states(self, target: str, rows: Integers) -> Iterator[Result]:
-        pairs = zip(self.made.state[rows], self.judged.outcomes[self.model][rows], strict=True)
+    def _count_states(self, target: str, rows: Integers) -> Iterator[Result]:
+        outcomes = self.image_classes.outcomes[self.model]
+        pairs = zip(self.generated.state[rows], outcomes[rows], strict=True)
         states = Counter(
             str(state if state != IMAGE else outcome or "not judged") for state, outcome in pairs
         )
@@ -402,7 +423,7 @@ class ShareDesign(Design):
             yield Row("image_states", self.place, {"target": target, "state": name, "count": n})
 
 
-def _by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
+def _shares_by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
     """Return one kind of share of every class."""
     return tuple(
         GroupValue(part.subject, (part.subject,), part.n, part.value, part.low, part.high)

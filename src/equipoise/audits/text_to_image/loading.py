@@ -97,6 +97,11 @@ class GeneratedImages:
         return self.table["guidance"].to_numpy()
 
     @property
+    def n_images(self) -> int:
+        """Requested images that exist."""
+        return int((self.state == IMAGE).sum())
+
+    @property
     def seeded(self) -> bool:
         """Whether seeds are known."""
         return bool(self.table["seed"].is_not_null().any())
@@ -108,10 +113,10 @@ class GeneratedImages:
 
     def rows(self, texts: tuple[str, ...], guidance: float | None) -> Integers:
         """Return the requested images of some prompts at a strength of guidance."""
-        here = np.isin(self.items.columns["prompt"].astype(str), texts)
+        matches = np.isin(self.items.columns["prompt"].astype(str), texts)
         if guidance is not None:
-            here &= self.guidance == guidance
-        return np.flatnonzero(here)
+            matches &= self.guidance == guidance
+        return np.flatnonzero(matches)
 
 
 @record
@@ -142,7 +147,7 @@ class Encoder:
 
 
 @record
-class Judged:
+class ImageClasses:
     """Classes of images.
 
     Attributes
@@ -179,15 +184,15 @@ class ExternalShares:
 
 @record
 class TextToImageData:
-    """What an audit of text-to-image models measures.
+    """The data of an audit of text-to-image models.
 
     Attributes
     ----------
-    made : mapping of str to GeneratedImages
+    generated : mapping of str to GeneratedImages
         By generator.
     encoders : mapping of str to Encoder
         By model.
-    judged : mapping of str to Judged
+    image_classes : mapping of str to ImageClasses
         Classes of images, by entry of `shares`.
     external : mapping of str to ExternalShares
         By entry of `shares` that has some.
@@ -195,9 +200,9 @@ class TextToImageData:
         Of every file read.
     """
 
-    made: Mapping[str, GeneratedImages]
+    generated: Mapping[str, GeneratedImages]
     encoders: Mapping[str, Encoder]
-    judged: Mapping[str, Judged]
+    image_classes: Mapping[str, ImageClasses]
     external: Mapping[str, ExternalShares]
     inputs: Mapping[str, FileFacts]
     counts: Mapping[str, Any]
@@ -205,7 +210,7 @@ class TextToImageData:
     @property
     def ids(self) -> Objects:
         """Ids of the images of all generators."""
-        return np.concatenate([images.items.ids for images in self.made.values()])
+        return np.concatenate([images.items.ids for images in self.generated.values()])
 
 
 def load(config: Config, models: Models) -> TextToImageData:
@@ -220,7 +225,7 @@ def load(config: Config, models: Models) -> TextToImageData:
     ModelError
         When a generator can't be loaded, or fails too often.
     """
-    made = {name: _images_of(name, config, models) for name in config.generators}
+    generated = {name: _load_generator_images(name, config, models) for name in config.generators}
     labelled = {
         share.of: _read_labelled(share, share.labelled, models.base)
         for share in config.shares
@@ -228,52 +233,59 @@ def load(config: Config, models: Models) -> TextToImageData:
     }
     zero_shot = {share.model for share in config.shares if share.zero_shot}
     encoders = {
-        name: _encoder(name, config, models, made, labelled)
+        name: _load_encoder(name, config, models, generated, labelled)
         for name, section in config.models.items()
         if section.model is None or name in (*zero_shot, *config.encoders)
     }
-    judged = {
-        share.of: _judge_images(share, config, models, made, encoders, labelled.get(share.of))
+    image_classes = {
+        share.of: _classify_images(
+            share, config, models, generated, encoders, labelled.get(share.of)
+        )
         for share in config.shares
     }
     external = {
-        share.of: _external_shares(share, share.outside, config.prompts.target_names, models.base)
+        share.of: _read_external_shares(
+            share, share.outside, config.prompts.target_names, models.base
+        )
         for share in config.shares
         if share.outside is not None
     }
     vectors = {
-        f"{name}, images of {generator}": each
-        for name, own in encoders.items()
-        for generator, each in own.images.items()
+        f"{name}, images of {generator}": image_vectors
+        for name, encoder in encoders.items()
+        for generator, image_vectors in encoder.images.items()
     }
-    read: list[Items | Vectors | Judged | ExternalShares] = [
-        *(images.items for images in made.values()), *(own.texts for own in encoders.values()),
-        *vectors.values(), *judged.values(), *external.values(),
+    read: list[Items | Vectors | ImageClasses | ExternalShares] = [
+        *(images.items for images in generated.values()),
+        *(encoder.texts for encoder in encoders.values()),
+        *vectors.values(), *image_classes.values(), *external.values(),
     ]  # fmt: skip
-    counts: dict[str, Any] = {name: dict(Counter(own.state)) for name, own in made.items()}
-    counts |= {name: dict(each.counts) for name, each in vectors.items()}
-    inputs = {file: digest for each in read for file, digest in each.inputs.items()}
-    return TextToImageData(made, encoders, judged, external, inputs, counts)
+    counts: dict[str, Any] = {
+        name: dict(Counter(images.state)) for name, images in generated.items()
+    }
+    counts |= {name: dict(image_vectors.counts) for name, image_vectors in vectors.items()}
+    inputs = {file: digest for source in read for file, digest in source.inputs.items()}
+    return TextToImageData(generated, encoders, image_classes, external, inputs, counts)
 
 
-def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
+def _load_generator_images(name: str, config: Config, models: Models) -> GeneratedImages:
     """Generate or read the images of one generator; a dry run generates none."""
-    generator, what, read = config.generators[name], f"images of {name}", None
+    generator, label, read = config.generators[name], f"images of {name}", None
     if generator.images is None:
-        batches = (*_generated(name, generator, config, models),)
+        batches = (*_generate(name, generator, config, models),)
     else:
         source = generator.images.source(models.base, generator.images.columns)
-        read = load_items(source, subject=what)
-        batches = (_read(name, generator.images, read, config, models),)
+        read = load_items(source, subject=label)
+        batches = (_read_batch(name, generator.images, read, config, models),)
     table = pl.concat(batch.rows for batch in batches)
     seed = pl.coalesce(pl.format("seed {}", "seed"), "image_id").alias("seed")
     frame = table.select("image_id", "prompt", seed)
-    items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), subject=what)
+    items = load_items(ItemSource(frame, "image_id", ("prompt", "seed")), subject=label)
     if read is not None:
         items = replace(items, name=read.name, inputs=read.inputs, counts=read.counts)
     planned = read is None and models.dry
     images = GeneratedImages(items, table, batches, planned)
-    if not (images.state == IMAGE).any():
+    if not images.n_images:
         raise DataError(
             f"none of {len(images.state)} rows has an image",
             file=images.items.name,
@@ -284,7 +296,7 @@ def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
     return images
 
 
-def _generated(
+def _generate(
     name: str, generator: GeneratorConfig, config: Config, models: Models
 ) -> Iterator[Batch]:
     """Yield the images of each strength of guidance, of attributes and of targets.
@@ -294,39 +306,43 @@ def _generated(
     from equipoise.counterfactuals import request_prompts
 
     for guidance, role in product(generator.guidance, ("attributes", "targets")):
-        texts = [text for text, own in config.prompts.texts.items() if own == role]
+        texts = [text for text, text_role in config.prompts.texts.items() if text_role == role]
         if not texts or (role == "attributes" and not config.pairs):
             continue
         on, prefix = f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
         table = pa.table({"prompt_id": texts, "prompt": texts})
         request = request_prompts(table, getattr(config.prompts.counts, role), generator.seed)
         # Ids of several strengths of guidance are distinct.
-        made, outputs = make_images(generator, models, request, on, generator.sampling_at(guidance))
-        if made is not None:
-            rows = pl.DataFrame(made.table.select(["image_id", "prompt", "state", "seed"]))
-            pictures = replace(made.pictures, ids=prefix + made.pictures.ids)
+        generated, outputs = make_images(
+            generator, models, request, on, generator.sampling_at(guidance)
+        )
+        if generated is not None:
+            rows = pl.DataFrame(generated.table.select(["image_id", "prompt", "state", "seed"]))
+            pictures = replace(generated.pictures, ids=prefix + generated.pictures.ids)
         else:
-            every = [*product(texts, range(request.candidates))]
-            ids = [f"{text}/{number:03d}" for text, number in every]
-            cells = {"image_id": ids, "prompt": [text for text, _ in every], "state": IMAGE}
+            requested = [*product(texts, range(request.candidates))]
+            ids = [f"{text}/{number:03d}" for text, number in requested]
+            cells = {"image_id": ids, "prompt": [text for text, _ in requested], "state": IMAGE}
             rows = pl.DataFrame(cells | {"seed": ids})
-            pictures = sorted_by_id(on, [prefix + one for one in ids], NotMade(), None)
+            pictures = sorted_by_id(on, [prefix + image_id for image_id in ids], NotMade(), None)
         source = f"generators.{name}.model"
         models.keep(name, "images", on, rows["image_id"].to_list(), source=source, **outputs)
         ids_of_all = pl.lit(prefix) + pl.col("image_id")
-        own = rows.with_columns(image_id=ids_of_all, guidance=pl.lit(guidance))
-        yield Batch(on, own, pictures)
+        batch_rows = rows.with_columns(image_id=ids_of_all, guidance=pl.lit(guidance))
+        yield Batch(on, batch_rows, pictures)
 
 
-def _read(name: str, section: ImagesConfig, items: Items, config: Config, models: Models) -> Batch:
+def _read_batch(
+    name: str, section: ImagesConfig, items: Items, config: Config, models: Models
+) -> Batch:
     columns, unknown = items.columns, [None] * len(items)
-    known, texts = config.prompts.texts, columns[section.prompt].tolist()
-    if not {*known} & {*texts}:
+    prompt_texts, texts = config.prompts.texts, columns[section.prompt].tolist()
+    if not {*prompt_texts} & {*texts}:
         raise DataError(
             f"no row has a prompt of the configuration; the first has {texts[0]!r}",
             file=items.name,
             column=section.prompt,
-            expected=f"prompts word for word, such as {next(iter(known))!r}",
+            expected=f"prompts word for word, such as {next(iter(prompt_texts))!r}",
             fix="write prompts.template as it was, or name another column",
         )
     states = [IMAGE] * len(items)
@@ -356,11 +372,11 @@ def _read(name: str, section: ImagesConfig, items: Items, config: Config, models
     return Batch(name, pl.DataFrame(cells, types), pictures)
 
 
-def _encoder(
+def _load_encoder(
     name: str,
     config: Config,
     models: Models,
-    made: Mapping[str, GeneratedImages],
+    generated: Mapping[str, GeneratedImages],
     labelled: Mapping[str, Items],
 ) -> Encoder:
     """Embed all images and texts with a model and the labelled images of its shares, or read."""
@@ -369,9 +385,9 @@ def _encoder(
     texts = dict.fromkeys(config.prompts.texts if measured else ())
     for share in shares:
         texts |= dict.fromkeys(prompts(share.classes, share.templates).texts)
-    what = f"embeddings of texts by {name}"
+    label = f"embeddings of texts by {name}"
     ids, scale = np.array([*texts], dtype=object), section.scale
-    items = Items(what, "id", ids, {}, {}, {"rows": len(ids)})
+    items = Items(label, "id", ids, {}, {}, {"rows": len(ids)})
     of_images: dict[str, Any] = {
         g: array.source(models.base) for g, array in section.images.items()
     }
@@ -381,13 +397,15 @@ def _encoder(
     of_texts: Any = None if section.texts is None else section.texts.source(models.base)
     if section.model is not None:
         models.capability(name, section, "encoder")
-        for generator, images in made.items():
+        for generator, images in generated.items():
             place = f"generators.{generator}.images"
             parts = [
-                models.embed_images(name, section, required(own.pictures, place, name), on=own.name)
-                for own in images.batches
+                models.embed_images(
+                    name, section, required(batch.pictures, place, name), on=batch.name
+                )
+                for batch in images.batches
             ]
-            of_images[generator] = _joined(parts)
+            of_images[generator] = _join_batches(parts)
         words = prompts([*texts], AS_IT_IS)
         of_texts = models.embed_texts(name, section, words, on="texts")
         scale = scale or of_texts.info.get("scale")
@@ -396,27 +414,27 @@ def _encoder(
                 pictures = _labelled_pictures(share, labelled[share.of], models.base)
                 on = f"{share.of}, labelled"
                 of_labelled[share.of] = models.embed_images(name, section, pictures, on=on)
-    if lacking := {*made} - {*of_images} if measured else None:
+    if lacking := {*generated} - {*of_images} if measured else None:
         raise DataError(
             f"models.{name}.images: no vectors of the images of {min(lacking)}",
             expected="vectors of the images of each generator",
             fix="name them, or leave the model out of associations.encoders",
         )
-    loaded = load_vectors(of_texts, items, subject=what, max_unmatched=1.0)
+    loaded = load_vectors(of_texts, items, subject=label, max_unmatched=1.0)
     vectors = {
         generator: load_vectors(
             source,
-            made[generator].items,
+            generated[generator].items,
             subject=f"embeddings of images of {generator} by {name}",
             max_unmatched=1.0,
         )
         for generator, source in of_images.items()
     }
-    _check(loaded, vectors)
+    _check_vectors(loaded, vectors)
     return Encoder(loaded, vectors, of_labelled, scale)
 
 
-def _check(texts: Vectors, images: Mapping[str, Vectors]) -> None:
+def _check_vectors(texts: Vectors, images: Mapping[str, Vectors]) -> None:
     if not texts.usable.all():
         raise DataError(
             f"the text {texts.ids[int(texts.usable.argmin())]!r} has no usable vector",
@@ -427,9 +445,9 @@ def _check(texts: Vectors, images: Mapping[str, Vectors]) -> None:
     check_one_space(texts, *images.values())
 
 
-def _joined(parts: Sequence[Outputs]) -> Outputs:
+def _join_batches(parts: Sequence[Outputs]) -> Outputs:
     """Return the vectors of all batches of a generator as one."""
-    first, ids = parts[0], pl.concat(each.ids for each in parts)
+    first, ids = parts[0], pl.concat(part.ids for part in parts)
     # The rows of a dry run are the same.
     shape = len(ids), first.numbers.shape[1]
     return replace(
@@ -437,9 +455,9 @@ def _joined(parts: Sequence[Outputs]) -> Outputs:
         ids=ids,
         values=np.broadcast_to(first.numbers[:1], shape)
         if first.planned
-        else np.concatenate([each.numbers for each in parts]),
-        failed={name: stage for each in parts for name, stage in each.failed.items()},
-        inputs={file: digest for each in parts for file, digest in each.inputs.items()},
+        else np.concatenate([part.numbers for part in parts]),
+        failed={name: stage for part in parts for name, stage in part.failed.items()},
+        inputs={file: digest for part in parts for file, digest in part.inputs.items()},
     )
 
 
@@ -473,14 +491,14 @@ def _labelled_pictures(share: SharesConfig, items: Items, base: Path) -> Picture
     return required(pictures, f"shares ({share.of})", share.model or "", fix)
 
 
-def _judge_images(
+def _classify_images(
     share: SharesConfig,
     config: Config,
     models: Models,
-    made: Mapping[str, GeneratedImages],
+    generated: Mapping[str, GeneratedImages],
     encoders: Mapping[str, Encoder],
     labelled: Items | None,
-) -> Judged:
+) -> ImageClasses:
     """Return the classes of the images of every generator, and the errors on labelled ones.
 
     Raises
@@ -490,14 +508,14 @@ def _judge_images(
     """
     encoder = encoders.get(share.model or "") if share.zero_shot else None
     classifier = _Classifier(share, config, models, encoder)
-    outcomes = {name: classifier.of_generator(name, images) for name, images in made.items()}
+    outcomes = {name: classifier.of_generator(name, images) for name, images in generated.items()}
     confusion = None
     if labelled is not None and share.labelled is not None:
         classified = classifier.of_labelled(labelled, share.labelled)
         true = np.asarray(labelled.columns[share.labelled.label])
         confusion, _ = Confusion.of_labels(true, classified, outcomes=tuple(share.classes))
         classifier.inputs |= labelled.inputs
-    return Judged(outcomes, confusion, classifier.inputs)
+    return ImageClasses(outcomes, confusion, classifier.inputs)
 
 
 @dataclass(eq=False)
@@ -512,31 +530,34 @@ class _Classifier:
 
     def of_generator(self, name: str, images: GeneratedImages) -> Objects:
         """Return the outcome of each image of a generator."""
-        share, said = self.share, self.share.said.get(name)
+        share, answer_table = self.share, self.share.said.get(name)
         if self.encoder is not None:
             vectors = self.encoder.images.get(name)
             if vectors is None:
                 return np.full(len(images.items), None, dtype=object)
-            return self._classified(self.encoder, vectors)
+            return self._classify(self.encoder, vectors)
         answers = dict[str, str | None]()
         if share.model is not None:
             for batch in images.batches:
                 pictures = required(batch.pictures, f"generators.{name}.images", share.model)
                 answers |= self._ask(pictures, f"{batch.name}, {share.of}")
-        elif said is not None:
+        elif answer_table is not None:
             items = load_items(
-                said.source(self.models.base, (said.said,)), subject=f"answers about {name}"
+                answer_table.source(self.models.base, (answer_table.said,)),
+                subject=f"answers about {name}",
             )
             self.inputs |= items.inputs
-            answers = dict(zip(items.ids.tolist(), items.columns[said.said].tolist(), strict=True))
+            answers = dict(
+                zip(items.ids.tolist(), items.columns[answer_table.said].tolist(), strict=True)
+            )
             if answers.keys().isdisjoint(images.items.ids):
                 raise DataError(
                     f"none of its ids is that of an image of {name}",
                     file=items.name,
-                    column=said.id,
+                    column=answer_table.id,
                     expected=f"ids such as {images.items.ids[0]!r}",
                 )
-        return _outcomes(share, images.items, answers)
+        return _outcomes_of_answers(share, images.items, answers)
 
     def of_labelled(self, labelled: Items, section: LabelledConfig) -> Objects:
         """Return the outcome of each labelled image."""
@@ -549,19 +570,21 @@ class _Classifier:
                     expected="vectors of the labelled images",
                     fix="name them, or leave 'labelled' out: nothing is corrected then",
                 )
-            what = f"embeddings of labelled images by {share.model}"
-            vectors = load_vectors(source, labelled, subject=what, max_unmatched=1.0)
+            label = f"embeddings of labelled images by {share.model}"
+            vectors = load_vectors(source, labelled, subject=label, max_unmatched=1.0)
             self.inputs |= vectors.inputs
-            return self._classified(self.encoder, vectors)
+            return self._classify(self.encoder, vectors)
         if share.model is not None:
             pictures = _labelled_pictures(share, labelled, self.models.base)
-            return _outcomes(share, labelled, self._ask(pictures, f"{share.of}, labelled"))
+            return _outcomes_of_answers(
+                share, labelled, self._ask(pictures, f"{share.of}, labelled")
+            )
         texts = zip(labelled.ids, labelled.columns[section.said or ""], strict=True)
-        return _outcomes(share, labelled, dict(texts))
+        return _outcomes_of_answers(share, labelled, dict(texts))
 
-    def _classified(self, encoder: Encoder, vectors: Vectors) -> Objects:
+    def _classify(self, encoder: Encoder, vectors: Vectors) -> Objects:
         share = self.share
-        return _classified(share.classes, share.templates, share.least, encoder, vectors)
+        return _classify(share.classes, share.templates, share.least, encoder, vectors)
 
     def _ask(self, pictures: Pictures, on: str) -> dict[str, str | None]:
         """Ask a model about every picture; None of one without an answer."""
@@ -577,21 +600,24 @@ class _Classifier:
         return dict(zip(ids, texts, strict=True))
 
 
-def _outcomes(share: SharesConfig, items: Items, answers: Mapping[str, str | None]) -> Objects:
+def _outcomes_of_answers(
+    share: SharesConfig, items: Items, answers: Mapping[str, str | None]
+) -> Objects:
     """Return the outcome that the answer about each item means; None of one without an answer."""
-    known = {_plain(text): UNKNOWN for text in (*share.unknown, UNKNOWN)}
-    known |= {_plain(text): "refused an answer" for text in share.refused}
+    outcome_of_text = {_normalised_answer(text): UNKNOWN for text in (*share.unknown, UNKNOWN)}
+    outcome_of_text |= {_normalised_answer(text): "refused an answer" for text in share.refused}
     for name, texts in share.classes.items():
-        known |= {_plain(text): name for text in (name, *texts)}
-    every = [answers.get(id_) for id_ in items.ids.tolist()]
-    outcomes = np.empty(len(every), dtype=object)
+        outcome_of_text |= {_normalised_answer(text): name for text in (name, *texts)}
+    image_answers = [answers.get(id_) for id_ in items.ids.tolist()]
+    outcomes = np.empty(len(image_answers), dtype=object)
     outcomes[:] = [
-        None if text is None else known.get(_plain(text), "other answer") for text in every
+        None if text is None else outcome_of_text.get(_normalised_answer(text), "other answer")
+        for text in image_answers
     ]
     return outcomes
 
 
-def _plain(answer: str) -> str:
+def _normalised_answer(answer: str) -> str:
     """Return an answer without case, spaces around it and a full stop at its end."""
     return " ".join(answer.casefold().split()).rstrip(".!").strip()
 
@@ -601,7 +627,7 @@ def leaning(config: Config, data: TextToImageData) -> dict[str, dict[str, Object
     texts = config.prompts.attribute_texts
     return {
         " against ".join(pair): {
-            name: _classified({one: texts[one] for one in pair}, ("{}",), 0.0, encoder, vectors)
+            name: _classify({name: texts[name] for name in pair}, ("{}",), 0.0, encoder, vectors)
             for name, vectors in encoder.images.items()
         }
         for pair in config.pairs
@@ -611,39 +637,43 @@ def leaning(config: Config, data: TextToImageData) -> dict[str, dict[str, Object
 
 def likeness(config: Config, data: TextToImageData, generator: str) -> Floats:
     """Return the cosine of each image with its prompt, in the first encoder; NaN without one."""
-    asked = data.made[generator].table["prompt"].to_numpy()
-    found = np.full(len(asked), np.nan)
+    image_prompts = data.generated[generator].table["prompt"].to_numpy()
+    cosines = np.full(len(image_prompts), np.nan)
     for name in config.encoders[:1]:
         encoder = data.encoders[name]
         images = encoder.images[generator]
-        kept = np.flatnonzero(images.usable & np.isin(asked.astype(str), [*encoder.places]))
-        rows = np.array([encoder.places[text] for text in asked[kept]], dtype=np.int64)
-        seen = images.take(kept), encoder.texts.take(rows)
-        units = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in seen]
-        found[kept] = np.einsum("nd,nd->n", *units)
-    return found
+        usable_rows = np.flatnonzero(
+            images.usable & np.isin(image_prompts.astype(str), [*encoder.places])
+        )
+        rows = np.array(
+            [encoder.places[text] for text in image_prompts[usable_rows]], dtype=np.int64
+        )
+        pairs = images.take(usable_rows), encoder.texts.take(rows)
+        units = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in pairs]
+        cosines[usable_rows] = np.einsum("nd,nd->n", *units)
+    return cosines
 
 
-def _classified(
+def _classify(
     named: Mapping[str, Sequence[str]], templates: Sequence[str], least: float, encoder: Encoder,
     vectors: Vectors,
 ) -> Objects:  # fmt: skip
     """Return the likeliest class of each image; None of an image without a vector."""
     labels = np.full(len(vectors.usable), None, dtype=object)
-    kept = np.flatnonzero(vectors.usable)
-    if len(kept):
+    usable_rows = np.flatnonzero(vectors.usable)
+    if len(usable_rows):
         words = prompts(named, templates)
         rows = [encoder.places[text] for text in words.texts]
         classes = class_vectors(encoder.texts.take(rows), words.owner)
         scale = 100.0 if encoder.scale is None else encoder.scale
-        scores = zero_shot(vectors.take(kept), classes, scale=scale)
+        scores = zero_shot(vectors.take(usable_rows), classes, scale=scale)
         likeliest = np.array([*named], dtype=object)[scores.top[:, 0]]
         likeliest[scores.scores[:, 0] < least] = UNKNOWN
-        labels[kept] = likeliest
+        labels[usable_rows] = likeliest
     return labels
 
 
-def _external_shares(
+def _read_external_shares(
     share: SharesConfig, section: OutsideSharesConfig | str, targets: tuple[str, ...], base: Path
 ) -> ExternalShares:
     """Read shares from outside, or take equal ones.
@@ -667,18 +697,18 @@ def _external_shares(
     cells = cells.filter(pl.col("target").is_in(targets), pl.col("group").is_in(share.compared))
     by_target = {}
     for (target,), rows in cells.group_by("target", maintain_order=True):
-        own = rows.select("group", "value").rows()
-        usable = [value for _, value in own if value is not None and 0 <= value < math.inf]
-        named = sorted(group for group, _ in own) == sorted(share.compared)
-        if not named or len(usable) < len(own) or not any(usable):
+        shares = rows.select("group", "value").rows()
+        usable = [value for _, value in shares if value is not None and 0 <= value < math.inf]
+        named = sorted(group for group, _ in shares) == sorted(share.compared)
+        if not named or len(usable) < len(shares) or not any(usable):
             raise DataError(
-                f"{target!r} has the shares {own}",
+                f"{target!r} has the shares {shares}",
                 file=table.name,
                 column=section.value,
                 expected=f"one share or count of each of {', '.join(share.compared)}, at least 0",
                 fix="mend them, or leave the target out",
             )
-        by_target[str(target)] = dict(own)
+        by_target[str(target)] = dict(shares)
     if not by_target:
         raise DataError(
             "it has none of the targets",

@@ -78,7 +78,7 @@ def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
 
 
 def shares(result: AuditResult) -> Section | None:
-    """Return the shares of classes by target, beside shares from outside."""
+    """Return the shares of classes by target, with external shares."""
     table = rows(result, "shares")
     if not table:
         return None
@@ -87,23 +87,25 @@ def shares(result: AuditResult) -> Section | None:
         classes = distinct(panel, "class")
         # Of two classes, the share of one gives the other's.
         for name in classes[:1] if len(classes) == 2 else classes[:MOST_CLASSES]:
-            own = [row for row in panel if row["class"] == name]
-            charts.append(_shares(own, name, place))
+            class_rows = [row for row in panel if row["class"] == name]
+            charts.append(_share_chart(class_rows, name, place))
     text = _SHARES if any(row["corrected"] for row in table) else _UNCORRECTED
     columns = {
         "Target": "target", "Class": "class", "%Share": "share", "%Interval": "low high",
         "%As classified": "raw", "%Its interval": "raw_low raw_high", "%Outside": "outside",
         "#Images": "images", "Model": where, "~Note": "reason",
     }  # fmt: skip
-    every = Fold("All shares", (Table.of("Shares of classes", columns, table, source="shares"),))
+    fold = Fold("All shares", (Table.of("Shares of classes", columns, table, source="shares"),))
     heading = "Shares of classes by target"
-    return section_of("shares", heading, text, charts, every, *_errors(result), *_states(result))
+    return section_of(
+        "shares", heading, text, charts, fold, *_error_tables(result), *_state_table(result)
+    )
 
 
-def _shares(panel: Sequence[Row], name: str, place: str) -> Chart:
-    known = [row for row in panel if has(row["share"])]
-    shown = sorted(known, key=lambda row: -row["share"])[:MOST_TARGETS]
-    outside = next((row["outside_name"] for row in shown if has(row["outside"])), "")
+def _share_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
+    estimated = [row for row in panel if has(row["share"])]
+    shown_rows = sorted(estimated, key=lambda row: -row["share"])[:MOST_TARGETS]
+    outside = next((row["outside_name"] for row in shown_rows if has(row["outside"])), "")
     kinds = {
         CORRECTED: ("share", "low", "high"),
         UNCORRECTED: ("raw", "raw_low", "raw_high"),
@@ -113,7 +115,7 @@ def _shares(panel: Sequence[Row], name: str, place: str) -> Chart:
         {"label": row["target"], "series": kind, "value": row[value], "low": row[low],
          "high": row[high],
          "tip": f"{row['target']}, {kind}: {percent(row[value])}, {row['images']} images"}
-        for row in shown
+        for row in shown_rows
         for kind, (value, low, high) in kinds.items()
         if has(row[value]) and (kind != CORRECTED or row["corrected"])
     ]  # fmt: skip
@@ -123,7 +125,7 @@ def _shares(panel: Sequence[Row], name: str, place: str) -> Chart:
     return intervals(marks, label, axis, title=f"{name}: {place}", series=series)
 
 
-def _errors(result: AuditResult) -> Iterator[Block]:
+def _error_tables(result: AuditResult) -> Iterator[Block]:
     for (groups,), panel in panels(rows(result, "share_confusions"), "groups").items():
         columns = {"Label": "label", "Classified as": "said", "#Images": "count", "#Of": "n"}
         name = f"{groups}: condition number {number(panel[0]['condition'])}"
@@ -131,7 +133,7 @@ def _errors(result: AuditResult) -> Iterator[Block]:
         yield Fold(f"Errors of the classifier: {groups}", (Words((_ERRORS,), "note"), table))
 
 
-def _states(result: AuditResult) -> Iterator[Block]:
+def _state_table(result: AuditResult) -> Iterator[Block]:
     columns = {"Target": "target", "Model": where, "State or class": "state", "#Images": "count"}
     name = "Requested images by state or class"
     if table := rows(result, "image_states"):
@@ -154,7 +156,7 @@ def plane(result: AuditResult) -> Section | None:
     if not table:
         return None
     charts = [
-        _plane(panel, group, place)
+        _plane_chart(panel, group, place)
         for place, panel in by_place(table)
         for group in distinct([row for row in panel if row["part"] == "similarity"], "group")
     ]
@@ -162,10 +164,10 @@ def plane(result: AuditResult) -> Section | None:
     return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
 
-def _plane(panel: Sequence[Row], group: str, name: str) -> Chart:
+def _plane_chart(panel: Sequence[Row], group: str, name: str) -> Chart:
     joined = []
-    for own in panels(panel, "set", "target").values():
-        by_part = {(row["part"], row["group"]): row for row in own}
+    for target_rows in panels(panel, "set", "target").values():
+        by_part = {(row["part"], row["group"]): row for row in target_rows}
         if {("mcas", ""), ("similarity", group)} <= by_part.keys():
             x, y = by_part["mcas", ""], by_part["similarity", group]
             up = {"y": y["value"], "y_low": y["low"], "y_high": y["high"]}
@@ -202,16 +204,16 @@ def guidance(result: AuditResult) -> Section | None:
         if has(row["guidance"])
     }
     table = [
-        {**vars(each), **versions[each.model, each.version]}
-        for each in result.findings
-        if has(each.value)
-        and (each.model, each.version) in versions
-        and each.metric in CURVED
-        and each.variant is not Variant.OWN_LEAN
+        {**vars(finding), **versions[finding.model, finding.version]}
+        for finding in result.findings
+        if has(finding.value)
+        and (finding.model, finding.version) in versions
+        and finding.metric in CURVED
+        and finding.variant is not Variant.OWN_LEAN
     ]
     table.sort(key=lambda row: (CURVED.index(row["metric"]), row["guidance"]))
     charts = [
-        _curve(panel, title(metric), f"{model}, {groups} ({by})")
+        _guidance_chart(panel, title(metric), f"{model}, {groups} ({by})")
         for (metric, model, groups, by), panel in panels(
             table, "metric", "model", "groups", "by"
         ).items()
@@ -220,24 +222,25 @@ def guidance(result: AuditResult) -> Section | None:
     return section_of("guidance", "Results by guidance", _GUIDANCE, charts)
 
 
-def _curve(panel: Sequence[Row], name: str, place: str) -> Chart:
+def _guidance_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
     change = {
-        subject: max(row["value"] for row in own) - min(row["value"] for row in own)
-        for (subject,), own in panels(panel, "subject").items()
+        subject: max(row["value"] for row in subject_rows)
+        - min(row["value"] for row in subject_rows)
+        for (subject,), subject_rows in panels(panel, "subject").items()
     }
-    kept = sorted(change, key=lambda subject: (subject != "", -change[subject]))[:MOST_SERIES]
+    subjects = sorted(change, key=lambda subject: (subject != "", -change[subject]))[:MOST_SERIES]
     named = [{**row, "target": row["subject"] or "mean over targets"} for row in panel]
     marks = points(
         [
             # Many shades on each other hide the lines; the table has all intervals.
-            row if row["subject"] == kept[0] else {**row, "ci_low": None, "ci_high": None}
+            row if row["subject"] == subjects[0] else {**row, "ci_low": None, "ci_high": None}
             for row in named
-            if row["subject"] in kept
+            if row["subject"] in subjects
         ],
         lambda row: f"{row['target']} at guidance {row['guidance']:g}: {number(row['value'])}",
         "value", series="target", x="guidance", low="ci_low", high="ci_high",
     )  # fmt: skip
-    series = [subject or "mean over targets" for subject in kept]
+    series = [subject or "mean over targets" for subject in subjects]
     chart = curves(
         marks, f"{name} against guidance: {place}", Axis("guidance"), Axis(name, zero=True),
         title=f"{name}: {place}", series=series,

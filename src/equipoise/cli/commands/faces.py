@@ -62,7 +62,7 @@ def faces_command(
     faces, and the corners of the largest face: left, top, right, bottom.
     """
     from equipoise.audits.config_images import PicturesConfig
-    from equipoise.audits.images import known
+    from equipoise.audits.images import open_images
     from equipoise.core import ConfigError
     from equipoise.data.formats.reading import read_plain
     from equipoise.data.tables import open_table
@@ -79,7 +79,7 @@ def faces_command(
             f"the table would have two columns {min(twice)!r}; expected different names of levels, "
             f"the ledger's columns and {', '.join(FACES)}. To do: rename it, or leave --level out"
         )
-    images = known(PicturesConfig(folder=folder.absolute(), levels=levels), Path())
+    images = open_images(PicturesConfig(folder=folder.absolute(), levels=levels), Path())
     pictures = images.need_pictures("faces")
     assert images.table is not None  # noqa: S101 - of a folder there is one
     table: pl.DataFrame = images.table.frame

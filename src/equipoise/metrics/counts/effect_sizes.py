@@ -1064,6 +1064,25 @@ def mev_sweep(
     return pa.Table.from_pylist(rows)
 
 
+def dropped_columns(
+    counts: Counts,
+    min_expected: float,
+    *,
+    statistic: Statistic = "cramers_v",
+    yates: bool = False,
+    formulation: Formulation = "separation",
+) -> dict[str, tuple[int, int]]:
+    """Return how many labels, and rows with them, the minimum expected count drops, by class."""
+    effects = EffectSizes(statistic, float(min_expected), yates, formulation)
+    chi_squares = effects.chi_square(counts, counts.observed)
+    labels = chi_squares.labels_before[0] - chi_squares.labels[0]
+    rows = chi_squares.n_before[0] - chi_squares.n[0]
+    return {
+        counts.classes[place] if place >= 0 else "": (round(labels[index]), round(rows[index]))
+        for index, place in enumerate(chi_squares.layout.subject.tolist())
+    }
+
+
 def cramers_v(
     table: ArrayLike,
     *,

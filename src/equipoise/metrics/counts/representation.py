@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -30,7 +29,6 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import (
     UNTESTED,
-    ChanceTest,
     compare_with_null,
     known_ends,
     number,
@@ -128,7 +126,7 @@ def representation(
     finest, largest_gap = resolution_of(resampling), float(np.abs(sides.shares - target).max())
     null_gaps = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
     chance_test = compare_with_null(
-        null_gaps, largest_gap, "higher", sides.hypothesis, resolution=finest
+        null_gaps, largest_gap, "higher", sides.hypothesis, resolution=finest, sampled="draw"
     )
     interval_name = "Wilson" if math.isinf(n_reference) else "Newcombe"
     return make_estimate(
@@ -137,7 +135,7 @@ def representation(
         dict(zip(names, n.tolist(), strict=True)),
         NO_INTERVAL if resampling is None else f"{interval_name}, simultaneous over groups",
         params={"reference": {name: round(share, 12) for name, share in shares.items()}},
-        **_named_as_draws(chance_test).fields("no resampling was asked for"),
+        **chance_test.fields("no resampling was asked for"),
         by=sides.parts(n.tolist(), null, level_of(resampling), finest),
         excluded={"no group": image_groups.n_missing},
         interval_kind=IntervalKind.SIMULTANEOUS,
@@ -221,7 +219,12 @@ class _Sides:
                 null_logs = np.log(np.maximum(first, least) / np.maximum(second, least))
                 observed_log = max(float(logs.value[place]), math.log(least / self.target[place]))
                 chance_test = compare_with_null(
-                    null_logs, observed_log, "either", self.hypothesis, resolution=finest
+                    null_logs,
+                    observed_log,
+                    "either",
+                    self.hypothesis,
+                    resolution=finest,
+                    sampled="draw",
                 )
             low, high = (float(end[place]) for end in (logs.low, logs.high))
             yield number(
@@ -230,7 +233,7 @@ class _Sides:
                 subject=name,
                 ends=no_ends if null is None or reason else known_ends(low, high),
                 level=level,
-                chance_test=_named_as_draws(chance_test),
+                chance_test=chance_test,
                 n=sum(sizes),
                 by_group=(
                     GroupValue(name, (name,), sizes[place], *_at(observed, place)),
@@ -243,12 +246,6 @@ class _Sides:
 def _at(side: Scored, place: int) -> tuple[float, float, float]:
     value, low, high = (float(values[place]) for values in side.arrays)
     return value, low, high
-
-
-def _named_as_draws(chance_test: ChanceTest) -> ChanceTest:
-    """Replace "permutation" by "draw" in the text of the null hypothesis."""
-    null_drawn = chance_test.null_drawn.replace("permutation", "draw")
-    return replace(chance_test, null_drawn=null_drawn)
 
 
 def _counts(weights: Floats, total: int) -> Integers:

@@ -588,11 +588,8 @@ class Shares:
         if null is None:
             return UNTESTED
         text = f"true shares are {hypothesis}; {len(null)} draws of images and labelled images"
-        chance_test = compare_with_null(
-            null, value, harm, text, resolution=resolution_of(self.resampling)
-        )
-        null_drawn = chance_test.null_drawn.replace("; permutation", "")
-        return replace(chance_test, null_drawn=null_drawn)
+        resolution = resolution_of(self.resampling)
+        return compare_with_null(null, value, harm, text, resolution=resolution, sampled="")
 
 
 def inequality(sets: Sequence[Shares]) -> Inequality | None:

@@ -54,6 +54,7 @@ from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import UNITS, exchange_labels
 from equipoise.metrics.rankings.pools import (
     Desired,
+    Pool,
     Pools,
     Ranking,
     TopK,
@@ -415,9 +416,18 @@ def _query_parts(
     sizes = floats(pools.sizes)
     by_group = group_columns(groups, sizes, group_numbers, nothing, nothing, note)
     return parts_with_defaults(
-        measure.metric, None, subject=[pool.name for pool in pools.pools], **by_pool,
-        reason=reasons, shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
+        measure.metric, None, **_subjects(pools.pools), **by_pool, reason=reasons,
+        shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
     )  # fmt: skip
+
+
+def _subjects(pools: Sequence[Pool]) -> dict[str, list[str | None]]:
+    """Return the columns of parts that name the pools."""
+    return {
+        "subject": [pool.name for pool in pools],
+        "part_of": [pool.part_of for pool in pools],
+        "within_value": [pool.within_value for pool in pools],
+    }
 
 
 def _secondary_tables(
@@ -439,12 +449,12 @@ def _secondary_tables(
         )  # fmt: skip
     if not extra.subject:
         numbers = chance_columns(draws, range(1, len(sizes) + 1), extra.harm)
-        names = [pools[index].name for index in top_k.pool.tolist()]
+        ranked = [pools[index] for index in top_k.pool.tolist()]
         variant = [extra.variant.value] * len(sizes)
         yield parts_with_defaults(
             extra.metric,
             None,
-            subject=names,
+            **_subjects(ranked),
             variant=variant,
             value=draws.observed[1:],
             n=sizes,

@@ -41,6 +41,10 @@ class Pool:
         The query, with the level of the marginal where there is one.
     query : int
         Index of the query.
+    part_of : str or None
+        The query, where `name` is that of a part of it.
+    within_value : str
+        The level of the marginal; "" without one.
     items : ndarray of int64, shape (m,)
         Rows of the data.
     block : int
@@ -51,6 +55,8 @@ class Pool:
     query: int
     items: Integers
     block: int
+    part_of: str | None = None
+    within_value: str = ""
 
 
 @record
@@ -297,7 +303,8 @@ def _pools(
             place = query * len(labels) + level if per_query else level
             if levels is None or levels.counts[level]:
                 pool_name = f"{name} | {label}" if name and label else name or label
-                yield Pool(pool_name, query, parts[place], place)
+                owner = None if levels is None else name
+                yield Pool(pool_name, query, parts[place], place, owner, label)
 
 
 def _subjects(subjects: Any, names: Strings, owner: Integers | None) -> Strings:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core import Floats, InputError, Strings, nans, record, table_of
+from equipoise.core.columns import FLAG, INTEGER, NUMBER, TEXT
 from equipoise.metrics.building import ends_of
 from equipoise.metrics.scores.disparity import ConceptResults
 from equipoise.stats.chance import benjamini_hochberg
@@ -234,8 +235,25 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
             )
     return table_of(
         rows,
-        "version concept group_a group_b #baseline_value #value #low #high #p_value #q_value "
-        "?baseline_significant ?significant #change #change_low #change_high effect reason",
+        {
+            "version": TEXT,
+            "concept": TEXT,
+            "group_a": TEXT,
+            "group_b": TEXT,
+            "baseline_value": NUMBER,
+            "value": NUMBER,
+            "low": NUMBER,
+            "high": NUMBER,
+            "p_value": NUMBER,
+            "q_value": NUMBER,
+            "baseline_significant": FLAG,
+            "significant": FLAG,
+            "change": NUMBER,
+            "change_low": NUMBER,
+            "change_high": NUMBER,
+            "effect": TEXT,
+            "reason": TEXT,
+        },
     )
 
 
@@ -301,7 +319,17 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
         )
     return table_of(
         rows,
-        "concept group_a group_b conclusion +versions +not_estimable +agreeing #share ?robust",
+        {
+            "concept": TEXT,
+            "group_a": TEXT,
+            "group_b": TEXT,
+            "conclusion": TEXT,
+            "versions": INTEGER,
+            "not_estimable": INTEGER,
+            "agreeing": INTEGER,
+            "share": NUMBER,
+            "robust": FLAG,
+        },
     )
 
 
@@ -379,8 +407,20 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
                 )
     return table_of(
         rows,
-        "version concept group_a group_b model_a model_b #difference #low #high larger "
-        "baseline_larger ?switches",
+        {
+            "version": TEXT,
+            "concept": TEXT,
+            "group_a": TEXT,
+            "group_b": TEXT,
+            "model_a": TEXT,
+            "model_b": TEXT,
+            "difference": NUMBER,
+            "low": NUMBER,
+            "high": NUMBER,
+            "larger": TEXT,
+            "baseline_larger": TEXT,
+            "switches": FLAG,
+        },
     )
 
 

@@ -846,6 +846,8 @@ class Concepts:
                 by_group=by_group[index],
                 reason=self.reason(index),
                 shows=shows,
+                part_of=pool.part_of,
+                within_value=pool.within_value,
             )
             for index, pool in enumerate(pools.pools)
         ]
@@ -1287,7 +1289,9 @@ def _against_rest(
                 concepts.metric,
                 value,
                 aggregate=Aggregate.AGAINST_REST,
-                subject=effects.pools.pools[index].name,
+                subject=(pool := effects.pools.pools[index]).name,
+                part_of=pool.part_of,
+                within_value=pool.within_value,
                 ends=known_ends(low, high),
                 chance_test=replace(chance_test, chance=band(null_differences[:, group])),
                 n=group_value.n + rest_value.n,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import permutations as orderings
 from typing import Any, Literal
@@ -237,15 +238,17 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
     parts = []
     for category in sorted({categories[name] for name in finite}):
         values = np.sort([score for name, score in finite.items() if categories[name] == category])
-        sides = {", a": values[values > 0], ", b": values[values < 0], "": values}
-        for suffix, side_scores in sides.items():
-            n = len(side_scores)
+        sides = {"a": values[values > 0], "b": values[values < 0], "": values}
+        for side, side_scores in sides.items():
+            subject = f"{category}, {side}" if side else category
+            owner, n = category if side else None, len(side_scores)
+            category_part = Part("", subject, math.nan, n=n, part_of=owner, within_value=side)
             mean = float(side_scores.mean()) if n else math.nan
             spread = float(side_scores.std(ddof=1)) if n > 1 else math.nan
             too_few = "fewer than two targets" if n < 2 else ""
             parts += [
-                Part("mean", category + suffix, mean, n=n, reason="" if n else "no target"),
-                Part("sd", category + suffix, spread, n=n, reason=too_few),
+                replace(category_part, metric="mean", value=mean, reason="" if n else "no target"),
+                replace(category_part, metric="sd", value=spread, reason=too_few),
             ]
     return make_estimate(
         "score_summary",

@@ -42,7 +42,7 @@ from equipoise.core.types import Json
 from equipoise.metrics.building import STUDENT, UNTESTED, ChanceTest, compare_with_null, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
-from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
+from equipoise.metrics.vectors.sets import Members, Similarity, dropped_of, embed, shared_members
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.compiled import compiled
 from equipoise.stats.draws import Exchange
@@ -869,7 +869,7 @@ class Space:
             harm=harm,
             by=parts,
             excluded={
-                f"{name}: {reason}": count
+                dropped_of(name, reason): count
                 for name, members in self.sets.items()
                 for reason, count in members.dropped.items()
             },

@@ -47,6 +47,8 @@ Similarity = Callable[[Any, Any], ArrayLike]
 _AT_ONCE, _KEPT = 1 << 18, 1 << 22
 # Slices of so many numbers that a thread takes at a time.
 _TOGETHER = 16
+DROPPED = ("not a number or infinite", "zero vector")
+"""Why members of a set can't be used."""
 
 
 @compiled(*float_rows("void(rows, float64[::1], float64, float64, int64[::1])"))
@@ -99,6 +101,11 @@ class PairScores:
             return matrix[np.ix_(*chosen)]  # type: ignore[arg-type]
         except (IndexError, ValueError) as error:
             raise InputError(f"scores: shape {matrix.shape}: {error}") from None
+
+
+def dropped_of(name: str, reason: str) -> str:
+    """Return why members of a set are left out, with the set's name."""
+    return f"{name}: {reason}"
 
 
 @record
@@ -329,7 +336,7 @@ def unit_members(embeddings: ArrayLike, name: str = "embeddings") -> Members:
     (rows,) = (scale > 0).nonzero()
     zero = 0 if len(rows) == len(scale) else tally(scale == 0)
     n_invalid = len(scale) - len(rows) - zero
-    dropped = {"not a number or infinite": n_invalid, "zero vector": zero}
+    dropped = dict(zip(DROPPED, (n_invalid, zero), strict=True))
     if not len(rows):
         raise InputError(f"{name}: none of its {len(array)} vectors can be used: {dropped}")
     return Members(array, rows, scale[rows], dropped=dropped)

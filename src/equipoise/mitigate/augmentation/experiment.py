@@ -29,6 +29,7 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.metrics import accuracy_difference, association_score
 from equipoise.mitigate.augmentation.faces import (
@@ -506,21 +507,39 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
         for name, groups in done.missing.items()
         for group, (without, n) in groups.items()
     )
-    numbers = (
-        "#accuracy #low #high #difference #difference_low #difference_high #percent_difference "
-        "#percent_low #percent_high #runs_low #runs_high #chance"
-    )
-    measured = "#value #low #high #chance_low #chance_high #p_value"
+    numbers = {
+        "accuracy": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "difference": NUMBER,
+        "difference_low": NUMBER,
+        "difference_high": NUMBER,
+        "percent_difference": NUMBER,
+        "percent_low": NUMBER,
+        "percent_high": NUMBER,
+        "runs_low": NUMBER,
+        "runs_high": NUMBER,
+        "chance": NUMBER,
+    }
+    measured = {
+        "value": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "chance_low": NUMBER,
+        "chance_high": NUMBER,
+        "p_value": NUMBER,
+    }
+    trained = {"network": TEXT, "arm": TEXT, "runs": INTEGER, "images": INTEGER}
+    association = {"network": TEXT, "arm": TEXT, "class": TEXT, "faces": TEXT, "towards": TEXT}
+    counted = {"images": TEXT, "class": TEXT, "group": TEXT, "count": INTEGER}
+    without_face = {"images": TEXT, "group": TEXT, "without": INTEGER, "of": INTEGER}
+    accuracies = _accuracy_rows(done, seed, replicates)
     return {
-        "augmentation": table_of(
-            _accuracy_rows(done, seed, replicates), f"network arm +runs +images {numbers}"
-        ),
-        "augmentation_associations": table_of(
-            _association_rows(done), f"network arm class faces towards {measured}"
-        ),
-        "augmentation_images": table_of(images, "images class group +count"),
-        "faces_missing": table_of(missing, "images group +without +of"),
-    }  # fmt: skip
+        "augmentation": table_of(accuracies, trained | numbers),
+        "augmentation_associations": table_of(_association_rows(done), association | measured),
+        "augmentation_images": table_of(images, counted),
+        "faces_missing": table_of(missing, without_face),
+    }
 
 
 def _accuracy_rows(done: Experiment, seed: int, replicates: int) -> Iterator[Row]:

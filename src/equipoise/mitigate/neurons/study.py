@@ -21,6 +21,7 @@ from equipoise.core import (
     table_of,
     with_progress,
 )
+from equipoise.core.columns import BYTES, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
 from equipoise.data import read_table
@@ -195,7 +196,15 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
         notes=tuple(notes),
     )
     written = {f"neurons_{name}": pa.Table.from_pylist(rows) for name, rows in tables.items()}
-    pictures = {"gallery": table_of(gallery, "section group caption *image")} if gallery else {}
+    pictures = (
+        {
+            "gallery": table_of(
+                gallery, {"section": TEXT, "group": TEXT, "caption": TEXT, "image": BYTES}
+            )
+        }
+        if gallery
+        else {}
+    )
     return AuditResult((), manifest, written | pictures)
 
 

@@ -26,7 +26,7 @@ from equipoise.report.blocks import (
     where,
 )
 from equipoise.report.plots import Axis, bars, intervals
-from equipoise.report.text import interval, number, title
+from equipoise.report.text import interval, number, title, verdict_title
 
 MOST_TARGETS, MOST_PANELS = 40, 24
 COMPARED = {"Compared": lambda row: "" if row["version"] == "default" else row["version"]}
@@ -37,10 +37,10 @@ def section_of(
     name: str, heading: str, text: str, charts: Iterable[Chart], *more: Block
 ) -> Section | None:
     """Return a section of a note, charts and further blocks; None without any."""
-    every = tuple(charts)[:MOST_PANELS]
-    if not every and not more:
+    first_charts = tuple(charts)[:MOST_PANELS]
+    if not first_charts and not more:
         return None
-    return Section.of(name, heading, text if every else None, every, *more)
+    return Section.of(name, heading, text if first_charts else None, first_charts, *more)
 
 
 def sides(groups: str) -> str:
@@ -49,37 +49,46 @@ def sides(groups: str) -> str:
     return f"← closer to {second} · closer to {first} →" if separator else ""
 
 
-def tabled(chart: Chart, columns: Mapping[str, Value], found: Iterable[Any], source: str) -> Chart:
+def tabled(
+    chart: Chart, columns: Mapping[str, Value], table_rows: Iterable[Any], source: str
+) -> Chart:
     """Return a chart with the table of its numbers."""
-    return replace(chart, table=Table.of(chart.title, columns, found, source=source))
+    return replace(chart, table=Table.of(chart.title, columns, table_rows, source=source))
 
 
 def by_target(panel: Iterable[Row], key: str = "target") -> dict[str, list[Row]]:
-    """Split rows by target: those with the largest mean values, in their order."""
-    split = {target: own for (target,), own in panels(panel, key).items()}
-    means = {target: fsum(row["value"] for row in own) / len(own) for target, own in split.items()}
-    kept = sorted(means, key=lambda name: -abs(means[name]))[:MOST_TARGETS]
-    return {name: split[name] for name in sorted(kept, key=lambda name: (-means[name], name))}
+    """Split rows by target and keep the targets with the largest mean values."""
+    split = {target: target_rows for (target,), target_rows in panels(panel, key).items()}
+    means = {
+        target: fsum(row["value"] for row in target_rows) / len(target_rows)
+        for target, target_rows in split.items()
+    }
+    largest = sorted(means, key=lambda name: -abs(means[name]))[:MOST_TARGETS]
+    return {name: split[name] for name in sorted(largest, key=lambda name: (-means[name], name))}
 
 
 def target_scores(result: AuditResult, findings: Iterable[Finding], text: str) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
-    known = [vars(finding) for finding in findings if has(finding.value)]
+    estimable = [vars(finding) for finding in findings if has(finding.value)]
     charts = [
-        _scores(metric, groups, model, own)
-        for (metric, groups, model), own in panels(known, "metric", "groups", "model").items()
+        _scores(metric, groups, model, score_rows)
+        for (metric, groups, model), score_rows in panels(
+            estimable, "metric", "groups", "model"
+        ).items()
     ]
     return section_of("scores", "Results by target", text, charts, *_summaries(result))
 
 
 def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart:
-    shown = [row for own in by_target(panel, "subject").values() for row in own]
+    rows_shown = [
+        row for target_rows in by_target(panel, "subject").values() for row in target_rows
+    ]
     pairs = metric in ("weat", "differential_association")
     name = f"{title(metric)}, {model}: {groups}"
     chart = intervals(
         points(
-            shown,
-            lambda row: f"{row['subject']} ({row['version']}), {row['verdict'].value}: "
+            rows_shown,
+            lambda row: f"{row['subject']} ({row['version']}), {verdict_title(row['verdict'])}: "
             f"{number(row['value'])} {interval(row['ci_low'], row['ci_high'])}",
             "value", "chance_low", "chance_high", label="subject", series="version",
             low="ci_low", high="ci_high",
@@ -87,7 +96,7 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
         f"{name}. Value, interval and chance band of each target.",
         Axis("" if pairs else sides(groups), zero=True),
         title=name,
-        series=distinct(shown, "version"),
+        series=distinct(rows_shown, "version"),
     )  # fmt: skip
     columns: dict[str, Value] = {
         "Target": "subject",
@@ -98,7 +107,7 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
         "Verdict": lambda row: "" if row["verdict"] == Verdict.NONE else Badge(row["verdict"]),
         "~In words": "direction",
     }
-    return tabled(chart, columns, shown, "findings")
+    return tabled(chart, columns, rows_shown, "findings")
 
 
 def _summaries(result: AuditResult) -> Iterable[Block]:
@@ -127,34 +136,40 @@ def parts_of_mcas(table: Iterable[Row]) -> Section | None:
 
 def _stack(name: str, panel: Sequence[Row]) -> Chart:
     split = by_target(panel)
-    totals = {target: sum(row["value"] for row in own) for target, own in split.items()}
-    shown = [{**row, "total": totals[name]} for name, own in split.items() for row in own]
+    totals = {
+        target: sum(row["value"] for row in target_rows) for target, target_rows in split.items()
+    }
+    bar_rows = [
+        {**row, "total": totals[name]} for name, target_rows in split.items() for row in target_rows
+    ]
     chart = bars(
         points(
-            shown,
+            bar_rows,
             lambda row: f"{row['target']}, {row['part']}: {number(row['value'])} "
             f"{interval(row['low'], row['high'])}; MCAS {number(row['total'])}",
             "value", "total", label="target", series="part",
         ),
         f"MCAS by its parts: {name}", Axis(sides(panel[0]["groups"])), title=name,
-        series=distinct(shown, "part"), stacked=True,
+        series=distinct(bar_rows, "part"), stacked=True,
     )  # fmt: skip
     columns = {
         "Target": "target", "Part": "part", "#Value": "value", "#Interval": "low high",
         "#MCAS": "total",
     }  # fmt: skip
-    return tabled(chart, columns, shown, "mcas_parts")
+    return tabled(chart, columns, bar_rows, "mcas_parts")
 
 
 def xmcas_table(table: Sequence[Row]) -> Table:
     """Return angles, distances and similarities to further groups, by target."""
     of = ["set"] if "set" in table[0] else []
     joined = []
-    for own in panels(table, *PLACE, *of, "target").values():
-        by_part = {row["part"]: row for row in own if not row["group"]}
-        near = [f"{r['group']} {number(r['value'])}" for r in own if r["part"] == "similarity"]
+    for target_rows in panels(table, *PLACE, *of, "target").values():
+        by_part = {row["part"]: row for row in target_rows if not row["group"]}
+        similarities = [
+            f"{r['group']} {number(r['value'])}" for r in target_rows if r["part"] == "similarity"
+        ]
         distance = by_part["euclidean"]["value"]
-        joined.append({**by_part["mcas"], "distance": distance, "near": ", ".join(near)})
+        joined.append({**by_part["mcas"], "distance": distance, "near": ", ".join(similarities)})
     columns = {
         "Target": "target", **({"Of": "set"} if of else {}), "Model": where,
         "#Angle (rad)": "theta", "#Neutral (rad)": "neutral", "#Distance": "distance",

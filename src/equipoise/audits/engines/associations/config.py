@@ -74,7 +74,7 @@ Names = Annotated[Labels, BeforeValidator(several)]
 
 
 class MeasureConfig(Section):
-    """One question: a metric, and the sets or groups it is asked of.
+    """One question: a metric with its sets or groups.
 
     Attributes
     ----------
@@ -159,12 +159,12 @@ class MeasureConfig(Section):
         allowed = (*needs, *_TAKES[self.metric], "version")
         # A key that has its default counts as not given: what is resolved reads back as the same.
         for key, field in type(self).model_fields.items():
-            given = getattr(self, key) != field.default
-            if given and key not in ("metric", *allowed):
+            is_set = getattr(self, key) != field.default
+            if is_set and key not in ("metric", *allowed):
                 raise ValueError(
                     f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
                 )
-            if not given and key in needs:
+            if not is_set and key in needs:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
         pair, two_targets = "attributes" in needs, self.metric in PAIRS
         distinct((*self.target_names, *self.attributes, *self.further))
@@ -210,7 +210,7 @@ class MeasureConfig(Section):
 
     @property
     def figures(self) -> OutsideConfig | None:
-        """The external figures, or those of a hypothesis."""
+        """External figures, or the figures of a hypothesis."""
         return self.outside or self.hypothesis
 
     @property

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ _NOT_EQUAL = (
     "the interval of |II| - |TT|"
 )
 _PART = "a part of mcas, which is tested; ask for association_score to test it by itself"
-_SIDES = {"a": "first", "b": "second"}
+_SIDES = {"a": "first", "b": "second", "": "both"}
 _ONE_REGION = "all"
 # Similarities that differ by rounding only are ties, which go to the label named first.
 _DECIMALS = 12
@@ -105,8 +105,10 @@ def _sides(question: Question, case: Case, *parts: str) -> Sides:
     attribute_kind, target_kind = case.kinds
     space = question.space
     targets = [space.chosen(name, target_kind) for name in case.targets]
-    others = (space.chosen(name, attribute_kind, targets) for name in question.options.attributes)
-    return dict(zip(parts, (*targets, *others), strict=True))
+    attributes = (
+        space.chosen(name, attribute_kind, targets) for name in question.options.attributes
+    )
+    return dict(zip(parts, (*targets, *attributes), strict=True))
 
 
 def measure_scores(question: Question) -> Iterator[Result]:
@@ -134,26 +136,31 @@ def measure_weat(question: Question) -> Iterator[Result]:
             weat, question, sides, ("x", "y"), ("a", "b"),
             alternative=options.alternative, ddof=options.ddof, studentized=options.studentized,
         )  # fmt: skip
-        effect, statistic, *varied = estimate.parts
-        means, place = [each.value for each in effect.by_group], question.place(case.modality)
-        more = {
+        effect, statistic, *attribute_variations = estimate.parts
+        means, place = (
+            [group_value.value for group_value in effect.by_group],
+            question.place(case.modality),
+        )
+        fields = {
             "subject": " against ".join(case.targets),
             "direction": crossed(case.targets, means, question.pair),
             **about(sides),
         }
-        found = finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
-        yield found.changed(beside=_beside(varied))
-        yield from _uneven(question, estimate, more["subject"])
-        again = finding_of(estimate, place, Family.COMPOSITE, statistic, **more)
-        yield replace(again, fold=Fact("weat", Aggregate.VALUE, found.finding.subject))
+        finding = finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **fields)
+        yield finding.changed(beside=_sentence_on_similar_sets(attribute_variations))
+        yield from _note_uneven_targets(question, estimate, fields["subject"])
+        statistic_finding = finding_of(estimate, place, Family.COMPOSITE, statistic, **fields)
+        yield replace(
+            statistic_finding, fold=Fact("weat", Aggregate.VALUE, finding.finding.subject)
+        )
 
 
 # The variance of a difference over that of an exchange, from which on the classic p is misleading.
 _UNEVEN = 1.25
 
 
-def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
-    """Yield the note on targets whose spreads and sizes differ."""
+def _note_uneven_targets(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
+    """Yield the note on targets that differ in spread and size."""
     ratio = estimate.params["spread_ratio"]
     if question.options.studentized or math.isnan(ratio) or 1 / _UNEVEN < ratio < _UNEVEN:
         return
@@ -165,12 +172,12 @@ def _uneven(question: Question, estimate: Estimate, subject: str) -> Iterator[st
     )
 
 
-def _beside(varied: Iterable[Part]) -> str:
+def _sentence_on_similar_sets(variations: Iterable[Part]) -> str:
     """Return the interval that is about other attributes like these, as a sentence."""
-    known = [part for part in varied if not math.isnan(part.low)]
+    estimable = [part for part in variations if not math.isnan(part.low)]
     return "d is about these attribute sets." + "".join(
         f" For other members like theirs its interval is {number(part.low)} to {number(part.high)}."
-        for part in known
+        for part in estimable
     )
 
 
@@ -182,8 +189,11 @@ def measure_sc_weat(question: Question) -> Iterator[Result]:
         members = space.chosen(case.targets[0], target_kind)
         for row, name in enumerate(members.ids):
             member = members.only(np.arange(len(members)) == row)
-            others = (space.chosen(each, attribute_kind, [member]) for each in options.attributes)
-            sides = dict(zip("ab", others, strict=True))
+            attributes = (
+                space.chosen(attribute, attribute_kind, [member])
+                for attribute in options.attributes
+            )
+            sides = dict(zip("ab", attributes, strict=True))
             estimate = _estimate(
                 sc_weat, question, {"w": member, **sides}, ("a", "b"),
                 alternative=options.alternative, ddof=options.ddof,
@@ -239,37 +249,39 @@ def measure_totals(question: Question) -> MeasuredTotals:
     return MeasuredTotals(tuple(findings), question=question, totals=totals)
 
 
-def compare_totals(every: Iterable[Measured], config: AuditConfig) -> Iterator[Result]:
+def compare_totals(measured_models: Iterable[Measured], config: AuditConfig) -> Iterator[Result]:
     """Yield the differences between models in each modality where all have the same targets."""
     totals: dict[tuple[int, str], dict[str, tuple[Question, Case, Estimate]]] = {}
-    for each in every:
-        if not isinstance(each, MeasuredTotals):
+    for measured in measured_models:
+        if not isinstance(measured, MeasuredTotals):
             continue
-        for case, estimate in each.totals.items():
-            own = totals.setdefault((id(each.question.options), case.modality), {})
-            own[each.question.model] = each.question, case, estimate
-    resampling = resampling_of(config, sum(math.comb(len(own), 2) for own in totals.values()))
-    for (_, modality), own in totals.items():
-        if len(own) < 2 or len({case for _, case, _ in own.values()}) > 1:
+        for case, estimate in measured.totals.items():
+            model_totals = totals.setdefault((id(measured.question.options), case.modality), {})
+            model_totals[measured.question.model] = measured.question, case, estimate
+    resampling = resampling_of(
+        config, sum(math.comb(len(model_totals), 2) for model_totals in totals.values())
+    )
+    for (_, modality), model_totals in totals.items():
+        if len(model_totals) < 2 or len({case for _, case, _ in model_totals.values()}) > 1:
             continue
         estimate = compare_encoders(
-            {model: total for model, (_, _, total) in own.items()},
+            {model: total for model, (_, _, total) in model_totals.items()},
             resampling=resampling,
             rng=config.resampling.seed,
         )
         pairs = [part for part in estimate.parts if part.metric == "difference"]
-        for pair, part in zip(combinations(own, 2), pairs, strict=True):
+        for pair, part in zip(combinations(model_totals, 2), pairs, strict=True):
             larger, smaller = pair[:: 1 if part.value >= 0 else -1]
             yield finding_of(
-                estimate, own[larger][0].place(modality), Family.COMPOSITE,
+                estimate, model_totals[larger][0].place(modality), Family.COMPOSITE,
                 # With two models the difference of the pair is that of all, whose chance is drawn.
-                _absolute(part, estimate.chance if len(pairs) == 1 else None),
+                _orient_difference(part, estimate.chance if len(pairs) == 1 else None),
                 subject=f"against {smaller}",
                 direction=f"the targets lean more with {larger} than with {smaller}",
             )  # fmt: skip
 
 
-def _absolute(part: Part, chance: Chance | None) -> Part:
+def _orient_difference(part: Part, chance: Chance | None) -> Part:
     """Return a difference as that of the larger total minus the smaller, with a chance level."""
     low, high = (part.low, part.high) if part.value >= 0 else (-part.high, -part.low)
     part = replace(part, metric="encoder_difference", value=abs(part.value), low=low, high=high)
@@ -279,7 +291,7 @@ def _absolute(part: Part, chance: Chance | None) -> Part:
 
 
 def measure_mcas(question: Question) -> Iterator[Result]:
-    """Measure MCAS of each target, and what follows from its parts."""
+    """Measure MCAS of each target, its parts and their summaries."""
     place, pair, estimates = question.place(), question.pair, dict[str, Estimate]()
     for case in question.cases:
         target = case.targets[0]
@@ -287,7 +299,7 @@ def measure_mcas(question: Question) -> Iterator[Result]:
         estimates[target] = estimate = _mcas(
             question, sides, resample_texts=question.options.resample_texts
         )
-        more = about(sides)
+        fields = about(sides)
         kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
         # MCAS itself, then with texts resampled.
         for tested in (None, *estimate.parts[len(SIDES) :]):
@@ -295,12 +307,12 @@ def measure_mcas(question: Question) -> Iterator[Result]:
                 estimate, question.place(tested.subject if tested else ""), Family.COMPOSITE,
                 tested, subject=target,
                 direction=closer(target, (tested or estimate).value, pair),
-                **more | {"names": kinds},
+                **fields | {"names": kinds},
             )  # fmt: skip
         for part in estimate.parts[: len(SIDES)]:
             described = finding_of(
                 estimate, question.place(part.metric), Family.DESCRIPTIVE,
-                replace(part, metric="association_score"), subject=target, names=more["names"],
+                replace(part, metric="association_score"), subject=target, names=fields["names"],
                 direction=closer(target, part.value, pair), by_group=part.by_group,
             )  # fmt: skip
             yield without_verdict(described, _PART)
@@ -310,7 +322,7 @@ def measure_mcas(question: Question) -> Iterator[Result]:
             })  # fmt: skip
     yield from _summaries(question, place, estimates, "mcas")
     if question.options.generated:
-        yield from _generated(question, estimates)
+        yield from _measure_generated(question, estimates)
 
 
 def _mcas(question: Question, sides: Sides, **options: Any) -> Estimate:
@@ -329,36 +341,52 @@ def _four_sides(question: Question, target: str) -> Sides:
     }
 
 
-def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
-    """Yield what the images add to the association of their prompts, by target."""
+def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
+    """Yield how much images amplify the association of their prompts, by target."""
     place, categories = question.place(), question.options.categories
-    both = {
-        own: (diffusion_bias(each), bias_amplification(each)) for own, each in estimates.items()
+    generation_bias = {
+        target: (diffusion_bias(estimate), bias_amplification(estimate))
+        for target, estimate in estimates.items()
     }
-    x, y = np.array([[bias.value, gain.value] for bias, gain in both.values()]).reshape(-1, 2).T
-    known, fitted = np.isfinite(x) & np.isfinite(y), np.full(len(x), math.nan)
+    x, y = (
+        np.array([[bias.value, gain.value] for bias, gain in generation_bias.values()])
+        .reshape(-1, 2)
+        .T
+    )
+    finite, fitted = np.isfinite(x) & np.isfinite(y), np.full(len(x), math.nan)
     # A curve through three or four points shows nothing but these.
-    if known.sum() >= 5:
-        fitted[known] = loess(x[known], y[known])(x[known])
-    for (target, (bias, gain)), smooth in zip(both.items(), fitted.tolist(), strict=True):
-        leans = {part.metric: abs(part.value) for part in estimates[target].parts[: len(SIDES)]}
-        size = "more" if leans["II"] > leans["TT"] else "no more"
+    if finite.sum() >= 5:
+        fitted[finite] = loess(x[finite], y[finite])(x[finite])
+    for (target, (bias, gain)), fitted_gain in zip(
+        generation_bias.items(), fitted.tolist(), strict=True
+    ):
+        associations = {
+            part.metric: abs(part.value) for part in estimates[target].parts[: len(SIDES)]
+        }
+        comparison = "more" if associations["II"] > associations["TT"] else "no more"
         described = finding_of(
             bias, place, Family.DESCRIPTIVE, subject=target,
-            direction=f"the images of {target} lean {size} than its texts",
+            direction=f"the images of {target} lean {comparison} than its texts",
         )  # fmt: skip
         # Chance level and p would answer another question.
         yield without_verdict(without_chance(described), _NOT_EQUAL)
         yield finding_of(gain, place, Family.DESCRIPTIVE, subject=target)
-        bias_ends, gain_ends = (each.interval(question.level) for each in (bias, gain))
+        bias_ends, gain_ends = (
+            measure_estimate.interval(question.level) for measure_estimate in (bias, gain)
+        )
         yield Row("amplification", place, {
             "target": target, "category": categories[target], "diffusion_bias": bias.value,
             "diffusion_low": bias_ends.low, "diffusion_high": bias_ends.high,
             "bias_amplification": gain.value, "amplification_low": gain_ends.low,
-            "amplification_high": gain_ends.high, "fitted": smooth, "reason": gain.reason,
+            "amplification_high": gain_ends.high, "fitted": fitted_gain, "reason": gain.reason,
         })  # fmt: skip
-    for place_of, name in enumerate(("diffusion_bias", "bias_amplification")):
-        yield from _summaries(question, place, {k: own[place_of] for k, own in both.items()}, name)
+    for position, name in enumerate(("diffusion_bias", "bias_amplification")):
+        yield from _summaries(
+            question,
+            place,
+            {k: target_estimates[position] for k, target_estimates in generation_bias.items()},
+            name,
+        )
 
 
 def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
@@ -387,10 +415,9 @@ def _summaries(
     summary = score_summary(values, categories)
     yield finding_of(summary, place, Family.DESCRIPTIVE, subject=f"all targets, {of}")
     for mean, spread in zip(summary.parts[::2], summary.parts[1::2], strict=True):
-        category, _, side = mean.subject.rpartition(", ")
         yield Row("score_summaries", place, {
-            "metric": of, "category": category if side in _SIDES else mean.subject,
-            "direction": _SIDES.get(side, "both"), "targets": mean.n, "mean": mean.value,
+            "metric": of, "category": mean.subject if mean.part_of is None else mean.part_of,
+            "direction": _SIDES[mean.within_value], "targets": mean.n, "mean": mean.value,
             "sd": spread.value,
         })  # fmt: skip
 
@@ -401,46 +428,46 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
     neutral, offset = math.atan(1.0 / (2 + len(options.further))), options.offset
     estimates = dict[str, Estimate]()
     if options.neutral:
-        own = [_mcas(question, _four_sides(question, name)).value for name in options.neutral]
-        found = estimate_offset(own, **question.drawn)
-        yield finding_of(found, place, Family.DESCRIPTIVE, subject="neutral targets")
-        offset = found.value
+        neutral_values = [
+            _mcas(question, _four_sides(question, name)).value for name in options.neutral
+        ]
+        offset_estimate = estimate_offset(neutral_values, **question.drawn)
+        yield finding_of(offset_estimate, place, Family.DESCRIPTIVE, subject="neutral targets")
+        offset = offset_estimate.value
     for case in question.cases:
         target = case.targets[0]
         sides = _four_sides(question, target)
         # The prefix keeps names apart from those of the parts.
-        every = sides | {
-            f"further {name}_{suffix}": space.chosen(name, kind, [sides[f"target_{suffix}"]])
+        further = {f"further {name}": name for name in options.further}
+        all_sides = sides | {
+            f"{part}_{suffix}": space.chosen(name, kind, [sides[f"target_{suffix}"]])
             for suffix, kind in _KINDS
-            for name in options.further
+            for part, name in further.items()
         }
         estimate = xmcas(
             *(side.things for side in sides.values()),
             *(
-                {
-                    f"further {name}": every[f"further {name}_{suffix}"].things
-                    for name in options.further
-                }
+                {part: all_sides[f"{part}_{suffix}"].things for part in further}
                 for suffix, _ in _KINDS
             ),
             offset=offset,
             similarity=space.similarity,
-            units=units_of(every, [(part,) for part in every if part.endswith("_images")]),
+            units=units_of(all_sides, [(part,) for part in all_sides if part.endswith("_images")]),
             resample_texts=options.resample_texts,
             **question.drawn,
         )
         estimates[target] = estimate
-        size = "less" if estimate.value < neutral else "more"
+        comparison = "less" if estimate.value < neutral else "more"
         groups = " and ".join(options.further)
         yield finding_of(
             estimate, place, Family.DESCRIPTIVE, subject=target,
-            direction=f"{target} represents {groups} {size} than the neutral angle",
-            **about(every),
+            direction=f"{target} represents {groups} {comparison} than the neutral angle",
+            **about(all_sides),
         )  # fmt: skip
         for part in estimate.parts:
             yield Row("xmcas", place, {
                 **vars(part), "target": target, "part": part.metric,
-                "group": part.subject.removeprefix("further "), "theta": estimate.value,
+                "group": further.get(part.subject, part.subject), "theta": estimate.value,
                 "neutral": neutral,
             })  # fmt: skip
     yield from _summaries(question, place, estimates, "xmcas")
@@ -461,30 +488,35 @@ def related(
     ends: Mapping[str, tuple[float, float]] = {},
 ) -> Iterator[Result]:
     """Relate numbers by subject to the figures of a question, and yield the points."""
-    options, what = question.options, of.replace("_", " ")
+    options, score_name = question.options, of.replace("_", " ")
     column = "" if options.figures is None else options.figures.value
     points = {name: (question.figures.get(name, math.nan), values[name]) for name in sorted(values)}
-    if lost := [name for name, (figure, _) in points.items() if not math.isfinite(figure)]:
-        yield f"{column}: no figure for {listed(lost, 10)}, {len(lost)} of {len(values)} left out."
+    if missing_subjects := [
+        name for name, (figure, _) in points.items() if not math.isfinite(figure)
+    ]:
+        yield (
+            f"{column}: no figure for {listed(missing_subjects, 10)}, {len(missing_subjects)} of "
+            f"{len(values)} left out."
+        )
     if options.metric == "alignment":
         estimate = alignment(
             values, question.figures, statistic=options.statistic, **question.drawn
         )
         direction = f"preferences {'follow' if estimate.value > 0 else 'run against'} {column}"
-        if (many := estimate.n["subjects"]) < FEW_SUBJECTS:
+        if (n_subjects := estimate.n["subjects"]) < FEW_SUBJECTS:
             yield (
-                f"{question.model}, alignment with {column}: {many} subjects. With fewer than "
-                f"{FEW_SUBJECTS} its interval misses the truth too often."
+                f"{question.model}, alignment with {column}: {n_subjects} subjects. With fewer "
+                f"than {FEW_SUBJECTS} its interval misses the truth too often."
             )
     else:
         figures, numbers = zip(*points.values(), strict=True)
         estimate = correlation(numbers, figures, level=question.level)
-        direction = f"{what} {'rises' if estimate.value > 0 else 'falls'} with {column}"
+        direction = f"{score_name} {'rises' if estimate.value > 0 else 'falls'} with {column}"
         for part in estimate.parts:
-            own = {**vars(part), "metric": of, "figure": column, "kind": part.metric}
-            yield Row("outside_correlations", place, own)
+            correlation_row = {**vars(part), "metric": of, "figure": column, "kind": part.metric}
+            yield Row("outside_correlations", place, correlation_row)
     yield finding_of(
-        estimate, place, Family.COMPOSITE, subject=f"{what} and {column}",
+        estimate, place, Family.COMPOSITE, subject=f"{score_name} and {column}",
         direction="" if math.isnan(estimate.value) else direction,
     )  # fmt: skip
     for name, (figure, value) in points.items():
@@ -497,38 +529,45 @@ def related(
 
 def _values(question: Question, case: Case) -> dict[str, float]:
     """Return the score of each target of a case, without intervals."""
-    quiet, values = replace(question, resampling=None), {}
+    unsampled, values = replace(question, resampling=None), {}
     if question.options.of == "mcas":
-        return {name: _mcas(quiet, _four_sides(question, name)).value for name in case.targets}
+        return {name: _mcas(unsampled, _four_sides(question, name)).value for name in case.targets}
     for target in case.targets:
         sides = _sides(question, Case(case.modality, (target,)), "targets", "a", "b")
-        values[target] = _estimate(association_score, quiet, sides).value
+        values[target] = _estimate(association_score, unsampled, sides).value
     return values
 
 
 def measure_regions(question: Question) -> Iterator[Result]:
     """Measure trend or gender difference by region, and its relation to external figures."""
     options, place = question.options, question.place()
-    images, up, down = _similarities(question)
+    images, up, down = _compare_to_words(question)
     tested = options.metric == "gender_difference"
     metric = gender_difference if tested else trend
     estimate = metric(images, up, down, **question.drawn)
-    yield from _by_region(question, estimate)
-    yield from _word_rows(place, images, up)
+    yield from _findings_by_region(question, estimate)
+    yield from _rows_of_words(place, images, up)
     if options.outside is None:
         return
     by_subject: dict[str, dict[str, Part | GroupValue]] = {}
     for part in estimate.parts:
-        for each in [part] if tested else part.by_group:
-            name = "gender_difference" if isinstance(each, Part) else f"trend, {each.group}"
-            by_subject.setdefault(name, {})[part.subject] = each
-    for name, own in by_subject.items():
-        values = {region: each.value for region, each in own.items()}
-        ends = {region: (each.low, each.high) for region, each in own.items()}
+        for estimated_value in [part] if tested else part.by_group:
+            name = (
+                "gender_difference"
+                if isinstance(estimated_value, Part)
+                else f"trend, {estimated_value.group}"
+            )
+            by_subject.setdefault(name, {})[part.subject] = estimated_value
+    for name, by_region in by_subject.items():
+        values = {region: estimated_value.value for region, estimated_value in by_region.items()}
+        ends = {
+            region: (estimated_value.low, estimated_value.high)
+            for region, estimated_value in by_region.items()
+        }
         yield from related(question, place, values, name, ends)
 
 
-def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
+def _compare_to_words(question: Question) -> tuple[ImageSimilarities, list[str], list[str]]:
     """Return similarities of images to words, and the positive and negative words."""
     options, space, table = question.options, question.space, question.table
     images, rows = space.images(table), space.usable[table]
@@ -536,9 +575,9 @@ def _similarities(question: Question) -> tuple[ImageSimilarities, list[str], lis
     words = [space.only_usable(space.chosen(name, "text")) for name in names]
     columns = space.data.items[table].columns
     up, down = ([*side.ids] for side in words)
-    if both := {*up} & {*down}:
+    if shared_words := {*up} & {*down}:
         raise DataError(
-            f"{min(both)!r} is in the set {words[0].name!r} and in {words[1].name!r}",
+            f"{min(shared_words)!r} is in the set {words[0].name!r} and in {words[1].name!r}",
             expected="each word among the positive or among the negative ones",
         )
     similarities = ImageSimilarities(
@@ -555,19 +594,22 @@ def _cosines(space: Space, rows: Side, columns: Side) -> Floats:
     """Return similarities (rows, columns): cosines, or the model's scores."""
     if space.similarity is not None:
         return np.asarray(space.similarity(rows.things, columns.things), dtype=np.float64)
-    found = embed({"rows": rows.things}, {"columns": columns.things})
-    return found["rows"].similarities(found["columns"].vectors)
+    embedded = embed({"rows": rows.things}, {"columns": columns.things})
+    return embedded["rows"].similarities(embedded["columns"].vectors)
 
 
-def _by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
+def _findings_by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
     """Yield the number over all regions, and that of each where there are several."""
     table, place = question.table, question.place()
-    lost = int((~question.space.usable[table]).sum())
-    excluded = (Excluded(f"{table}: no usable vector", lost),) if lost else ()
-    several, tested = question.options.regions is not None, estimate.metric == "gender_difference"
+    n_unusable = int((~question.space.usable[table]).sum())
+    excluded = (Excluded(f"{table}: no usable vector", n_unusable),) if n_unusable else ()
+    has_regions, tested = (
+        question.options.regions is not None,
+        estimate.metric == "gender_difference",
+    )
     family = Family.LEAF if tested else Family.DESCRIPTIVE
     closer = _CLOSER[estimate.metric]
-    if several:
+    if has_regions:
         averages = _averages(estimate)
         yield finding_of(
             estimate, place, Family.COMPOSITE if tested else family, by_group=averages,
@@ -575,7 +617,7 @@ def _by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
         )  # fmt: skip
     for part in estimate.parts:
         described = finding_of(
-            estimate, place, family, part, subject=part.subject if several else "",
+            estimate, place, family, part, subject=part.subject if has_regions else "",
             direction=extremes(closer, part.by_group), by_group=part.by_group, excluded=excluded,
         )  # fmt: skip
         yield described if tested else without_verdict(described, estimate.no_chance)
@@ -584,21 +626,23 @@ def _by_region(question: Question, estimate: Estimate) -> Iterator[Result]:
 def _averages(estimate: Estimate) -> tuple[GroupValue, ...]:
     """Return each group's mean over the regions that have it."""
     by_group: dict[str, list[GroupValue]] = {}
-    for each in (group for part in estimate.parts for group in part.by_group):
-        by_group.setdefault(each.group, []).append(each)
+    for group_value in (group for part in estimate.parts for group in part.by_group):
+        by_group.setdefault(group_value.group, []).append(group_value)
     averages = []
-    for group, own in by_group.items():
-        mean = _mean([each.value for each in own if not math.isnan(each.value)])
-        n = sum(each.n for each in own)
+    for group, group_values in by_group.items():
+        mean = _average(
+            [group_value.value for group_value in group_values if not math.isnan(group_value.value)]
+        )
+        n = sum(group_value.n for group_value in group_values)
         averages.append(GroupValue(group, (group,), n, mean, math.nan, math.nan))
     return tuple(averages)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _average(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> Iterator[Row]:
+def _rows_of_words(place: Place, images: ImageSimilarities, up: Sequence[str]) -> Iterator[Row]:
     """Yield the mean similarity of each region and group to each word."""
     groups = np.asarray(images.groups)
     regions = np.asarray([_ONE_REGION] * len(groups) if images.regions is None else images.regions)
@@ -616,7 +660,7 @@ def _word_rows(place: Place, images: ImageSimilarities, up: Sequence[str]) -> It
 def measure_label_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of the labels that are predicted most for each of two groups."""
     options, space, place = question.options, question.space, question.place()
-    labels, groups, units, vocabulary = _predicted(question)
+    labels, groups, units, vocabulary = _predict_labels(question)
     first, second = _two_groups(question, groups)
     sides = [space.chosen(name, "text") for name in options.attributes]
     estimate = predicted_label_weat(
@@ -632,17 +676,17 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
         units=units,
         **question.drawn,
     )
-    own = {first: "in x", second: "in y"}
+    label_sets = {first: "in x", second: "in y"}
     means = [
-        _mean([part.value for part in estimate.parts if part.shows.endswith(side)])
-        for side in own.values()
+        _average([part.value for part in estimate.parts if part.shows.endswith(side)])
+        for side in label_sets.values()
     ]
-    names = [f"labels of {group}" for group in own]
+    names = [f"labels of {group}" for group in label_sets]
     yield finding_of(
         estimate, place, Family.COMPOSITE, subject=" against ".join(options.attributes),
         direction=crossed(names, means, question.pair),
     )  # fmt: skip
-    yield from _label_rows(question, labels, groups)
+    yield from _rows_of_labels(question, labels, groups)
     for part in estimate.parts:
         side = first if part.shows.endswith("in x") else second
         yield Row("label_scores", place, {**vars(part), "label": part.subject, "set": side})
@@ -651,7 +695,7 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
 def measure_concentration(question: Question) -> Iterator[Result]:
     """Measure how much the labels of each group concentrate on a few."""
     options, place = question.options, question.place()
-    labels, groups, units, vocabulary = _predicted(question)
+    labels, groups, units, vocabulary = _predict_labels(question)
     estimate = label_concentration(
         labels,
         groups,
@@ -666,11 +710,20 @@ def measure_concentration(question: Question) -> Iterator[Result]:
     for part in shapes:
         described = finding_of(estimate, place, Family.DESCRIPTIVE, part, by_group=part.by_group)
         yield without_verdict(described, "a shape of counts, without a chance level")
-    yield from _label_rows(question, labels, groups)
+    yield from _rows_of_labels(question, labels, groups)
 
 
-def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | None, Side]:
-    """Return the labels, groups and units of images, and the vocabulary.
+class PredictedLabels(NamedTuple):
+    """Labels, groups and units of images, and the vocabulary of the labels."""
+
+    labels: Objects
+    groups: Objects
+    units: tuple[str, ...] | None
+    vocabulary: Side
+
+
+def _predict_labels(question: Question) -> PredictedLabels:
+    """Return the label, group and unit of each image, and the vocabulary.
 
     A label is the text that an image is most similar to.
     """
@@ -680,25 +733,26 @@ def _predicted(question: Question) -> tuple[Objects, Objects, tuple[str, ...] | 
     scores = np.round(_cosines(space, images, vocabulary), _DECIMALS)
     labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
     groups = space.data.items[table].columns[options.groups or ""][space.usable[table]]
-    return labels, groups, images.units if images.clustered else None, vocabulary
+    units = images.units if images.clustered else None
+    return PredictedLabels(labels, groups, units, vocabulary)
 
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:
-    """Return the group whose labels are X, and the other; refuse other than two groups."""
+    """Return the group with labels X, then the other; refuse other numbers of groups."""
     names, first = sorted({*groups} - {None}), question.options.first
     if len(names) != 2 or first not in (None, *names):
-        wanted = "" if first is None else f", one of them {show(first)}"
+        first_group = "" if first is None else f", one of them {show(first)}"
         raise DataError(
             f"the column has {listed(names)}",
             file=question.space.data.items[question.table].name,
             column=question.options.groups,
-            expected=f"two groups{wanted}",
+            expected=f"two groups{first_group}",
             fix="name a column of two values, with other values as `missing:`",
         )
     return names[::-1] if first == names[1] else names
 
 
-def _label_rows(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:
+def _rows_of_labels(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:
     """Yield how often each group has each label, and the note on images without one."""
     pairs = zip(groups.tolist(), labels.tolist(), strict=True)
     counts = Counter(pair for pair in pairs if None not in pair)

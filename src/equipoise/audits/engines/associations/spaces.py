@@ -33,11 +33,12 @@ from equipoise.core import (
     record,
     table_of,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT, Columns
 from equipoise.core.types import FileFacts
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.measure import Drawing
+from equipoise.metrics.vectors.sets import DROPPED, Similarity, dropped_of, unit_members
 from equipoise.metrics.vectors.sets import Members as SetMembers
-from equipoise.metrics.vectors.sets import Similarity, unit_members
 from equipoise.stats import Resampling
 
 MODALITIES: Mapping[str, tuple[str, str]] = {
@@ -111,8 +112,8 @@ class AssociationData:
         starts = [*self.starts.values()]
         tables = np.searchsorted(starts, numbers, side="right") - 1
         for code in dict.fromkeys(tables.tolist()):
-            here = np.flatnonzero(tables == code)
-            yield [*self.items][code], here, numbers[here] - starts[code]
+            positions = np.flatnonzero(tables == code)
+            yield [*self.items][code], positions, numbers[positions] - starts[code]
 
 
 @record
@@ -174,9 +175,9 @@ class Side:
             ]
         return tuple(units)
 
-    def only(self, kept: Booleans) -> Side:
+    def only(self, mask: Booleans) -> Side:
         """Return some of the members."""
-        return replace(self, numbers=self.numbers[kept])
+        return replace(self, numbers=self.numbers[mask])
 
 
 @record
@@ -200,22 +201,22 @@ class Space:
     def known(self) -> Mapping[str, Booleans]:
         """Items that the model has an embedding or scores of, by table that it knows."""
         if self.vectors is not None:
-            return {table: each.rows >= 0 for table, each in self.vectors.items()}
-        known: dict[str, Booleans] = {}
+            return {table: vectors.rows >= 0 for table, vectors in self.vectors.items()}
+        scored_items: dict[str, Booleans] = {}
         for (rows, columns), matrix in self.data.pairs[self.model].items():
-            known.setdefault(rows, matrix.rows >= 0)
-            known.setdefault(columns, np.isin(self.data.items[columns].ids, matrix.names))
-        return known
+            scored_items.setdefault(rows, matrix.rows >= 0)
+            scored_items.setdefault(columns, np.isin(self.data.items[columns].ids, matrix.names))
+        return scored_items
 
     @cached_property
     def usable(self) -> Mapping[str, Booleans]:
-        """Known items whose vectors are finite and not 0; all known items of scores of pairs."""
+        """Items with finite nonzero vectors, or all items with scores of pairs."""
         if self.vectors is None:
             return self.known
-        return {table: each.usable for table, each in self.vectors.items()}
+        return {table: vectors.usable for table, vectors in self.vectors.items()}
 
     def members(self, name: str, kind: str) -> dict[str, Integers]:
-        """Return the members of a set of one kind, by table of which the model can use some."""
+        """Return the members of one kind of a set, by table with a usable member."""
         kinds, usable, of_set = self.data.kinds, self.usable, self.data.sets[name].items()
         return {t: r for t, r in of_set if kinds[t] == kind and t in usable and usable[t][r].any()}
 
@@ -236,10 +237,10 @@ class Space:
             When none of the members can be used.
         """
         side = self._whole(name, kind)
-        shared = np.isin(side.numbers, [n for each in targets for n in each.numbers.tolist()])
+        shared = np.isin(side.numbers, [n for target in targets for n in target.numbers.tolist()])
         if shared.any():
-            lost = {**side.excluded, "also a target": int(shared.sum())}
-            side = replace(side.only(~shared), excluded=lost)
+            excluded = {**side.excluded, "also a target": int(shared.sum())}
+            side = replace(side.only(~shared), excluded=excluded)
         if len(self.only_usable(side)):
             return side
         raise DataError(
@@ -257,44 +258,49 @@ class Space:
 
         def whole(name: str, kind: str) -> Side:
             members, starts = self.members(name, kind), self.data.starts
-            kept = [rows[self.known[on][rows]] + starts[on] for on, rows in members.items()]
-            numbers = np.concatenate(kept) if kept else np.zeros(0, np.int64)
-            lost = {"no embedding or score": sum(map(len, members.values())) - len(numbers)}
-            return Side(self, name, numbers, lost)
+            known_numbers = [
+                rows[self.known[on][rows]] + starts[on] for on, rows in members.items()
+            ]
+            numbers = np.concatenate(known_numbers) if known_numbers else np.zeros(0, np.int64)
+            excluded = {"no embedding or score": sum(map(len, members.values())) - len(numbers)}
+            return Side(self, name, numbers, excluded)
 
         return lru_cache(_SIDES)(whole)
 
     @cached_property
     def _usable_numbers(self) -> Booleans:
         """Whether the vector of each item of all tables is usable."""
-        found = np.zeros(len(self.data.ids), dtype=bool)
-        for table, own in self.usable.items():
-            found[self.data.starts[table] :][: len(own)] = own
-        return found
+        mask = np.zeros(len(self.data.ids), dtype=bool)
+        for table, usable in self.usable.items():
+            mask[self.data.starts[table] :][: len(usable)] = usable
+        return mask
 
     def only_usable(self, side: Side) -> Side:
-        """Return the members whose vectors are finite and not 0."""
-        kept = self._usable_numbers[side.numbers]
-        return side if kept.all() else side.only(kept)
+        """Return the members that have finite, nonzero vectors."""
+        usable = self._usable_numbers[side.numbers]
+        return side if usable.all() else side.only(usable)
 
     def compares(self, rows: Iterable[str], columns: Iterable[str]) -> bool:
         """Whether the model compares the items of tables; not where there are none."""
         pairs = self.data.pairs.get(self.model, {})
-        every = [*product(rows, columns)]
-        known = (self.vectors is not None or {each, each[::-1]} & pairs.keys() for each in every)
-        return bool(every) and all(known)
+        table_pairs = [*product(rows, columns)]
+        comparable = (
+            self.vectors is not None or {table_pair, table_pair[::-1]} & pairs.keys()
+            for table_pair in table_pairs
+        )
+        return bool(table_pairs) and all(comparable)
 
     def _score(self, targets: Any, attributes: Any) -> Floats:
         """Return scores of items, which are numbers over all tables."""
         scores, pairs = np.empty((len(targets), len(attributes))), self.data.pairs[self.model]
-        for table, here, rows in self.data.split(np.asarray(targets)):
-            for other, there, columns in self.data.split(np.asarray(attributes)):
-                of_rows = (table, other) in pairs
-                between = (table, other) if of_rows else (other, table)
-                first, second = (rows, columns) if of_rows else (columns, rows)
-                names = self.data.items[between[1]].ids[second].tolist()
-                block = np.asarray(pairs[between].take(names)[first], dtype=np.float64)
-                scores[np.ix_(here, there)] = block if of_rows else block.T
+        for table, row_positions, rows in self.data.split(np.asarray(targets)):
+            for column_table, column_positions, columns in self.data.split(np.asarray(attributes)):
+                of_rows = (table, column_table) in pairs
+                stored_pair = (table, column_table) if of_rows else (column_table, table)
+                stored_rows, stored_columns = (rows, columns) if of_rows else (columns, rows)
+                names = self.data.items[stored_pair[1]].ids[stored_columns].tolist()
+                block = np.asarray(pairs[stored_pair].take(names)[stored_rows], dtype=np.float64)
+                scores[np.ix_(row_positions, column_positions)] = block if of_rows else block.T
         return scores
 
 
@@ -313,9 +319,9 @@ def units_of(
     units: dict[str, tuple[str, ...]] = {}
     for parts in exchanged:
         if any(sides[part].clustered for part in parts):
-            own = {part: sides[part].units for part in parts}
-            every = [unit for named in own.values() for unit in named]
-            units |= own if len({*every}) < len(every) else {}
+            part_units = {part: sides[part].units for part in parts}
+            member_units = [unit for named in part_units.values() for unit in named]
+            units |= part_units if len({*member_units}) < len(member_units) else {}
     return units or None
 
 
@@ -346,7 +352,7 @@ _SECONDS_PER_MEMBER, _SECONDS_PER_CASE = 1.7e-8, 7e-3
 
 @record
 class Question:
-    """One entry of `measure`, asked of one model.
+    """One entry of `measure` for one model.
 
     Attributes
     ----------
@@ -384,7 +390,7 @@ class Question:
 
     @cached_property
     def cases(self) -> list[Case]:
-        """The numbers that are measured; none where the model can't give them."""
+        """Cases to measure; empty where the model can't compare the sets."""
         options, space = self.options, self.space
         if options.images is not None:
             return [Case("")] if self._knows_images else []
@@ -394,20 +400,24 @@ class Question:
         groups = (*options.attributes, *options.further)
         cases = []
         for modality, kinds in modalities.items():
-            known = tuple(
+            comparable_targets = tuple(
                 name
                 for name in options.target_names
                 if all(
-                    space.compares(space.members(name, own), space.members(group, other))
-                    for other, own in kinds
+                    space.compares(
+                        space.members(name, target_kind), space.members(group, attribute_kind)
+                    )
+                    for attribute_kind, target_kind in kinds
                     for group in groups
                 )
             )
             if options.metric in (*PAIRS, *_TOGETHER):
-                whole = len(known) == 2 if options.metric in PAIRS else known
-                cases += [Case(modality, known)] if whole else []
+                complete = (
+                    len(comparable_targets) == 2 if options.metric in PAIRS else comparable_targets
+                )
+                cases += [Case(modality, comparable_targets)] if complete else []
             else:
-                cases += [Case(modality, (name,)) for name in known]
+                cases += [Case(modality, (name,)) for name in comparable_targets]
         return cases
 
     @property
@@ -429,12 +439,12 @@ class Question:
         options, space, cases = self.options, self.space, self.cases
         if options.metric == "sc_weat":
             members = (space.members(case.targets[0], case.kinds[1]) for case in cases)
-            every = (own for each in members for own in each.items())
-            return sum(int(space.known[table][own].sum()) for table, own in every)
+            table_rows = (rows for members in members for rows in members.items())
+            return sum(int(space.known[table][rows].sum()) for table, rows in table_rows)
         if options.metric not in ("trend", "gender_difference"):
             # MCAS is tested with texts as given, and with texts resampled.
-            twice = options.metric == "mcas" and not options.resample_texts
-            return len(cases) * (options.metric != "xmcas") * (1 + twice)
+            tests_resampled_texts = options.metric == "mcas" and not options.resample_texts
+            return len(cases) * (options.metric != "xmcas") * (1 + tests_resampled_texts)
         coded, figures = space.data.items[self.table].coded, options.outside is not None
         if options.metric == "trend":
             return len(cases) * figures * len(coded[options.groups or ""].vocabulary)
@@ -472,20 +482,78 @@ class Question:
         return Place(self.audit, self.model, self.options.group_text, version, self.level)
 
 
-SCHEMAS: Mapping[str, str] = {
-    "mcas_parts": "target category part #value #low #high",
-    "amplification": "target category #diffusion_bias #diffusion_low #diffusion_high "
-    "#bias_amplification #amplification_low #amplification_high #fitted reason",
-    "xmcas": "target part group #value #low #high #theta #neutral",
-    "score_summaries": "metric category direction +targets #mean #sd",
-    "labels": "group label +count #share",
-    "label_scores": "label set #value",
-    "words": "region group word kind #similarity +n",
-    "outside": "metric figure subject #outside #value #low #high",
-    "outside_correlations": "metric figure kind +n #value #low #high #p_value reason",
+SCHEMAS: Mapping[str, Columns] = {
+    "mcas_parts": {
+        "target": TEXT,
+        "category": TEXT,
+        "part": TEXT,
+        "value": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+    },
+    "amplification": {
+        "target": TEXT,
+        "category": TEXT,
+        "diffusion_bias": NUMBER,
+        "diffusion_low": NUMBER,
+        "diffusion_high": NUMBER,
+        "bias_amplification": NUMBER,
+        "amplification_low": NUMBER,
+        "amplification_high": NUMBER,
+        "fitted": NUMBER,
+        "reason": TEXT,
+    },
+    "xmcas": {
+        "target": TEXT,
+        "part": TEXT,
+        "group": TEXT,
+        "value": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "theta": NUMBER,
+        "neutral": NUMBER,
+    },
+    "score_summaries": {
+        "metric": TEXT,
+        "category": TEXT,
+        "direction": TEXT,
+        "targets": INTEGER,
+        "mean": NUMBER,
+        "sd": NUMBER,
+    },
+    "labels": {"group": TEXT, "label": TEXT, "count": INTEGER, "share": NUMBER},
+    "label_scores": {"label": TEXT, "set": TEXT, "value": NUMBER},
+    "words": {
+        "region": TEXT,
+        "group": TEXT,
+        "word": TEXT,
+        "kind": TEXT,
+        "similarity": NUMBER,
+        "n": INTEGER,
+    },
+    "outside": {
+        "metric": TEXT,
+        "figure": TEXT,
+        "subject": TEXT,
+        "outside": NUMBER,
+        "value": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+    },
+    "outside_correlations": {
+        "metric": TEXT,
+        "figure": TEXT,
+        "kind": TEXT,
+        "n": INTEGER,
+        "value": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "p_value": NUMBER,
+        "reason": TEXT,
+    },
 }
 """Columns by table after `PLACE`; docs/audits/associations.md explains them."""
-PLACE = "model groups version "
+PLACE = {"model": TEXT, "groups": TEXT, "version": TEXT}
 
 
 @dataclass(frozen=True)
@@ -531,35 +599,41 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
     """
     params = {**estimate.params, "sets": dict(names)} if names else estimate.params
     base = whole(replace(estimate, params=params), place, family)
-    named = []
-    for each in base.finding.excluded:
-        part_name, separator, why = each.reason.partition(": ")
-        reason = f"{names.get(part_name, part_name)}{separator}{why}"
-        named.append(replace(each, reason=reason))
+    reasons = {
+        dropped_of(part_name, reason): dropped_of(name, reason)
+        for part_name, name in names.items()
+        for reason in DROPPED
+    }
+    named = [
+        replace(exclusion, reason=reasons.get(exclusion.reason, exclusion.reason))
+        for exclusion in base.finding.excluded
+    ]
     finding = replace(
         base.finding,
         subject=subject,
         direction=direction,
         by_group=tuple(
-            replace(each, group=names[each.group], levels=(names[each.group],))
-            if each.group in names
-            else each
-            for each in by_group
+            replace(group_value, group=names[group_value.group], levels=(names[group_value.group],))
+            if group_value.group in names
+            else group_value
+            for group_value in by_group
         ),
         excluded=(*named, *excluded),
     )
     if part is not None:
-        known = numbers_of(part)
-        finding = replace(finding, **known, metric=part.metric, reason=part.reason)
+        part_numbers = numbers_of(part)
+        finding = replace(finding, **part_numbers, metric=part.metric, reason=part.reason)
     return replace(base, finding=finding)
 
 
 def about(sides: Mapping[str, Side]) -> dict[str, Any]:
     """Return the sets of a finding by part, and their members that are not used."""
-    lost = [(f"{s.name}: {why}", n) for s in sides.values() for why, n in s.excluded.items()]
+    exclusions = [
+        (f"{s.name}: {reason}", n) for s in sides.values() for reason, n in s.excluded.items()
+    ]
     return {
         "names": {part: side.name for part, side in sides.items()},
-        "excluded": tuple(Excluded(reason, n) for reason, n in lost if n),
+        "excluded": tuple(Excluded(reason, n) for reason, n in exclusions if n),
     }
 
 
@@ -567,8 +641,8 @@ def closer(subject: str, value: float, pair: tuple[str, str]) -> str:
     """Say which of two sets a subject is closer to."""
     if math.isnan(value) or value == 0:
         return ""
-    near, far = pair if value > 0 else pair[::-1]
-    return f"{subject} is closer to {near} than to {far}"
+    closer_set, farther_set = pair if value > 0 else pair[::-1]
+    return f"{subject} is closer to {closer_set} than to {farther_set}"
 
 
 def crossed(targets: Sequence[str], means: Sequence[float], pair: tuple[str, str]) -> str:
@@ -579,32 +653,34 @@ def crossed(targets: Sequence[str], means: Sequence[float], pair: tuple[str, str
     first, second = means
     if math.isnan(first) or math.isnan(second) or first == second:
         return ""
-    near = pair[first < second]
-    return f"stronger association of {targets[0]} with {near} than of {targets[1]}"
+    closer_set = pair[first < second]
+    return f"stronger association of {targets[0]} with {closer_set} than of {targets[1]}"
 
 
-def extremes(what: str, by_group: Sequence[GroupValue]) -> str:
+def extremes(subject: str, by_group: Sequence[GroupValue]) -> str:
     """Say which group is closest to something and which is farthest from it."""
-    known = [each for each in by_group if not math.isnan(each.value)]
-    if len(known) < 2:
+    estimable = [group_value for group_value in by_group if not math.isnan(group_value.value)]
+    if len(estimable) < 2:
         return ""
-    low, high = (pick(known, key=lambda each: each.value) for pick in (min, max))
-    return "" if low.value == high.value else f"{what}: {high.group} more than {low.group}"
+    low, high = (
+        choose(estimable, key=lambda group_value: group_value.value) for choose in (min, max)
+    )
+    return "" if low.value == high.value else f"{subject}: {high.group} more than {low.group}"
 
 
-def measured(results: Iterable[Result], schemas: Mapping[str, str] = SCHEMAS) -> Measured:
+def measured(results: Iterable[Result], schemas: Mapping[str, Columns] = SCHEMAS) -> Measured:
     """Return results as an audit collects them, with the tables that have rows."""
-    every = [*results]
+    all_results = [*results]
     split: dict[str, list[Mapping[str, Any]]] = {}
-    for row in every:
+    for row in all_results:
         if isinstance(row, Row):
             split.setdefault(row.table, []).append({**vars(row.place), **row.values})
     return Measured(
-        tuple(each for each in every if isinstance(each, UncorrectedFinding)),
+        tuple(finding for finding in all_results if isinstance(finding, UncorrectedFinding)),
         {
-            name: table_of(split[name], PLACE + columns)
+            name: table_of(split[name], {**PLACE, **columns})
             for name, columns in schemas.items()
             if name in split
         },
-        tuple(each for each in every if isinstance(each, str)),
+        tuple(note for note in all_results if isinstance(note, str)),
     )

@@ -22,6 +22,7 @@ from equipoise.audits.engines.rankings.preferences import with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.kind import Audit, Design, Measured
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import Models
 from equipoise.core import (
     ConfigError,
@@ -32,6 +33,7 @@ from equipoise.core import (
     NullHypothesis,
     Variant,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT, TEXTS
 from equipoise.core.types import Json
 from equipoise.data import Items
 from equipoise.metrics.rankings.measures import (
@@ -53,13 +55,28 @@ _VERSIONS = {
 # Estimates whose distribution over queries no table holds.
 _NO_SPREAD = ("skew_at_k", "normalized_similarity_mad")
 _COLUMNS = {
-    "query_distributions": "model groups version metric +queries +not_estimable #mean #sd #lowest "
-    "#first_quartile #median #third_quartile #highest &lowest_queries &highest_queries",
+    "query_distributions": {
+        "model": TEXT,
+        "groups": TEXT,
+        "version": TEXT,
+        "metric": TEXT,
+        "queries": INTEGER,
+        "not_estimable": INTEGER,
+        "mean": NUMBER,
+        "sd": NUMBER,
+        "lowest": NUMBER,
+        "first_quartile": NUMBER,
+        "median": NUMBER,
+        "third_quartile": NUMBER,
+        "highest": NUMBER,
+        "lowest_queries": TEXTS,
+        "highest_queries": TEXTS,
+    },
     "hypotheses": HYPOTHESES,
 }
 
 
-def _estimates(
+def _measure_rankings(
     design: RankingDesign, arguments: Mapping[str, Any], resampling: Resampling | None
 ) -> Iterator[tuple[str, Estimate]]:
     """Yield the version and the estimate of every measure at every K, and of similarities."""
@@ -68,32 +85,34 @@ def _estimates(
     first, second = opposed or (None, None)
     for k in design.ks:
         # NDKL is over the same prefixes at every K: one fact.
-        own = [name for name in measures if name != "ndkl" or k == design.ks[0]]
-        found = {} if not own else retrieval_measures(
-            **arguments, k=k, measures=own, prefixes=design.prefixes,
+        names_at_k = [name for name in measures if name != "ndkl" or k == design.ks[0]]
+        estimates = {} if not names_at_k else retrieval_measures(
+            **arguments, k=k, measures=names_at_k, prefixes=design.prefixes,
             desired=design.desired, first=first, second=second, resampling=resampling,
         )  # fmt: skip
-        for name, estimate in found.items():
+        for name, estimate in estimates.items():
             yield design.version if name == "ndkl" else design.version_at(k), estimate
     if options.similarity:
         spread = normalized_similarity_mad(**arguments, resampling=resampling)
         yield design.version, spread
 
 
-def _several(estimate: Estimate) -> bool:
-    own = [part for part in estimate.parts if is_main(part, estimate)]
-    return len(own) > 1 and any(not math.isnan(part.value) for part in own)
+def _has_parts(estimate: Estimate) -> bool:
+    main_parts = [part for part in estimate.parts if is_main(part, estimate)]
+    return len(main_parts) > 1 and any(not math.isnan(part.value) for part in main_parts)
 
 
 def _findings(
     estimate: Estimate, place: Place, design: RankingDesign
 ) -> Iterator[UncorrectedFinding]:
-    for finding in _of_estimate(estimate, place):
-        why = "of two groups' shares one follows from the other: max_skew is tested"
-        yield without_verdict(finding, why) if _repeats(finding, design) else finding
+    for finding in _findings_of_estimate(estimate, place):
+        reason = "of two groups' shares one follows from the other: max_skew is tested"
+        yield (
+            without_verdict(finding, reason) if _repeats_tested_share(finding, design) else finding
+        )
 
 
-def _repeats(finding: UncorrectedFinding, design: RankingDesign) -> bool:
+def _repeats_tested_share(finding: UncorrectedFinding, design: RankingDesign) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
     compared, measured = design.compared, design.config.ranking.measures
     metric, subject = finding.finding.metric, finding.finding.subject
@@ -106,24 +125,24 @@ def _repeats(finding: UncorrectedFinding, design: RankingDesign) -> bool:
     return metric in shares or (metric == "bias_at_k" and bool(subject))
 
 
-def _of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
-    """Yield the mean over queries, each query, and other targets and nulls beside."""
+def _findings_of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+    """Yield the findings on the mean, on each query and on other targets and nulls."""
     if estimate.metric == "skew_at_k":
         # As a whole this is MaxSkew@K again; its own findings are the groups' mean skews.
         yield from _group_skews(estimate, place)
         return
-    several = _several(estimate)
-    first = next((part for part in estimate.parts if is_main(part, estimate)), None)
+    has_parts = _has_parts(estimate)
+    main_part = next((part for part in estimate.parts if is_main(part, estimate)), None)
     yield tested(
         whole(
             estimate, place, Family.COMPOSITE,
-            by_group=() if first is None or several else first.by_group,
-            shows="" if first is None else first.shows,
+            by_group=() if main_part is None or has_parts else main_part.by_group,
+            shows="" if main_part is None else main_part.shows,
         )
     )  # fmt: skip
     for finding in parts(estimate, place):
         main = is_main(finding.finding, estimate)
-        if main and several:
+        if main and has_parts:
             yield tested(finding)
         elif not main and not finding.finding.subject:
             yield beside(finding)
@@ -135,8 +154,8 @@ def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
     The mean of log shares lies below 0 where shares vary, so its own sign is no direction.
     """
     k, shares = estimate.params["k"], estimate.params["desired"]
-    for each in parts(estimate, place):
-        finding = each.finding
+    for draft in parts(estimate, place):
+        finding = draft.finding
         if finding.metric != "group_skew":
             continue
         text, reason = "", finding.reason
@@ -153,18 +172,20 @@ def tested(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Take the test from numbers that chance alone makes infinite."""
     finding = draft.finding
     if finding.metric == "ndkl" and (math.isinf(finding.value) or math.isinf(finding.chance)):
-        why = "a group whose desired share is 0 is among the first, which alone makes NDKL infinite"
+        reason = (
+            "a group whose desired share is 0 is among the first, which alone makes NDKL infinite"
+        )
     elif math.isinf(finding.chance):
-        why = "by chance alone a group is often absent among the first, whose skew is −∞"
+        reason = "by chance alone a group is often absent among the first, whose skew is −∞"
     elif not math.isnan(finding.value) and math.isnan(finding.p_value):
-        why = finding.reason or "there is nothing to exchange"
+        reason = finding.reason or "there is nothing to exchange"
     else:
         return draft
-    return without_verdict(draft, why)
+    return without_verdict(draft, reason)
 
 
 def beside(draft: UncorrectedFinding) -> UncorrectedFinding:
-    """Describe the other target, or the other null, beside the measure."""
+    """Return the untested finding of another target or another null."""
     finding = draft.finding
     name = _VERSIONS[finding.variant]
     pooled = finding.variant is Variant.POOL_ORDER
@@ -211,23 +232,24 @@ class ByQuery(Audit[ConfigT, RankingData, DesignT]):
         """Return the images that each query ranks first, over all and in each group."""
         codes = self.groups(config, data)[0].codes
         subjects = None if config.data.subject is None else data.images.columns[config.data.subject]
-        return {name: one.best(codes, subjects, _SHOWN) for name, one in data.models.items()}
+        return {name: scored.best(codes, subjects, _SHOWN) for name, scored in data.models.items()}
 
     def sizes(self, config: ConfigT, data: RankingData) -> Iterator[group_sizes.Row]:
         """Return the sizes of the groups that the first model compares, of marginals, too."""
-        by_name = {each.groups.name: each for each in reversed(self.designs(config, data))}
+        by_name = {design.groups.name: design for design in reversed(self.designs(config, data))}
         for name in reversed(by_name):
             yield from group_sizes.sizes_of(by_name[name].groups)
 
     def warnings(
         self, config: ConfigT, data: RankingData, designs: Sequence[DesignT]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note]:
         """Return which models have few queries."""
         for name, scored in data.models.items():
             if len(scored.queries) < FEW_SUBJECTS:
-                yield (
-                    f"{name}: {len(scored.queries)} queries or subjects. With fewer than "
-                    f"{FEW_SUBJECTS}, the intervals of their means are too narrow."
+                yield Note(
+                    name,
+                    f"{len(scored.queries)} queries or subjects. With fewer than {FEW_SUBJECTS}, "
+                    "the intervals of their means are too narrow.",
                 )
 
     def notes(
@@ -249,7 +271,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
     def queries(self, config: RankingT, images: Items) -> QueriesConfig | None:
         """Return the prompts of the config; neutral ones where models run without any."""
         if config.queries is None and config.makes_queries and runs_models(config):
-            return _neutral(config, images)
+            return _make_neutral_queries(config, images)
         return config.queries
 
     def designs(self, config: RankingT, data: RankingData) -> list[RankingDesign]:
@@ -268,7 +290,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         return designs
 
     def check(self, config: RankingT, data: RankingData, design: RankingDesign) -> None:
-        """Refuse fewer than two groups, sets in none of which two stand, and unknown groups."""
+        """Refuse fewer than two groups, sets without two groups, and unknown groups."""
         design.check()
 
     def measure(
@@ -283,22 +305,22 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         spreads: list[dict[str, Any]] = []
         at = {"model": design.model, "groups": design.name}
         arguments = design.arguments()
-        for version, estimate in _estimates(design, arguments, resampling):
+        for version, estimate in _measure_rankings(design, arguments, resampling):
             findings += _findings(estimate, design.at(version), design)
-            if _several(estimate) and estimate.metric not in _NO_SPREAD:
+            if _has_parts(estimate) and estimate.metric not in _NO_SPREAD:
                 spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
         preference = systematic_preference(**arguments, k=design.ks[0], resampling=resampling)
-        every, rows = with_preferences(design, preference, findings, resampling)
+        all_findings, rows = with_preferences(design, preference, findings, resampling)
         tables = tables_of({"query_distributions": spreads, "hypotheses": rows}, _COLUMNS)
-        several = design.pooled.filter(pl.col("groups") > 1)["n"]
-        if config.ranking.curves and (several > design.prefixes).any():
+        pool_sizes = design.pooled.filter(pl.col("groups") > 1)["n"]
+        if config.ranking.curves and (pool_sizes > design.prefixes).any():
             curves = retrieval_curves(
                 **arguments, k=design.prefixes, desired=design.desired,
                 resampling=resampling_of(config, 1),
             )  # fmt: skip
             tables["curves"] = placed(curves, {**at, "version": design.version})
-        return Measured(every, tables)
+        return Measured(all_findings, tables)
 
     def details(
         self,
@@ -316,10 +338,10 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
             "images": len(data.images),
             "models": [
                 {
-                    "model": name, "queries": len(each.queries), "ranked": len(each.used),
-                    **each.counts,
+                    "model": name, "queries": len(scored.queries), "ranked": len(scored.used),
+                    **scored.counts,
                 }
-                for name, each in data.models.items()
+                for name, scored in data.models.items()
             ],
             "rankings": [design.planned for design in designs],
         }  # fmt: skip
@@ -330,19 +352,27 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         """Return the notes on images and queries that aren't used, and on small pools."""
         yield from super().notes(config, data, designs)
         options = config.ranking
-        if others := dict.fromkeys(each.name for each in designs if not each.has_desired):
-            shown = ", ".join(others)
-            yield f"ranking.desired has no shares of {shown}: the pool's are the target."
-        others = dict.fromkeys(each.name for each in designs if each.opposed is None)
-        if others and "bias_at_k" in options.measures:
-            yield f"Bias@K compares two groups: it isn't measured for {', '.join(others)}."
+        if designs_without_target := dict.fromkeys(
+            design.name for design in designs if not design.has_desired
+        ):
+            names = ", ".join(designs_without_target)
+            yield f"ranking.desired has no shares of {names}: the pool's are the target."
+        designs_without_target = dict.fromkeys(
+            design.name for design in designs if design.opposed is None
+        )
+        if designs_without_target and "bias_at_k" in options.measures:
+            names = ", ".join(designs_without_target)
+            yield f"Bias@K compares two groups: it isn't measured for {names}."
         for design in designs:
             sizes = design.pool_sizes
-            for what, most in (("K", max(design.ks)), ("prefixes", (options.prefixes or 1) - 1)):
-                if few := sum(n <= most for n in sizes):
+            for limit_name, limit in (
+                ("K", max(design.ks)),
+                ("prefixes", (options.prefixes or 1) - 1),
+            ):
+                if n_small := sum(n <= limit for n in sizes):
                     yield (
-                        f"{design.place}: {few} of {len(sizes)} pools have too few images with a "
-                        f"group for the {what} ({most}): not estimable there, and counted."
+                        f"{design.place}: {n_small} of {len(sizes)} pools have too few images with "
+                        f"a group for the {limit_name} ({limit}): not estimable there, and counted."
                     )
             if not design.exchanges:
                 yield (
@@ -351,7 +381,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                 )
 
 
-def _neutral(config: RankingAudit, images: Items) -> QueriesConfig:
+def _make_neutral_queries(config: RankingAudit, images: Items) -> QueriesConfig:
     """Return the neutral prompts of every subject of the images.
 
     Raises

@@ -56,7 +56,7 @@ def _prefixes(value: object) -> str | tuple[str, ...]:
     if value == "howard_2024":
         return "howard_2024"
     texts = value if isinstance(value, list | tuple) else ()
-    fits = (isinstance(each, str) and each.strip() and each.count("{}") < 2 for each in texts)
+    fits = (isinstance(text, str) and text.strip() and text.count("{}") < 2 for text in texts)
     if not texts or not all(fits):
         raise ValueError(
             "expected howard_2024, or a list of texts such as 'A photo of a', with '{}' at most "
@@ -76,8 +76,8 @@ Prefixes = Annotated[
 def openings(prefixes: str | tuple[str, ...]) -> Sequence[str]:
     """Return prefixes, those of a list by its name."""
     if isinstance(prefixes, str):
-        found: Sequence[str] = lexicon(prefixes).content["prefixes"]
-        return found
+        prefixes_of_list: Sequence[str] = lexicon(prefixes).content["prefixes"]
+        return prefixes_of_list
     return prefixes
 
 
@@ -242,7 +242,7 @@ class HypothesisConfig(CsvConfig):
         return self
 
     def source(self, base: Path) -> ItemSource:
-        """Return what to read, with paths relative to `base`."""
+        """Return the source to read, with paths relative to `base`."""
         columns = tuple(filter(None, (self.favours, self.value)))
         return ItemSource(located(self.table, base), self.concept, columns, **self.csv)
 
@@ -278,11 +278,11 @@ class QueryAudit(AuditConfig):
                     "which the table of queries names"
                 )
         names = [*self.group_names]
-        for index, each in enumerate(self.hypotheses):
+        for index, hypothesis in enumerate(self.hypotheses):
             key = f"hypotheses[{index}].groups"
-            if each.groups is None and len(names) > 1:
+            if hypothesis.groups is None and len(names) > 1:
                 raise ValueError(f"{key}: required where data.groups has several entries: {names}")
-            among(key, group_name(each.groups or ()) or None, names)
+            among(key, group_name(hypothesis.groups or ()) or None, names)
         return self
 
 

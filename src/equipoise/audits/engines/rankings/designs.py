@@ -12,7 +12,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.config import group_name
 from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
 from equipoise.audits.engines.rankings.hypotheses import Hypothesis
-from equipoise.audits.engines.rankings.scores import RankingData, Scored
+from equipoise.audits.engines.rankings.scores import RankingData, RankingScores
 from equipoise.audits.findings import Place
 from equipoise.core import DataError, Groups, InputError, Integers32, Objects, record
 from equipoise.core.types import Json
@@ -55,7 +55,7 @@ class ScoreDesign:
     done: ClassVar[str] = "compared"
 
     @property
-    def scored(self) -> Scored:
+    def scored(self) -> RankingScores:
         """The model's scores."""
         return self.data.models[self.model]
 
@@ -86,7 +86,7 @@ class ScoreDesign:
         return [*compress(self.groups.names, self.groups.usable)]
 
     def at(self, version: str | None = None) -> Place:
-        """Return where numbers are measured, of the design's own version unless given."""
+        """Return the place of the measurements, by default with the design's version."""
         config = self.config
         named = version or self.version
         within = group_name(self.within) if self.within else ""
@@ -123,7 +123,9 @@ class ScoreDesign:
     @property
     def hypotheses(self) -> list[Hypothesis]:
         """The hypotheses about these groups."""
-        return [each for each in self.data.hypotheses if each.applies(self.groups)]
+        return [
+            hypothesis for hypothesis in self.data.hypotheses if hypothesis.applies(self.groups)
+        ]
 
     def complete(self, *names: str | None) -> pl.DataFrame:
         """Return the codes of the images in a group that lack none of some columns; "": groups."""
@@ -137,11 +139,11 @@ class ScoreDesign:
         data = self.config.data
         if data.sets is None:
             return True
-        kept = self.complete(data.sets, *self.within, data.subject)
-        return kept.n_unique() > kept.drop("").n_unique()
+        complete_rows = self.complete(data.sets, *self.within, data.subject)
+        return complete_rows.n_unique() > complete_rows.drop("").n_unique()
 
     def check(self) -> None:
-        """Refuse fewer than two groups, and sets in none of which two stand.
+        """Refuse fewer than two groups, and sets that never hold two groups.
 
         Where attributes are held fixed, no set has to hold images of two groups.
 
@@ -151,9 +153,12 @@ class ScoreDesign:
             With the sizes of the groups, or the column of the sets; or with a hypothesis and a
             group that isn't there.
         """
-        which, what = f"groups {self.name}: fewer than two", f"images that can be {self.done}"
+        problem, needed_images = (
+            f"groups {self.name}: fewer than two",
+            f"images that can be {self.done}",
+        )
         file = self.data.images.name
-        group_sizes.check_two(self.groups, which, what, file=file)
+        group_sizes.check_two(self.groups, problem, needed_images, file=file)
         if not self.within and not self.exchanges:
             raise DataError(
                 f"no set holds images of two groups of {self.name}",
@@ -200,8 +205,8 @@ class RankingDesign(ScoreDesign):
         at_each_k = [name for name in options.measures if name != "ndkl"]
         measures = len(self.ks) * len(at_each_k) + ("ndkl" in options.measures)
         groups = len(self.groups.names)
-        own = (measures + options.similarity) * (pools + 1)
-        return own + 2 * groups + 2
+        n_measured = (measures + options.similarity) * (pools + 1)
+        return n_measured + 2 * groups + 2
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -209,15 +214,15 @@ class RankingDesign(ScoreDesign):
         return _SECONDS_PER_DESIGN + draws * shares * _SECONDS_PER_SHARE
 
     def arguments(self) -> dict[str, Any]:
-        """Return what metrics take: each value of the attributes held fixed is a pool."""
+        """Return the arguments of the metrics; each fixed attribute value is a pool."""
         within = {name: self.column(name) for name in self.within}
         return {**super().arguments(), "within": within or None}
 
     @cached_property
     def pooled(self) -> pl.DataFrame:
         """The number of images with a group, `n`, and of groups of each pool, smallest first."""
-        kept = self.complete(*self.within, self.config.data.subject).with_columns(_=0)
-        pools = kept.group_by(pl.exclude(""))
+        complete_rows = self.complete(*self.within, self.config.data.subject).with_columns(_=0)
+        pools = complete_rows.group_by(pl.exclude(""))
         return pools.agg(pl.len().alias("n"), pl.col("").n_unique().alias("groups")).sort("n")
 
     @property
@@ -245,12 +250,12 @@ class RankingDesign(ScoreDesign):
 
     @property
     def desired(self) -> Any:
-        """The desired shares; those of another choice of groups don't apply."""
+        """Desired shares of these groups; None where the config has other groups."""
         return self.config.ranking.desired if self.has_desired else "pool"
 
     @property
     def has_desired(self) -> bool:
-        """Whether the desired shares of the config are those of these groups."""
+        """Whether the config's desired shares name exactly these groups."""
         shares = self.config.ranking.desired
         if not isinstance(shares, Mapping):
             return True
@@ -269,8 +274,8 @@ class RankingDesign(ScoreDesign):
     def planned(self) -> dict[str, Json]:
         """Return the design's row in a plan, with the MaxSkew that random order gives."""
         groups, pool, k = int((self.groups.counts > 0).sum()), self.smallest_pool, self.ks[0]
-        each = pool // groups if groups else 0
-        known = groups > 1 and each > 0 and k < each * groups
+        n_per_group = pool // groups if groups else 0
+        feasible = groups > 1 and n_per_group > 0 and k < n_per_group * groups
         return {
             "model": self.model,
             "groups": self.name,
@@ -279,7 +284,7 @@ class RankingDesign(ScoreDesign):
             "smallest_pool": pool,
             "k": [*self.ks],
             "prefixes": self.prefixes,
-            "chance_max_skew": expected_max_skew([each] * groups, k) if known else None,
+            "chance_max_skew": expected_max_skew([n_per_group] * groups, k) if feasible else None,
         }
 
 
@@ -295,7 +300,7 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
     options = config.ranking
     choices = "; ".join(
         f"{name}: {listed(names, _LISTED)}"
-        for name, names in {each.name: each.groups.names for each in designs}.items()
+        for name, names in {design.name: design.groups.names for design in designs}.items()
     )
     largest = max((n for design in designs for n in design.pool_sizes), default=0)
     if max(*(options.k or (0,)), options.prefixes or 0) > largest:
@@ -311,9 +316,11 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
             raise InputError(f"ranking.{error}. Groups: {choices}") from None
     named = options.first, options.second
     default = options.measures == type(options).model_fields["measures"].default
-    wanted = named != (None, None) or ("bias_at_k" in options.measures and not default)
+    requires_two_groups = named != (None, None) or ("bias_at_k" in options.measures and not default)
     opposed = {design.opposed for design in designs}
-    if wanted and (opposed == {None} or (named != (None, None) and named not in opposed)):
+    if requires_two_groups and (
+        opposed == {None} or (named != (None, None) and named not in opposed)
+    ):
         raise InputError(
             "ranking.first and ranking.second: expected two different groups for bias_at_k. "
             f"Groups: {choices}"

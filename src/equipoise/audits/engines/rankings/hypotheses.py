@@ -12,6 +12,7 @@ from equipoise.audits.config import group_name
 from equipoise.audits.engines.rankings.config import HypothesisConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.core import DataError, Estimate, Family, Groups, record
+from equipoise.core.columns import NUMBER, TEXT
 from equipoise.data import Items, load_items
 from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
 from equipoise.stats import Resampling
@@ -19,7 +20,17 @@ from equipoise.stats import Resampling
 Effects = Mapping[str, Mapping[str, float]]
 """A number of each group, by subject."""
 
-HYPOTHESES = "model groups version hypothesis unit concept favourite #declared #preference"
+HYPOTHESES = {
+    "model": TEXT,
+    "groups": TEXT,
+    "version": TEXT,
+    "hypothesis": TEXT,
+    "unit": TEXT,
+    "concept": TEXT,
+    "favourite": TEXT,
+    "declared": NUMBER,
+    "preference": NUMBER,
+}
 """Columns of the table of declared preferences."""
 # Concepts that a rank correlation needs.
 _MIN_RANKED = 3
@@ -73,7 +84,9 @@ class Hypothesis:
         if section.value is not None:
             numbers = numbers_of(items, section.value).tolist()
             values = {
-                n: each for n, each in zip(names, numbers, strict=True) if not math.isnan(each)
+                n: number
+                for n, number in zip(names, numbers, strict=True)
+                if not math.isnan(number)
             }
         if section.favours is not None:
             cells = items.columns[section.favours].tolist()
@@ -127,8 +140,8 @@ class Hypothesis:
             When none of the concepts has images of its group and of another.
         """
         preferred = preferences(effects, self.favours)
-        known = {name: value for name, value in preferred.items() if not math.isnan(value)}
-        if not known:
+        estimable = {name: value for name, value in preferred.items() if not math.isnan(value)}
+        if not estimable:
             raise DataError(
                 f"no concept of {self.key} has images of its group and of another",
                 expected="concepts with several groups",
@@ -138,11 +151,15 @@ class Hypothesis:
         if self.section.favours is not None:
             gap = favourite_gap(effects, self.favours, resampling=resampling, rng=seed)
             findings.append(_finding(gap, place, self.section.favours))
-        numbers = {name: self.values[name] for name in known if name in self.values}
+        numbers = {name: self.values[name] for name in estimable if name in self.values}
         ranked = self.section.statistic == "rank"
         if self.section.value is not None and len(numbers) >= (_MIN_RANKED if ranked else 1):
             aligned = alignment(
-                known, numbers, statistic=self.section.statistic, resampling=resampling, rng=seed
+                estimable,
+                numbers,
+                statistic=self.section.statistic,
+                resampling=resampling,
+                rng=seed,
             )
             findings.append(_finding(aligned, place, self.section.value))
         return findings, [

@@ -28,7 +28,6 @@ from equipoise.report.plots import Axis, heat_map, intervals, scatter
 from equipoise.report.text import count, interval, listed, number, percent, title
 
 MOST_ROWS, MOST_GROUPS, MOST_QUERIES = 20, 14, 6
-_HELD = " | "
 _BESIDE = (
     f"All models side by side, for the {MOST_QUERIES} queries in which a model departs most from "
     "chance."
@@ -91,7 +90,7 @@ def queries(result: AuditResult) -> Section | None:
         f"Share of each group in the first K: up to {MOST_ROWS} queries, largest excess over "
         "chance first. In brackets: the group's share of all images that are ranked."
     )
-    beside = [*_models_beside(shares)]
+    side_by_side = [*_models_beside(shares)]
     spread = rows(result, "query_distributions")
     columns = {
         "Metric": title_of, "Model": "model", "Attributes": scope_of,
@@ -104,43 +103,49 @@ def queries(result: AuditResult) -> Section | None:
     if not charts and not spread:
         return None
     table = Table.of("Spread over queries", columns, spread, source="query_distributions")
-    more = table if spread else None
+    spread_block = table if spread else None
     return Section.of(
         "queries", "Results by query", text if charts else None, charts,
-        _BESIDE if beside else None, beside, more,
+        _BESIDE if side_by_side else None, side_by_side, spread_block,
     )  # fmt: skip
 
 
 def _models_beside(shares: Sequence[Finding]) -> Iterator[Chart]:
     """Draw the shares of one query for all models, of the queries that depart most from chance."""
-    compared = [vars(one) for one in shares if not one.within]
-    queries = panels(compared, "subject", "groups", "version")
-    several = {key: panel for key, panel in queries.items() if len(distinct(panel, "model")) > 1}
-    first = sorted(several, key=lambda key: -max(_excess(row) for row in several[key]))
-    for subject, groups, version in first[:MOST_QUERIES]:
-        panel = several[subject, groups, version]
+    unconditional = [vars(finding) for finding in shares if not finding.within]
+    queries = panels(unconditional, "subject", "groups", "version")
+    shared_queries = {
+        key: panel for key, panel in queries.items() if len(distinct(panel, "model")) > 1
+    }
+    ranked_queries = sorted(
+        shared_queries, key=lambda key: -max(_excess(row) for row in shared_queries[key])
+    )
+    for subject, groups, version in ranked_queries[:MOST_QUERIES]:
+        panel = shared_queries[subject, groups, version]
         if len(panel[0]["by_group"]) <= MOST_GROUPS:
             yield _share_map(panel, f"{subject or 'the query'}, {scope(groups, version)}", "model")
 
 
 def fixed(result: AuditResult) -> Section | None:
     """Return the skew of an attribute within each value of the other, over queries."""
-    every = [
-        {**vars(each), "value_held": each.subject.rpartition(_HELD)[2]}
-        for each in result.findings
-        if each.metric == "max_skew" and each.within
-        and _HELD in each.subject and math.isfinite(each.value)
+    skew_rows = [
+        vars(finding)
+        for finding in result.findings
+        if finding.metric == "max_skew" and finding.within_value and finding.part_of
+        and math.isfinite(finding.value)
     ]  # fmt: skip
     charts = []
-    for (groups, version), panel in panels(every, "groups", "version").items():
+    for (groups, version), panel in panels(skew_rows, "groups", "version").items():
         marks = []
-        for (held, model), own in panels(panel, "value_held", "model").items():
-            values = [row["value"] for row in own]
+        for (value_within, model), level_rows in panels(panel, "within_value", "model").items():
+            values = [row["value"] for row in level_rows]
             low, _, high = quantiles(values * (1 + (len(values) == 1)), method="inclusive")
             mean = fmean(values)
-            tip = f"{model}, {held}: mean {number(mean)}, half of {len(values)} queries "
-            marks.append({"label": held, "series": model, "value": mean, "low": low, "high": high,
-                          "tip": f"{tip}{interval(low, high)}"})  # fmt: skip
+            tip = f"{model}, {value_within}: mean {number(mean)}, half of {len(values)} queries "
+            marks.append({
+                "label": value_within, "series": model, "value": mean, "low": low, "high": high,
+                "tip": f"{tip}{interval(low, high)}",
+            })  # fmt: skip
         name = f"{title('max_skew')}, {scope(groups, version)}"
         label = f"{name}: mean over queries and the middle half of them, by value and model"
         models = distinct(panel, "model")
@@ -159,30 +164,34 @@ def _excess(row: Row) -> float:
 def _share_map(panel: Sequence[Row], name: str, of: str = "subject") -> Chart:
     """Draw each group's share of the first K, a row for each query or model."""
     panel = sorted(panel, key=lambda row: -_excess(row))
-    cells = [(row[of] or "the query", each) for row in panel for each in row["by_group"]]
+    cells = [
+        (row[of] or "the query", group_value) for row in panel for group_value in row["by_group"]
+    ]
     cells = cells[: MOST_ROWS * len(panel[0]["by_group"])]
     pool = Counter[str]()
-    for _, each in cells:
-        pool[each.group] += each.n
+    for _, group_value in cells:
+        pool[group_value.group] += group_value.n
     names = {
         group: f"{group} ({100 * n / max(1, pool.total()):.0f} %)" for group, n in pool.items()
     }
     data = [
         {
-            "row": row, "column": names[each.group], "value": each.value,
-            "tip": f"{row}, {each.group}: {percent(each.value)} of the first K, "
-            f"{count(each.n)} images in the pool",
+            "row": row, "column": names[group_value.group], "value": group_value.value,
+            "tip": f"{row}, {group_value.group}: {percent(group_value.value)} of the first K, "
+            f"{count(group_value.n)} images in the pool",
         }
-        for row, each in cells
-        if has(each.value)
+        for row, group_value in cells
+        if has(group_value.value)
     ]  # fmt: skip
     axis = Axis("share of the first K", percent=True)
     label = f"Shares of the first K by {of.replace('subject', 'query')}: {name}"
     return heat_map(data, label, axis, columns=[*names.values()], title=name)
 
 
-def _over_declared(every: Sequence[Row]) -> list[Chart]:
-    numbered = panels([row for row in every if has(row["declared"])], "groups", "hypothesis")
+def _over_declared(declared_rows: Sequence[Row]) -> list[Chart]:
+    numbered = panels(
+        [row for row in declared_rows if has(row["declared"])], "groups", "hypothesis"
+    )
     return [
         _preferences(panel, groups, name)
         for (groups, name), panel in numbered.items()

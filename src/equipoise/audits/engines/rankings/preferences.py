@@ -21,7 +21,7 @@ _METRIC, _STRENGTH = "systematic_preference", "preference_strength"
 def with_preferences(
     design: ScoreDesign,
     estimate: Estimate,
-    others: Iterable[UncorrectedFinding],
+    other_findings: Iterable[UncorrectedFinding],
     resampling: Resampling | None,
     *,
     effects: Iterable[Part] | None = None,
@@ -35,7 +35,7 @@ def with_preferences(
     design : ScoreDesign
     estimate : Estimate
         The systematic preference.
-    others : iterable of UncorrectedFinding
+    other_findings : iterable of UncorrectedFinding
     resampling : Resampling or None
     effects : iterable of Part, optional
         What declarations are compared with, by subject and group: what each subject prefers, unless
@@ -53,61 +53,79 @@ def with_preferences(
     config = design.config
     place = design.at()
     if effects is None:
-        effects = (one for one in estimate.parts if one.metric == _STRENGTH and one.subject)
-    known = {one.subject: {own.group: own.value for own in one.by_group} for one in effects}
+        effects = (part for part in estimate.parts if part.metric == _STRENGTH and part.subject)
+    effects_by_subject = {
+        part.subject: {group_value.group: group_value.value for group_value in part.by_group}
+        for part in effects
+    }
     declared: list[UncorrectedFinding] = []
     rows: list[dict[str, Any]] = []
-    for hypothesis in design.hypotheses if known else ():
-        found, own = hypothesis.compare(known, place, resampling, config.resampling.seed)
-        declared += found
-        rows += [{**vars(place), "unit": unit, **row} for row in own]
+    for hypothesis in design.hypotheses if effects_by_subject else ():
+        hypothesis_findings, hypothesis_rows = hypothesis.compare(
+            effects_by_subject, place, resampling, config.resampling.seed
+        )
+        declared += hypothesis_findings
+        rows += [{**vars(place), "unit": unit, **row} for row in hypothesis_rows]
     if config.testing.threshold(spec_of("favourite_gap")) is None:
         declared = [
-            replace(one, parent=spec_of(gap)) if one.finding.metric == "favourite_gap" else one
-            for one in declared
+            replace(draft, parent=spec_of(gap))
+            if draft.finding.metric == "favourite_gap"
+            else draft
+            for draft in declared
         ]
-    systematic = _findings(estimate, place, known, unit)
-    return (*_leading(design, declared, systematic, others),), rows
+    systematic = _findings(estimate, place, effects_by_subject, unit)
+    return (*_leading(design, declared, systematic, other_findings),), rows
 
 
 def _findings(
     estimate: Estimate, place: Place, effects: Effects, unit: str
 ) -> Iterator[UncorrectedFinding]:
     """Yield the largest preference, that of each group, and how strong single queries' are."""
-    found = {(one.finding.metric, one.finding.subject): one for one in parts(estimate, place)}
-    every = [one for (metric, _), one in found.items() if metric == _METRIC]
-    strength = found[_STRENGTH, ""]
-    shown = strength.finding
+    drafts_by_fact = {
+        (draft.finding.metric, draft.finding.subject): draft for draft in parts(estimate, place)
+    }
+    group_drafts = [draft for (metric, _), draft in drafts_by_fact.items() if metric == _METRIC]
+    strength = drafts_by_fact[_STRENGTH, ""]
+    strength_finding = strength.finding
     by_query = (
-        f"For single queries, shares are {100 * shown.value:.1f} points off on average "
-        f"({100 * shown.chance:.1f} by chance), whichever group a query favours."
+        f"For single queries, shares are {100 * strength_finding.value:.1f} points off on average "
+        f"({100 * strength_finding.chance:.1f} by chance), whichever group a query favours."
     )
 
     def beside(group: str) -> str:
-        known = [one[group] for one in effects.values() if not math.isnan(one[group])]
-        if unit == "share" or not known:
+        group_effects = [
+            subject_effects[group]
+            for subject_effects in effects.values()
+            if not math.isnan(subject_effects[group])
+        ]
+        if unit == "share" or not group_effects:
             return by_query
-        mean = fmean(known)
+        mean = fmean(group_effects)
         return (
             f"Its mean {unit} is {abs(mean):.3f} {'above' if mean > 0 else 'below'} the average of "
             f"the groups. {by_query}"
         )
 
     # Of two groups, one's preference is the other's, turned round: the one ranked last is tested.
-    ranked = sorted(every, key=lambda one: one.finding.value)
-    least = ranked[0].finding.subject if len(every) == 2 else ""
-    fold = Fact(_METRIC, Aggregate.VALUE, least) if least else None
-    first = whole(
-        estimate, place, Family.COMPOSITE, by_group=every[0].finding.by_group if every else ()
+    ranked = sorted(group_drafts, key=lambda draft: draft.finding.value)
+    lowest_group = ranked[0].finding.subject if len(group_drafts) == 2 else ""
+    fold = Fact(_METRIC, Aggregate.VALUE, lowest_group) if lowest_group else None
+    overall = whole(
+        estimate,
+        place,
+        Family.COMPOSITE,
+        by_group=group_drafts[0].finding.by_group if group_drafts else (),
     )
-    ends = max(ranked, key=lambda one: abs(one.finding.value), default=None)
-    if ends is not None:
-        first = first.changed(direction=_direction(ends), beside=beside(ends.finding.subject))
-    yield replace(first, fold=fold)
-    for one in every:
-        group = one.finding.subject
-        changed = one.changed(group=group, direction=_direction(one), beside=beside(group))
-        yield replace(changed, harm="either", fold=None if group == least else fold)
+    strongest = max(ranked, key=lambda draft: abs(draft.finding.value), default=None)
+    if strongest is not None:
+        overall = overall.changed(
+            direction=_direction(strongest), beside=beside(strongest.finding.subject)
+        )
+    yield replace(overall, fold=fold)
+    for draft in group_drafts:
+        group = draft.finding.subject
+        changed = draft.changed(group=group, direction=_direction(draft), beside=beside(group))
+        yield replace(changed, harm="either", fold=None if group == lowest_group else fold)
     yield strength.changed(family=Family.QUERY, leads=False, direction="")
 
 
@@ -121,7 +139,7 @@ def _leading(
     design: ScoreDesign,
     declared: Sequence[UncorrectedFinding],
     systematic: Iterable[UncorrectedFinding],
-    others: Iterable[UncorrectedFinding],
+    other_findings: Iterable[UncorrectedFinding],
 ) -> Iterator[UncorrectedFinding]:
     """Yield findings: declared preferences lead where they are tested, else systematic ones.
 
@@ -130,19 +148,19 @@ def _leading(
     threshold = design.config.testing.threshold
     # One favourite of all concepts tells nothing new, which its reason says.
     aligned = any(
-        threshold(one.parent or spec_of_finding(one.finding)) is not None
-        and not math.isnan(one.finding.p_value)
-        and not one.finding.reason
-        for one in declared
+        threshold(draft.parent or spec_of_finding(draft.finding)) is not None
+        and not math.isnan(draft.finding.p_value)
+        and not draft.finding.reason
+        for draft in declared
     )
-    named = any(one.finding.metric == "favourite_gap" for one in declared)
-    for one in declared:
+    has_gap = any(draft.finding.metric == "favourite_gap" for draft in declared)
+    for draft in declared:
         # A rank correlation has no scale: it stands beside the gap of declared groups.
-        yield one.changed(leads=not (named and one.finding.metric == "alignment"))
-    known = aligned
-    for one in systematic:
-        known = known or not math.isnan(one.finding.p_value)
-        yield one.changed(leads=one.finding.leads and not aligned)
-    for one in others:
-        by_query = known and one.finding.family in TESTED
-        yield one.changed(family=Family.QUERY, leads=False) if by_query else one
+        yield draft.changed(leads=not (has_gap and draft.finding.metric == "alignment"))
+    tested_preference = aligned
+    for draft in systematic:
+        tested_preference = tested_preference or not math.isnan(draft.finding.p_value)
+        yield draft.changed(leads=draft.finding.leads and not aligned)
+    for draft in other_findings:
+        is_query_finding = tested_preference and draft.finding.family in TESTED
+        yield draft.changed(family=Family.QUERY, leads=False) if is_query_finding else draft

@@ -85,19 +85,21 @@ class Queries:
 
     def members(self, places: Sequence[int]) -> dict[str, list[int]]:
         """Return which of some queries each subject has, in order of first appearance."""
-        found: dict[str, list[int]] = {}
+        orders_by_subject: dict[str, list[int]] = {}
         for order, place in enumerate(places):
             if self.subjects[place] is not None:
-                found.setdefault(str(self.subjects[place]), []).append(order)
-        return found
+                orders_by_subject.setdefault(str(self.subjects[place]), []).append(order)
+        return orders_by_subject
 
     def prompts(self, section: QueriesConfig, base: Path, *, by_subject: bool = False) -> Prompts:
         """Return the texts of each query, or of each subject, in their templates."""
-        prompts = prompts_of(section, base, what="queries")
+        prompts = prompts_of(section, base, subject="queries")
         if not by_subject:
             return prompts
         members = self.members(prompts.owner.tolist())
-        texts = sorted((text, order) for order, own in enumerate(members.values()) for text in own)
+        texts = sorted(
+            (text, order) for order, orders in enumerate(members.values()) for text in orders
+        )
         owners = np.array([order for _, order in texts], dtype=np.int64)
         return Prompts(tuple(prompts.texts[text] for text, _ in texts), owners, tuple(members))
 
@@ -121,7 +123,7 @@ def vectors_by_subject(vectors: Vectors, queries: Queries) -> tuple[tuple[str, .
         )
     units = vectors.take(usable).astype(np.float64)
     units /= np.linalg.norm(units, axis=1, keepdims=True)
-    return tuple(members), np.stack([units[own].mean(axis=0) for own in members.values()])
+    return tuple(members), np.stack([units[rows].mean(axis=0) for rows in members.values()])
 
 
 def with_query(
@@ -131,7 +133,7 @@ def with_query(
     source: tuple[str, str | None],
     data: DataConfig,
 ) -> tuple[Integers, Counter[str]]:
-    """Return the images whose subject a query asks for, and how many have which other subject.
+    """Return the images that match a query's subject, and counts of other subjects.
 
     Raises
     ------
@@ -140,13 +142,14 @@ def with_query(
     """
     if data.subject is None:
         return used, Counter()
-    subjects, known = images.columns[data.subject][used], {*names}
-    kept = np.array([subject in known for subject in subjects.tolist()], dtype=bool)
-    lost = Counter(subjects[~kept].tolist())
-    if lost.total() > data.max_unmatched * len(used):
-        every = sorted(str(subject or "none") for subject in lost)
+    subjects, queried = images.columns[data.subject][used], {*names}
+    matches = np.array([subject in queried for subject in subjects.tolist()], dtype=bool)
+    unmatched = Counter(subjects[~matches].tolist())
+    if unmatched.total() > data.max_unmatched * len(used):
+        unmatched_names = sorted(str(subject or "none") for subject in unmatched)
         raise DataError(
-            f"no query asks for the subject of {lost.total()} images: {listed(every, _LISTED)}",
+            f"no query asks for the subject of {unmatched.total()} images: "
+            f"{listed(unmatched_names, _LISTED)}",
             file=source[0],
             column=source[1],
             expected=f"a query for each value of data.subject, {data.subject}; there are queries "
@@ -154,8 +157,8 @@ def with_query(
             fix="add the queries, or name in queries.subject a column that has the subjects of the "
             "images",
         )
-    del lost[None]
-    return used[kept], lost
+    del unmatched[None]
+    return used[matches], unmatched
 
 
 _NO_VECTOR, _NO_SCORE = "images without an embedding", "images without a score"
@@ -163,7 +166,7 @@ _NO_QUERY = "images whose subject no usable query asks for"
 
 
 @record
-class Scored:
+class RankingScores:
     """One model's scores.
 
     Attributes
@@ -176,7 +179,7 @@ class Scored:
         Places of the images with scores in the table.
     counts : mapping of str to int
         Images and queries that aren't used, by reason.
-    lost : tuple of str
+    unmatched_subjects : tuple of str
         Subjects of images that no usable query asks for.
     inputs, matched : mapping
         Files, and counts of what was matched.
@@ -192,7 +195,7 @@ class Scored:
     queries: tuple[str, ...]
     used: Integers
     counts: Mapping[str, int]
-    lost: tuple[str, ...]
+    unmatched_subjects: tuple[str, ...]
     inputs: Mapping[str, FileFacts]
     matched: Mapping[str, Any]
     failed: str = ""
@@ -227,12 +230,12 @@ class Scored:
             ranked = pl.DataFrame(
                 {"place": self.used[rows], "score": scores, "group": codes[self.used[rows]]}
             ).sort("score", descending=True, maintain_order=True)
-            first = pl.int_range(pl.len()) < k
+            ranked_first = pl.int_range(pl.len()) < k
             parts.append(
-                ranked.filter(first | first.over("group"))
+                ranked.filter(ranked_first | ranked_first.over("group"))
                 .with_columns(
                     subject=pl.lit(query),
-                    outcome=pl.when(first)
+                    outcome=pl.when(ranked_first)
                     .then(pl.lit(f"top {k}"))
                     .otherwise(pl.lit(f"top {k} of the group")),
                 )
@@ -241,13 +244,17 @@ class Scored:
         return pl.concat(parts)
 
     def notes(self, model: str) -> Iterator[str]:
-        """Yield what was done to the embeddings, and which images and queries aren't used."""
+        """Yield notes on normalised embeddings and on unused images and queries."""
         if self.rescaled:
             yield f"{model}: the embeddings are not of length 1; they are normalised."
-        for what, count in self.counts.items():
-            if count and what != self.failed:
-                lost = f", such as {listed(self.lost, _LISTED)}" if what == _NO_QUERY else ""
-                yield f"{model}: {what}{lost} ({count}) are not used."
+        for reason, count in self.counts.items():
+            if count and reason != self.failed:
+                examples = (
+                    f", such as {listed(self.unmatched_subjects, _LISTED)}"
+                    if reason == _NO_QUERY
+                    else ""
+                )
+                yield f"{model}: {reason}{examples} ({count}) are not used."
 
 
 @record
@@ -256,12 +263,12 @@ class RankingData(ImageData):
 
     Attributes
     ----------
-    models : mapping of str to Scored
+    models : mapping of str to RankingScores
     hypotheses : tuple of Hypothesis
         In the order of the config.
     """
 
-    models: Mapping[str, Scored]
+    models: Mapping[str, RankingScores]
     hypotheses: tuple[Hypothesis, ...] = ()
 
 
@@ -320,7 +327,7 @@ def load_scores(
         if section is None
         else models.once("queries", lambda: Queries.read(section, models.base))
     )
-    scored: dict[str, Scored] = {}
+    scored: dict[str, RankingScores] = {}
     for name, model in config.models.items():
         if model.model is not None and section is not None and queries is not None:
             pictures = models.read_images(config.data.images, config.data.columns)
@@ -329,50 +336,59 @@ def load_scores(
             read = partial(queries.prompts, section, models.base, by_subject=not embeds)
             prompts = models.once("prompts by query" if embeds else "prompts by subject", read)
             if embeds:
-                own = models.embed_images(name, model, pixels)
+                outputs = models.embed_images(name, model, pixels)
                 texts = models.embed_texts(name, model, prompts)
-                found = _from_vectors(name, own, texts, images, queries, config.data)
+                model_scores = _score_from_vectors(
+                    name, outputs, texts, images, queries, config.data
+                )
             else:
-                own = models.score_pairs(name, model, pixels, prompts.texts)
-                means = average_prompts(own, prompts)
-                found = _from_scores(name, means, images, queries, config.data)
-            scored[name] = replace(found, scale=own.info.get("scale"))
+                outputs = models.score_pairs(name, model, pixels, prompts.texts)
+                means = average_prompts(outputs, prompts)
+                model_scores = _read_scores(name, means, images, queries, config.data)
+            scored[name] = replace(model_scores, scale=outputs.info.get("scale"))
         elif model.scores is not None:
             scores = model.scores.source(models.base)
-            scored[name] = _from_scores(name, scores, images, queries, config.data)
+            scored[name] = _read_scores(name, scores, images, queries, config.data)
         elif model.images is not None and model.queries is not None and queries is not None:
-            both = model.images.source(models.base), model.queries.source(models.base)
-            scored[name] = _from_vectors(name, *both, images, queries, config.data)
+            sources = model.images.source(models.base), model.queries.source(models.base)
+            scored[name] = _score_from_vectors(name, *sources, images, queries, config.data)
     inputs = {**images.inputs}
-    matched = {name: each.matched for name, each in scored.items()}
+    matched = {name: model_scores.matched for name, model_scores in scored.items()}
     counts: dict[str, Any] = {"images": images.counts, "models": matched}
     if queries is not None:
         inputs |= queries.items.inputs
         counts["queries"] = queries.items.counts
-    for each in scored.values():
-        inputs |= each.inputs
-    concepts = {query for each in scored.values() for query in each.queries}
+    for model_scores in scored.values():
+        inputs |= model_scores.inputs
+    concepts = {query for model_scores in scored.values() for query in model_scores.queries}
     hypotheses = tuple(
-        Hypothesis.read(f"hypotheses[{place}]", own, models.base, concepts)
-        for place, own in enumerate(config.hypotheses)
+        Hypothesis.read(f"hypotheses[{place}]", options, models.base, concepts)
+        for place, options in enumerate(config.hypotheses)
     )
-    for one in hypotheses:
-        inputs |= one.items.inputs
-        counts[one.key] = one.items.counts
+    for hypothesis in hypotheses:
+        inputs |= hypothesis.items.inputs
+        counts[hypothesis.key] = hypothesis.items.counts
     return RankingData(images, inputs, counts, scored, hypotheses)
 
 
-def _from_vectors(
-    name: str, own: Source, asked: Source, images: Items, queries: Queries, data: DataConfig
-) -> Scored:
+def _score_from_vectors(
+    name: str,
+    image_source: Source,
+    query_source: Source,
+    images: Items,
+    queries: Queries,
+    data: DataConfig,
+) -> RankingScores:
     limit = data.max_unmatched
-    vectors = load_vectors(own, images, subject=f"{name} images", max_unmatched=limit)
-    texts = load_vectors(asked, queries.items, subject=f"{name} queries", max_unmatched=limit)
+    vectors = load_vectors(image_source, images, subject=f"{name} images", max_unmatched=limit)
+    texts = load_vectors(
+        query_source, queries.items, subject=f"{name} queries", max_unmatched=limit
+    )
     check_one_space(texts, vectors)
     names, means = vectors_by_subject(texts, queries)
-    every = np.flatnonzero(vectors.usable)
-    used, lost = with_query(every, images, names, (queries.items.name, queries.column), data)
-    return Scored(
+    usable = np.flatnonzero(vectors.usable)
+    used, unmatched = with_query(usable, images, names, (queries.items.name, queries.column), data)
+    return RankingScores(
         scores=cosine_scores(rows_of(vectors, used), means, names=names),
         queries=names,
         used=used,
@@ -380,54 +396,54 @@ def _from_vectors(
             _NO_VECTOR: int((vectors.rows < 0).sum()),
             "images with an embedding of zeros": int(vectors.zero.sum()),
             "images with an embedding that is not finite": int(vectors.not_finite.sum()),
-            _NO_QUERY: lost.total(),
+            _NO_QUERY: unmatched.total(),
             "queries without a usable embedding": int((~texts.usable).sum()),
             "queries without a subject": queries.subjects.tolist().count(None),
         },
         failed=_NO_VECTOR if vectors.live else "",
-        lost=tuple(lost),
+        unmatched_subjects=tuple(unmatched),
         inputs={**vectors.inputs, **texts.inputs},
         matched={"images": vectors.counts, "queries": texts.counts},
         rescaled=vectors.rescaled or texts.rescaled,
     )
 
 
-def _from_scores(
+def _read_scores(
     name: str, source: Source, images: Items, queries: Queries | None, data: DataConfig
-) -> Scored:
+) -> RankingScores:
     limit = data.max_unmatched
     matrix = load_matrix(source, images, subject=f"{name} scores", max_unmatched=limit)
-    names, every = matrix.names, matrix.take(matrix.names)
+    names, all_scores = matrix.names, matrix.take(matrix.names)
     place: tuple[str, str | None] = matrix.name, None
     if queries is not None and matrix.live:
         place = queries.items.name, queries.column
-    used, lost = with_query(np.arange(len(images)), images, names, place, data)
+    used, unmatched = with_query(np.arange(len(images)), images, names, place, data)
     if data.subject is None:
-        scores = np.asarray(every[used].T, dtype=np.float64)
+        scores = np.asarray(all_scores[used].T, dtype=np.float64)
     else:
         places = {name: place for place, name in enumerate(names)}
-        own = [places[subject] for subject in images.columns[data.subject][used].tolist()]
-        scores = np.asarray(every[used, own], dtype=np.float64)
-    known = np.isfinite(scores).reshape(-1, len(used)).all(axis=0)
+        query_columns = [places[subject] for subject in images.columns[data.subject][used].tolist()]
+        scores = np.asarray(all_scores[used, query_columns], dtype=np.float64)
+    finite = np.isfinite(scores).reshape(-1, len(used)).all(axis=0)
     missing = np.isnan(scores).reshape(-1, len(used)).any(axis=0)
-    if not known.any():
+    if not finite.any():
         raise DataError(
             "no image has a score for every query that ranks it",
             file=matrix.name,
             expected="finite scores",
             fix="leave out the queries that lack scores with `columns:`",
         )
-    return Scored(
-        scores=scores[..., known],
+    return RankingScores(
+        scores=scores[..., finite],
         queries=names,
-        used=used[known],
+        used=used[finite],
         counts={
             _NO_SCORE: int(missing.sum()),
-            "images with an infinite score": int((~known & ~missing).sum()),
-            _NO_QUERY: lost.total(),
+            "images with an infinite score": int((~finite & ~missing).sum()),
+            _NO_QUERY: unmatched.total(),
         },
         failed=_NO_SCORE if matrix.live else "",
-        lost=tuple(lost),
+        unmatched_subjects=tuple(unmatched),
         inputs=matrix.inputs,
         matched={"scores": matrix.counts},
     )
