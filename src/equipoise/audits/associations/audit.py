@@ -298,17 +298,17 @@ def _without_repeats(findings: Sequence[UncorrectedFinding]) -> Iterator[Uncorre
 
 
 def _size_table(data: AssociationData, declared: Container[str]) -> pa.Table:
-    rows = [
-        {
-            "set": name, "kind": data.kinds[table], "table": table, "members": len(members),
-            "model": space.model, "embedded": int(space.known[table][members].sum()),
-        }
-        for space in data.spaces
-        for name, by_table in data.sets.items()
-        if name in declared
-        for table, members in by_table.items()
-        if table in space.known
-    ]  # fmt: skip
+    rows = []
+    for space, (name, by_table) in product(data.spaces, data.sets.items()):
+        if name not in declared:
+            continue
+        for table, members in by_table.items():
+            if table in space.known:
+                rows.append({
+                    "set": name, "kind": data.kinds[table], "table": table,
+                    "members": len(members), "model": space.model,
+                    "embedded": int(space.known[table][members].sum()),
+                })  # fmt: skip
     return table_of(
         rows,
         {
@@ -354,29 +354,32 @@ def _embedding_notes(space: Space) -> Iterator[str]:
                 yield f"{where}: {n} {problem}{f' ({named})' if named else ''}."
 
 
+def _small_targets(data: AssociationData) -> set[str]:
+    """Return the sets of targets of WEAT that are too small, with their sizes."""
+    small = set[str]()
+    for space, options in product(data.spaces, data.questions):
+        if options.metric != "weat":
+            continue
+        for case in Question("", options, space, 0, 0.95).cases:
+            for name in case.targets:
+                n = len(space.chosen(name, case.kinds[1]))
+                if n < FEW_TARGETS:
+                    small.add(f"{name} ({n})")
+    return small
+
+
 def _set_notes(data: AssociationData) -> Iterator[str]:
     """Yield the notes on unused and small sets, and on members that sets share."""
-    small = {
-        f"{name} ({n})"
-        for space in data.spaces
-        for options in data.questions
-        if options.metric == "weat"
-        for case in Question("", options, space, 0, 0.95).cases
-        for name in case.targets
-        for n in [len(space.chosen(name, case.kinds[1]))]
-        if n < FEW_TARGETS
-    }
-    if small:
+    if small := _small_targets(data):
         yield (
             f"WEAT with fewer than {FEW_TARGETS} targets a set is imprecise, and its interval too "
             f"short where scores are skewed: {listed(sorted(small))}."
         )
-    pairs = dict.fromkeys(
-        pair
-        for options in data.questions
-        for attributes in [(*options.attributes, *options.further)]
-        for pair in [*product(options.target_names, attributes), *combinations(attributes, 2)]
-    )
+    pairs = dict[tuple[str, str], None]()
+    for options in data.questions:
+        attributes = (*options.attributes, *options.further)
+        pairs |= dict.fromkeys(product(options.target_names, attributes))
+        pairs |= dict.fromkeys(combinations(attributes, 2))
     for first, second in pairs:
         shared_ids = [
             str(data.items[table].ids[row])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -138,19 +139,16 @@ def _concepts(estimate: Estimate) -> list[Part]:
 def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[UncorrectedFinding]:
     """Yield the gap as a whole, of each concept, and against a random order of the pool."""
     concept_parts, drafts = _concepts(gap), parts(gap, place)
-    any_average = len(concept_parts) > 1
-    averages = [
-        part
-        for part in (gap.parts if any_average else ())
-        if part.metric == "group_effect" and not part.subject
-    ]
-    by_group = tuple(group for part in averages for group in part.by_group)
-    first = whole(
-        gap, place, Family.COMPOSITE,
-        by_group=concept_parts[0].by_group if len(concept_parts) == 1 else by_group,
-    )  # fmt: skip
-    concepts = [draft for draft in drafts if is_main(draft.finding, gap)] if any_average else []
-    for draft in (first, *concepts):
+    several_concepts = len(concept_parts) > 1
+    averages, concepts = list[Part](), list[UncorrectedFinding]()
+    by_group = _groups_of_only_concept(concept_parts)
+    if several_concepts:
+        effects = (part for part in gap.parts if part.metric == "group_effect")
+        averages = [part for part in effects if not part.subject]
+        by_group = tuple(chain.from_iterable(part.by_group for part in averages))
+        concepts = [draft for draft in drafts if is_main(draft.finding, gap)]
+    overall = whole(gap, place, Family.COMPOSITE, by_group=by_group)
+    for draft in (overall, *concepts):
         average = [] if draft.finding.subject else averages
         yield tested(_with_direction(draft, average, logits=scale is not None))
     for draft in drafts:
@@ -160,7 +158,12 @@ def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[
             drafted = replace(draft, harm="either", parent=spec_of(gap.metric))
             drafted = drafted.changed(group=draft.finding.by_group[0].group)
             leaf = _with_direction(drafted, (), logits=scale is not None)
-            yield tested(leaf if any_average else leaf.changed(subject=""))
+            yield tested(leaf if several_concepts else leaf.changed(subject=""))
+
+
+def _groups_of_only_concept(concept_parts: Sequence[Part]) -> tuple[GroupValue, ...]:
+    """Return the groups of the only concept; () where there are several."""
+    return concept_parts[0].by_group if len(concept_parts) == 1 else ()
 
 
 def _with_direction(
@@ -204,12 +207,13 @@ def _spread_findings(
     and would put a model's smallest ones above the threshold.
     """
     concept_parts = _concepts(spread)
-    first = whole(
-        spread, place, Family.COMPOSITE,
-        by_group=concept_parts[0].by_group if len(concept_parts) == 1 else (),
-        shows="normalised similarity",
-    )  # fmt: skip
-    for draft in (first, *(parts(spread, place) if len(concept_parts) > 1 else ())):
+    by_group = _groups_of_only_concept(concept_parts)
+    drafts = [
+        whole(spread, place, Family.COMPOSITE, by_group=by_group, shows="normalised similarity")
+    ]
+    if len(concept_parts) > 1:
+        drafts += parts(spread, place)
+    for draft in drafts:
         if gap and len(design.compared) == 2:
             reason = f"of two groups it is their gap in standard deviations: {gap} is tested"
             yield without_verdict(draft, reason)
@@ -225,11 +229,10 @@ def _effects(
     """Yield a row for each group and concept, with its normalised similarity."""
     concept_parts = _concepts(gap)
     only = concept_parts[0].subject if len(concept_parts) == 1 else None
-    normalised = {
-        (part.subject, group.group): group
-        for part in ([] if spread is None else _concepts(spread))
-        for group in part.by_group
-    }
+    normalised = dict[tuple[str, str], GroupValue]()
+    for part in () if spread is None else _concepts(spread):
+        for group in part.by_group:
+            normalised[part.subject, group.group] = group
     unknown = GroupValue("", (), 0, math.nan, math.nan, math.nan)
     for part in gap.parts:
         if part.metric == "group_effect":

@@ -318,10 +318,7 @@ def _format_cell(findings: Sequence[Finding], where: Where, printed: float | Non
             (g.value, g.low, g.high) for f in findings for g in f.by_group if g.group == level
         ]
     elif parameter is not None:
-        parameter_values = [f.parameters[parameter] for f in findings]
-        values = [
-            (float(parameter_value), math.nan, math.nan) for parameter_value in parameter_values
-        ]
+        values = [(float(f.parameters[parameter]), math.nan, math.nan) for f in findings]
     else:
         values = [(f.value, f.ci_low, f.ci_high) for f in findings]
     if not values:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product, repeat
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
                 "state",
                 label="prompt",
                 outcome=pl.Series(named),
-                score=pl.Series(loading.likeness(config, data, name)),
+                score=pl.Series(loading.prompt_cosines(config, data, name)),
             )
             start += images.table.height
             made_images = rows.filter(state=IMAGE).drop("state")
@@ -117,29 +118,29 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
                 replace(batch_pictures, ids=prefix + batch_pictures.ids) for batch_pictures in parts
             ]
         classes = {of: image_classes.outcomes for of, image_classes in data.image_classes.items()}
-        classes |= loading.leaning(config, data)
-        groups = [
-            Groups.of({of: np.concatenate([outcomes[name] for name in data.generated])})
-            for of, outcomes in classes.items()
-        ]
+        classes |= loading.nearest_attributes(config, data)
+        groups = []
+        for of, outcomes in classes.items():
+            labels = np.concatenate([outcomes[name] for name in data.generated])
+            groups.append(Groups.of({of: labels}))
         return np.array(ids, dtype=object), groups, pictures
 
     def designs(self, config: Config, data: TextToImageData) -> list[Design]:
         """Return every generator and guidance in each space, then with each share."""
-        encoders = [*config.encoders, *([ALL] if len(config.encoders) > 1 else [])]
-        generated = [(name, g) for name, images in data.generated.items() for g in images.guidances]
-        return [
-            *(
-                SpaceDesign(*generation, encoder, " against ".join(config.pairs[0]), config, data)
-                for generation in generated
-                for encoder in encoders
-            ),
-            *(
-                ShareDesign(*generation, share.source, share.of, config, data, share)
-                for share in config.shares
-                for generation in generated
-            ),
-        ]
+        encoders = [*config.encoders]
+        if len(encoders) > 1:
+            encoders.append(ALL)
+        generations = list[tuple[str, float | None]]()
+        for name, images in data.generated.items():
+            generations += zip(repeat(name), images.guidances)
+        designs = list[Design]()
+        for (name, guidance), encoder in product(generations, encoders):
+            pair = " against ".join(config.pairs[0])
+            designs.append(SpaceDesign(name, guidance, encoder, pair, config, data))
+        for share, (name, guidance) in product(config.shares, generations):
+            source, of = share.source, share.of
+            designs.append(ShareDesign(name, guidance, source, of, config, data, share))
+        return designs
 
     def measure(
         self,
@@ -201,29 +202,37 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         if config.pairs:
             unit = "prompt" if config.over_prompts else "seed"
             yield f"Intervals of associations are over {unit}s: images of one {unit} go together."
-        spaces = (design for design in designs if isinstance(design, SpaceDesign))
-        yield from (note for space in spaces for note in space.notes)
+        for design in designs:
+            if isinstance(design, SpaceDesign):
+                yield from design.notes
         for name, images in data.generated.items():
-            named = np.isin(images.items.columns["prompt"].astype(str), [*config.prompts.texts])
-            if n := int((~named).sum()):
-                yield (
-                    f"{name}: {n} of {len(named)} images have a prompt that 'prompts' doesn't "
-                    "name; they are not used."
-                )
-            if not images.seeded:
-                yield f"{name}: seeds are not known, so every image counts as independent."
-            for state in (REFUSED, FAILED):
-                if n := int((images.state == state).sum()):
-                    yield (
-                        f"{name}: {n} of {len(images.state)} images were {state}; they are in no "
-                        "share and no score."
-                    )
+            yield from _image_notes(name, images, [*config.prompts.texts])
         for model, encoder in data.encoders.items():
             for generator, vectors in encoder.images.items():
                 if n_unusable := int(
                     ((data.generated[generator].state == IMAGE) & ~vectors.usable).sum()
                 ):
                     yield f"{model}: {n_unusable} images of {generator} have no usable vector."
+
+
+def _image_notes(
+    name: str, images: loading.GeneratedImages, prompts: Sequence[str]
+) -> Iterator[str]:
+    """Yield the notes on the prompts, seeds and states of a generator's images."""
+    named = np.isin(images.items.columns["prompt"].astype(str), prompts)
+    if n := int((~named).sum()):
+        yield (
+            f"{name}: {n} of {len(named)} images have a prompt that 'prompts' doesn't "
+            "name; they are not used."
+        )
+    if not images.seeded:
+        yield f"{name}: seeds are not known, so every image counts as independent."
+    for state in (REFUSED, FAILED):
+        if n := int((images.state == state).sum()):
+            yield (
+                f"{name}: {n} of {len(images.state)} images were {state}; they are in no "
+                "share and no score."
+            )
 
 
 def _confusion_rows(config: Config, data: TextToImageData) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The configuration of an audit of text-to-image models."""
 
 from collections.abc import Mapping
+from itertools import chain, repeat
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -45,13 +46,11 @@ Count = Annotated[int, Field(ge=1, le=100_000)]
 
 def _by_category(value: object) -> object:
     """Take a list of texts, or lists or mappings of names to texts by category, in one form."""
-    by_category = value if isinstance(value, Mapping) else {"": value}
-    return {
-        category: {text: [text] for text in distinct(tuple(texts))}
-        if isinstance(texts, list | tuple)
-        else texts
-        for category, texts in by_category.items()
-    }
+    by_category = {**value} if isinstance(value, Mapping) else {"": value}
+    for category, texts in by_category.items():
+        if isinstance(texts, list | tuple):
+            by_category[category] = {text: [text] for text in distinct(tuple(texts))}
+    return by_category
 
 
 Prompt = Annotated[str, StringConstraints(pattern=r"\S")]
@@ -121,16 +120,16 @@ class PromptsConfig(Section):
     @property
     def target_texts(self) -> ByCategory:
         """Prompts of each target, by category."""
-        targets = self.targets or {
-            category: {text: (text,) for texts in sides.values() for text in texts}
-            for category, sides in self._content.get("targets", {}).items()
-        }
+        targets: dict[str, Texts] = {**self.targets}
+        if not targets:
+            for category, sides in self._content.get("targets", {}).items():
+                targets[category] = {text: (text,) for text in chain(*sides.values())}
         return {category: self._filled(texts) for category, texts in targets.items()}
 
     @property
     def target_names(self) -> tuple[str, ...]:
         """Targets of all categories."""
-        return tuple(name for named in self.target_texts.values() for name in named)
+        return tuple(chain(*self.target_texts.values()))
 
     @property
     def counts(self) -> CountsConfig:
@@ -145,32 +144,27 @@ class PromptsConfig(Section):
     @property
     def owners(self) -> list[tuple[str, str]]:
         """Every prompt with each target and set of attributes that it is of."""
-        named = [self.attribute_texts, *self.target_texts.values()]
-        return [
-            (text, name)
-            for texts_by_name in named
-            for name, texts in texts_by_name.items()
-            for text in texts
-        ]
+        owners = list[tuple[str, str]]()
+        for texts_by_name in (self.attribute_texts, *self.target_texts.values()):
+            for name, texts in texts_by_name.items():
+                owners += zip(texts, repeat(name))
+        return owners
 
     @property
     def texts(self) -> Mapping[str, str]:
         """Every prompt with its first role, "attributes" or "targets"."""
-        roles = {text: "attributes" for texts in self.attribute_texts.values() for text in texts}
-        targets = [
-            text
-            for texts_by_target in self.target_texts.values()
-            for t in texts_by_target.values()
-            for text in t
-        ]
-        return {**dict.fromkeys([*roles, *targets], "targets"), **roles}
+        roles = dict.fromkeys(chain(*self.attribute_texts.values()), "attributes")
+        for texts_by_target in self.target_texts.values():
+            for text in chain(*texts_by_target.values()):
+                roles.setdefault(text, "targets")
+        return roles
 
     def _filled(self, texts: Texts) -> Texts:
         template = self.template or f"{self._content.get('prefix', '')} {{}}".strip()
-        return {
-            name: tuple(template.replace("{}", text) for text in set_texts)
-            for name, set_texts in texts.items()
-        }
+        filled = dict[str, tuple[str, ...]]()
+        for name, set_texts in texts.items():
+            filled[name] = tuple(template.replace("{}", text) for text in set_texts)
+        return filled
 
 
 class ImagesConfig(ImageTable):
@@ -283,7 +277,7 @@ class AssociationsConfig(Section):
     clusters: Literal["seed", "prompt"] = "seed"
 
 
-class SaidConfig(ItemsConfig):
+class AnswersConfig(ItemsConfig):
     """Answers about images.
 
     Attributes
@@ -389,7 +383,7 @@ class SharesConfig(Section):
     question: Name | None = None
     templates: Templates = AS_IT_IS
     least: Share = 0.0
-    said: Mapping[Label, SaidConfig] = {}
+    said: Mapping[Label, AnswersConfig] = {}
     no_person: Labels = ()
     unknown: Labels = ("unknown",)
     refused: Labels = ()

@@ -250,11 +250,10 @@ def load(config: Config, models: Models) -> TextToImageData:
         for share in config.shares
         if share.outside is not None
     }
-    vectors = {
-        f"{name}, images of {generator}": image_vectors
-        for name, encoder in encoders.items()
-        for generator, image_vectors in encoder.images.items()
-    }
+    vectors = dict[str, Vectors]()
+    for name, encoder in encoders.items():
+        for generator, image_vectors in encoder.images.items():
+            vectors[f"{name}, images of {generator}"] = image_vectors
     read: list[Items | Vectors | ImageClasses | ExternalShares] = [
         *(images.items for images in generated.values()),
         *(encoder.texts for encoder in encoders.values()),
@@ -264,7 +263,9 @@ def load(config: Config, models: Models) -> TextToImageData:
         name: dict(Counter(images.state)) for name, images in generated.items()
     }
     counts |= {name: dict(image_vectors.counts) for name, image_vectors in vectors.items()}
-    inputs = {file: digest for source in read for file, digest in source.inputs.items()}
+    inputs = dict[str, FileFacts]()
+    for source in read:
+        inputs |= source.inputs
     return TextToImageData(generated, encoders, image_classes, external, inputs, counts)
 
 
@@ -622,20 +623,20 @@ def _normalised_answer(answer: str) -> str:
     return " ".join(answer.casefold().split()).rstrip(".!").strip()
 
 
-def leaning(config: Config, data: TextToImageData) -> dict[str, dict[str, Objects]]:
+def nearest_attributes(config: Config, data: TextToImageData) -> dict[str, dict[str, Objects]]:
     """Return the set of attributes of each pair that images lie closer to, in the first encoder."""
-    texts = config.prompts.attribute_texts
-    return {
-        " against ".join(pair): {
-            name: _classify({name: texts[name] for name in pair}, ("{}",), 0.0, encoder, vectors)
-            for name, vectors in encoder.images.items()
+    nearest: dict[str, dict[str, Objects]] = {}
+    for pair in config.pairs:
+        encoder = data.encoders[config.encoders[0]]
+        texts = {name: config.prompts.attribute_texts[name] for name in pair}
+        nearest[" against ".join(pair)] = {
+            generator: _classify(texts, ("{}",), 0.0, encoder, vectors)
+            for generator, vectors in encoder.images.items()
         }
-        for pair in config.pairs
-        for encoder in [data.encoders[config.encoders[0]]]
-    }
+    return nearest
 
 
-def likeness(config: Config, data: TextToImageData, generator: str) -> Floats:
+def prompt_cosines(config: Config, data: TextToImageData, generator: str) -> Floats:
     """Return the cosine of each image with its prompt, in the first encoder; NaN without one."""
     image_prompts = data.generated[generator].table["prompt"].to_numpy()
     cosines = np.full(len(image_prompts), np.nan)
