@@ -69,12 +69,12 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         # Arrow has words of its own for what the system says.
-        why = os.strerror(error.errno) if error.errno else str(error)
+        reason = os.strerror(error.errno) if error.errno else str(error)
         problem = (
             "this file system cannot lock or cannot rename files, and both are needed. "
             "To do: choose a local disk"
             if error.errno in LACKING
-            else f"cannot be written: {why}. To do: free space there, check the permissions and "
+            else f"cannot be written: {reason}. To do: free space there, check the permissions and "
             "the limit of file sizes, or choose another place; run again, finished parts stay"
         )
         raise RunError(f"{shown(path)}: {problem}") from error

@@ -89,22 +89,24 @@ def foreign_files(folder: Path) -> list[str]:
     Links are never followed.
     """
     files, coming = (_read(folder) or {"files": {}, "coming": {}}).values()
-    known = {str(parent) for name in files for parent in PurePosixPath(name).parents}
-    found = []
+    parent_names = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    foreign = []
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
-            own = False
+            is_ours = False
         elif path.is_dir():
-            own = name in known or name == LABELS
+            is_ours = name in parent_names or name == LABELS
         else:
             # Labels survive, whoever wrote them.
-            own = name in (LIST, LOCK) or path.parent == folder / LABELS
-            own = own or (path.parent == folder and _is_unfinished(name, files))
-            own = own or (name in files and sha256_of(path) in (files[name], coming.get(name)))
-        if not own:
-            found.append(name)
-    return sorted(found)
+            is_ours = name in (LIST, LOCK) or path.parent == folder / LABELS
+            is_ours = is_ours or (path.parent == folder and _is_unfinished(name, files))
+            is_ours = is_ours or (
+                name in files and sha256_of(path) in (files[name], coming.get(name))
+            )
+        if not is_ours:
+            foreign.append(name)
+    return sorted(foreign)
 
 
 def _is_unfinished(name: str, files: Mapping[str, str]) -> bool:

@@ -163,10 +163,10 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
     DataError
         If a table, picture or file of embeddings can't be read.
     """
-    found, trust = Candidates(), (sources.allow_pickle, sources.trust_remote_code)
+    candidates, trust = Candidates(), (sources.allow_pickle, sources.trust_remote_code)
     probe = Probe(run, disparity, sources.folder, *trust, sources.progress)
-    _add_labels(found, probe)
-    columns, values = _columns(probe, sources), found.values
+    _add_labels(candidates, probe)
+    columns, values = _columns(probe, sources), candidates.values
     choices = {**columns, **_of_pictures(probe, columns)}
     for name in sources.names:
         if name not in choices:
@@ -174,29 +174,29 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
         values[name] = choices[name]()
     if sources.wordnet is not None:
         senses = read_senses(sources.wordnet, subjects_of(run))
-        found = replace(found, senses=senses)
+        candidates = replace(candidates, senses=senses)
         values.update(_by_meaning(values, senses.filter(subject=disparity.finding.subject)))
     if sources.annotations is not None:
         values[DISAGREE] = _disagreement(sources.annotations, sources.id, probe)
     if sources.embeddings:
         values.update(_from_embeddings(probe, sources))
-        found = replace(found, clusters=_differ(disparity, values[CLUSTER]))
+        candidates = replace(candidates, clusters=_differ(disparity, values[CLUSTER]))
     if sources.medium:
         name = f"{MEDIUM} by {sources.medium}"
         media = values[name] = probe.media(sources.medium)
-        found.details[name] = probe.corrected_media(media, sources.seed)
+        candidates.details[name] = probe.corrected_media(media, sources.seed)
     if sources.mask:
         hidden = probe.without_objects(probe.boxes(columns))
         values[HIDDEN] = pl.Series(hidden, nan_to_null=True)
-        lost = lost_without_objects(disparity, hidden, Bootstrap(), sources.seed)
-        found.details[HIDDEN] = [*lost]
+        losses = lost_without_objects(disparity, hidden, Bootstrap(), sources.seed)
+        candidates.details[HIDDEN] = [*losses]
     _leave_out_empty(values, disparity, sources.names)
     if not values:
         raise ConfigError(
             f"no cause to try. To do: add --cause with one of {', '.join(choices)}, or "
             "--embeddings; or label images with `equipoise label` or `equipoise review`"
         )
-    return found
+    return candidates
 
 
 def _leave_out_empty(
@@ -204,7 +204,7 @@ def _leave_out_empty(
 ) -> None:
     """Remove causes that no image of the finding has; refuse those that were named."""
     compared = pl.Series(np.logical_or(*disparity.sides.values()))
-    for name in [one for one, cells in values.items() if not cells.filter(compared).count()]:
+    for name in [name for name, cells in values.items() if not cells.filter(compared).count()]:
         if name in named:
             raise ConfigError(
                 f"--cause {name}: no image of the finding has a value. To do: check the ids of the "
@@ -215,7 +215,9 @@ def _leave_out_empty(
 
 def subjects_of(run: Path) -> list[str]:
     """Return the classes or concepts of a run, sorted by name."""
-    return sorted({one.subject for one in read(run).findings if one.by_group and one.subject})
+    return sorted(
+        {finding.subject for finding in read(run).findings if finding.by_group and finding.subject}
+    )
 
 
 def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
@@ -230,10 +232,10 @@ def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
         key = source.id
 
     def read_column(name: str) -> pl.Series:
-        found = table.read((key, name))
-        column = found[name]
+        cells = table.read((key, name))
+        column = cells[name]
         read = as_numbers if is_numbers(column.type) or spells_numbers(column) else as_text
-        names = as_text(found[key], table.name, key)
+        names = as_text(cells[key], table.name, key)
         if sources.table is not None:
             if names.is_empty():
                 raise no_rows(table.name)
@@ -253,24 +255,29 @@ def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
 
 def _by_meaning(values: Mapping[str, pl.Series], senses: pl.DataFrame) -> dict[str, pl.Series]:
     """Return the meanings of the class that columns with its variants have."""
-    found = {f"meaning by {name}": meanings(_texts(one), senses) for name, one in values.items()}
-    return {name: one for name, one in found.items() if one.filter(one != UNCLEAR).len()}
+    columns = {
+        f"meaning by {name}": meanings(_texts(variants), senses)
+        for name, variants in values.items()
+    }
+    return {
+        name: column for name, column in columns.items() if column.filter(column != UNCLEAR).len()
+    }
 
 
 def _disagreement(file: Path, key: str, probe: Probe) -> pl.Series:
     """Return the share of annotators of each image who gave another label than most."""
     read_in = read_table(file, texts=(key, "annotator", "label"), role="annotations")
-    given = pl.DataFrame(dict(read_in.texts)).drop_nulls()
-    given = given.unique([key, "annotator"], keep="last", maintain_order=True)
+    labels = pl.DataFrame(dict(read_in.texts)).drop_nulls()
+    labels = labels.unique([key, "annotator"], keep="last", maintain_order=True)
     shares = (
-        given.group_by(key, "label").len("votes")
+        labels.group_by(key, "label").len("votes")
         .group_by(key).agg(of=pl.col("votes").sum(), most=pl.col("votes").max())
         .filter(pl.col("of") > 1).select(key, share=1 - pl.col("most") / pl.col("of"))
     )  # fmt: skip
     return probe.disparity.joined(shares[key], shares["share"])
 
 
-def _add_labels(found: Candidates, probe: Probe) -> None:
+def _add_labels(candidates: Candidates, probe: Probe) -> None:
     """Add what people say of the images: wrong labels, other questions, and codes."""
     labels, disparity = read_labels(probe.run), probe.disparity
     for question in labels["question"].unique().sort().to_list():
@@ -279,8 +286,8 @@ def _add_labels(found: Candidates, probe: Probe) -> None:
             if subject in ("", disparity.finding.subject):
                 table = code_table(labels, subject)
                 for name in table.columns[1:]:
-                    found.values[name] = probe.disparity.joined(table["image_id"], table[name])
-                    found.how[name] = "remove"
+                    candidates.values[name] = probe.disparity.joined(table["image_id"], table[name])
+                    candidates.how[name] = "remove"
             continue
         answers = consensus(labels.filter(question=question)).filter(pl.col("answer") != UNSURE)
         of_labels = question in (_RIGHT, stored_name(_RIGHT, disparity.finding.subject))
@@ -288,24 +295,24 @@ def _add_labels(found: Candidates, probe: Probe) -> None:
         values = probe.disparity.joined(answers["image_id"], answers["answer"])
         if of_labels:
             values = values == "no"
-            found.how[name] = "remove"
-        found.values[name] = values
+            candidates.how[name] = "remove"
+        candidates.values[name] = values
         if (weights := _weights(probe.run, disparity, question, values)) is not None:
-            found.weights[name] = weights
+            candidates.weights[name] = weights
 
 
 def _weights(run: Path, disparity: Disparity, question: str, values: pl.Series) -> Floats | None:
     """Return the inverse of the share of its stratum that was labelled, for a drawn sample."""
-    drawn = read_draws(run, question)
-    if not drawn:
+    draws = read_draws(run, question)
+    if not draws:
         return None
-    strata = drawn_strata(run, disparity.images, drawn)
+    strata = drawn_strata(run, disparity.images, draws)
     has = values.is_not_null().to_numpy()
     cells = SampledCells.of(np.where(has, 1.0, np.nan), strata, disparity.groups)
     share = cells.labelled / cells.sizes
-    known = cells.code >= 0
+    in_stratum = cells.code >= 0
     weights = np.zeros(len(has))
-    weights[known & has] = 1.0 / share[cells.code[known & has]]
+    weights[in_stratum & has] = 1.0 / share[cells.code[in_stratum & has]]
     return weights
 
 
@@ -321,23 +328,23 @@ def _of_pictures(probe: Probe, columns: Mapping[str, Read]) -> dict[str, Read]:
     def box(measured: Callable[[Floats], Floats]) -> pl.Series:
         return pl.Series(measured(probe.boxes(columns)), nan_to_null=True)
 
-    def many(shown: pl.Expr) -> pl.Series:
+    def many(selected: pl.Expr) -> pl.Series:
         if probe.marked is None:
             raise ConfigError("objects and people: expected a data set with boxes of objects")
         # A box of two labels has two rows.
-        own = probe.marked.filter(shown).unique(["image_id", *CORNERS])
-        counts = own.group_by("image_id").len()
+        boxes = probe.marked.filter(selected).unique(["image_id", *CORNERS])
+        counts = boxes.group_by("image_id").len()
         return probe.disparity.joined(counts["image_id"], counts["len"]).fill_null(0)
 
     words = pl.col("label").str.replace_all("_", " ").str.replace(r"\.n\.\d+$", "")
     return {
-        "resolution": lambda: picture(lambda one: picture_facts(one).sizes.prod(axis=1)),
+        "resolution": lambda: picture(lambda pictures: picture_facts(pictures).sizes.prod(axis=1)),
         "brightness": lambda: picture(
-            lambda one: each(lambda place: _brightness(one, place), range(len(one)))
+            lambda pictures: each(lambda place: _brightness(pictures, place), range(len(pictures)))
         ),
-        "box size": lambda: box(lambda one: (one[:, 2:] - one[:, :2]).prod(axis=1)),
-        "box from the left": lambda: box(lambda one: one[:, 0]),
-        "box from the top": lambda: box(lambda one: one[:, 1]),
+        "box size": lambda: box(lambda boxes: (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)),
+        "box from the left": lambda: box(lambda boxes: boxes[:, 0]),
+        "box from the top": lambda: box(lambda boxes: boxes[:, 1]),
         "objects": lambda: many(pl.lit(value=True)),
         "people": lambda: many(words.str.to_lowercase().is_in([*PEOPLE])),
     }
@@ -361,37 +368,42 @@ def _from_embeddings(probe: Probe, sources: Sources) -> dict[str, pl.Series]:
 
 def _neighbours(disparity: Disparity, usable: Integers, units: Floats) -> pl.Series:
     labels = pl.Series(disparity.labels[usable].tolist(), dtype=pl.String).fill_null("")
-    code, found = labels.rank("dense").to_numpy(), np.full(len(disparity.ids), np.nan)
+    code, other_shares = labels.rank("dense").to_numpy(), np.full(len(disparity.ids), np.nan)
     rows = np.flatnonzero(disparity.about[usable])
-    near = min(_NEAREST, len(units) - 1)
-    for start in range(0, len(rows) if near else 0, _AT_ONCE):
-        some = rows[start : start + _AT_ONCE]
-        cosines = concept_scores(units[some], units)
-        cosines[np.arange(len(some)), some] = -np.inf
-        nearest = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
-        found[usable[some]] = (code[nearest] != code[some, None]).mean(axis=1)
-    return pl.Series(found, nan_to_null=True)
+    n_nearest = min(_NEAREST, len(units) - 1)
+    for start in range(0, len(rows) if n_nearest else 0, _AT_ONCE):
+        batch = rows[start : start + _AT_ONCE]
+        cosines = concept_scores(units[batch], units)
+        cosines[np.arange(len(batch)), batch] = -np.inf
+        nearest = np.argpartition(-cosines, n_nearest - 1, axis=1)[:, :n_nearest]
+        other_shares[usable[batch]] = (code[nearest] != code[batch, None]).mean(axis=1)
+    return pl.Series(other_shares, nan_to_null=True)
 
 
 def _clusters(disparity: Disparity, sources: Sources, usable: Integers, units: Floats) -> pl.Series:
     """Return the cluster of each image: k-means of unit vectors."""
-    many = min(sources.clusters, len(units))
+    n_clusters = min(sources.clusters, len(units))
     _, code = kmeans2(
-        units, many, iter=30, minit="++", seed=stream(sources.seed, "clusters"), missing="warn"
+        units,
+        n_clusters,
+        iter=30,
+        minit="++",
+        seed=stream(sources.seed, "clusters"),
+        missing="warn",
     )
     # Clusters are numbered by their first image, so that names don't depend on the start.
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     rank_of = np.argsort(np.argsort(first))
-    names = pl.Series([f"cluster {one + 1}" for one in rank_of[place].tolist()])
+    names = pl.Series([f"cluster {rank + 1}" for rank in rank_of[place].tolist()])
     return disparity.joined(pl.Series(disparity.ids[usable]), names)
 
 
 def _differ(disparity: Disparity, clusters: pl.Series) -> Estimate:
     """Test whether groups differ over clusters."""
-    known = disparity.about & (disparity.groups.large >= 0) & clusters.is_not_null().to_numpy()
-    names, cluster = np.unique(clusters.to_numpy()[known].astype(str), return_inverse=True)
+    compared = disparity.about & (disparity.groups.large >= 0) & clusters.is_not_null().to_numpy()
+    names, cluster = np.unique(clusters.to_numpy()[compared].astype(str), return_inverse=True)
     table = np.zeros((len(disparity.groups), len(names)), dtype=np.int64)
-    np.add.at(table, (disparity.groups.codes[known], cluster), 1)
+    np.add.at(table, (disparity.groups.codes[compared], cluster), 1)
     return cramers_v(table[table.any(axis=1)])
 
 
@@ -437,16 +449,20 @@ def rank(
         resampling=resampling, rng=seed,
     )  # fmt: skip
     texts = {name: _texts(values) for name, values in candidates.values.items()}
-    shown = list[Row]()
+    summaries = list[Row]()
     for name in table["cause"].to_pylist():
         shares = _shares(disparity, texts[name])
-        shown.append({
+        summaries.append({
             "evidence": _evidence(disparity, candidates.values[name], shares),
             "value": shares[0]["value"] if shares else None, "shares": shares[:_MOST_VALUES],
         })  # fmt: skip
-    more = pl.DataFrame(shown, {"evidence": pl.String(), "value": pl.String(), "shares": _SHARES})
-    own = pl.DataFrame({"image_id": pl.Series(disparity.ids.tolist(), dtype=pl.String), **texts})
-    return Ranking(disparity, pl.DataFrame(table).hstack(more), own, candidates)
+    summary_table = pl.DataFrame(
+        summaries, {"evidence": pl.String(), "value": pl.String(), "shares": _SHARES}
+    )
+    value_table = pl.DataFrame(
+        {"image_id": pl.Series(disparity.ids.tolist(), dtype=pl.String), **texts}
+    )
+    return Ranking(disparity, pl.DataFrame(table).hstack(summary_table), value_table, candidates)
 
 
 _SHARES = pl.List(pl.Struct({
@@ -457,9 +473,9 @@ _SHARES = pl.List(pl.Struct({
 
 def _shares(disparity: Disparity, texts: pl.Series) -> list[Row]:
     """Return each value's share and mean outcome, the value first that the group has more often."""
-    first, others = map(pl.Series, disparity.sides.values())
+    in_group, in_others = map(pl.Series, disparity.sides.values())
     table = pl.DataFrame(
-        {"value": texts, "outcome": disparity.outcome, "n": first, "others_n": others}
+        {"value": texts, "outcome": disparity.outcome, "n": in_group, "others_n": in_others}
     )
     outcome, n, others_n = pl.col("outcome"), pl.col("n"), pl.col("others_n")
     counts = (
@@ -499,15 +515,15 @@ def _evidence(disparity: Disparity, values: pl.Series, shares: list[Row]) -> str
             for name, rows in disparity.sides.items()
         }
         return "; ".join(
-            f"{name}: mean {one.mean():.3g}" for name, one in means.items() if len(one)
+            f"{name}: mean {cells.mean():.3g}" for name, cells in means.items() if len(cells)
         )
     # Of yes and no the share of yes is said, whichever is more frequent.
-    shown = next((one for one in shares if one["value"] == "yes"), next(iter(shares), None))
-    if shown is None:
+    share_row = next((row for row in shares if row["value"] == "yes"), next(iter(shares), None))
+    if share_row is None:
         return ""
-    value = "" if shown["value"] == "yes" else f" {shown['value']}"
+    value = "" if share_row["value"] == "yes" else f" {share_row['value']}"
     keys = zip(disparity.sides, ("share", "others_share"), strict=True)
-    return "; ".join(f"{name}: {100 * shown[key]:.1f} %{value}" for name, key in keys)
+    return "; ".join(f"{name}: {100 * share_row[key]:.1f} %{value}" for name, key in keys)
 
 
 def write_ranking(run: Path, ranking: Ranking) -> None:
@@ -518,25 +534,25 @@ def write_ranking(run: Path, ranking: Ranking) -> None:
 def _merged_files(run: Path, ranking: Ranking) -> dict[str, bytes]:
     """Return the files of all rankings, causes and meanings, with those of a new ranking."""
     facts = ranking.facts
-    own = ranking.table.with_columns(
-        details=pl.Series([json.dumps(ranking.candidates.details.get(one, []))
-                           for one in ranking.table["cause"]]),
+    table = ranking.table.with_columns(
+        details=pl.Series([json.dumps(ranking.candidates.details.get(cause, []))
+                           for cause in ranking.table["cause"]]),
         shows=pl.lit(ranking.disparity.shows),
         **{name: pl.lit(text) for name, text in facts.items()},
     ).select(*_KEYS, pl.exclude(_KEYS))  # fmt: skip
     earlier = read_rankings(run)
     if earlier.height:
         same = pl.all_horizontal(pl.col(name) == text for name, text in facts.items())
-        own = pl.concat([earlier.filter(~same), own], how="diagonal")
+        table = pl.concat([earlier.filter(~same), table], how="diagonal")
     values = ranking.values
     if (path := run / LABELS / VALUES).exists():
-        known_values = pl.DataFrame(read_parquet(path))
+        earlier_values = pl.DataFrame(read_parquet(path))
         new = {*values.columns} - {"image_id"}
-        values = values.join(known_values.drop(new, strict=False), on="image_id", how="left")
-    files = {FILE: own, VALUES: values.with_columns(pl.exclude("image_id").cast(pl.Categorical))}
+        values = values.join(earlier_values.drop(new, strict=False), on="image_id", how="left")
+    files = {FILE: table, VALUES: values.with_columns(pl.exclude("image_id").cast(pl.Categorical))}
     if ranking.candidates.senses.height:
         files[DEFINITIONS] = ranking.candidates.senses
-    return {name: table_bytes(one.to_arrow()) for name, one in files.items()}
+    return {name: table_bytes(frame.to_arrow()) for name, frame in files.items()}
 
 
 def read_definitions(run: Path, subject: str) -> pl.DataFrame:
@@ -579,17 +595,18 @@ def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:
     """
     norms = read_table(table, texts=("Word",), numbers=("Conc.M",), role="norms")
     words, means = norms.texts["Word"].str.to_lowercase(), norms.numbers["Conc.M"]
-    known_means = dict(zip(words, means, strict=True))
+    concreteness_of = dict(zip(words, means, strict=True))
     sizes = {
-        one.subject: float(np.ptp([group.value for group in one.by_group]))
-        for one in read(run).findings
-        if one.by_group
-        and one.subject
-        and (one.metric, one.model, one.groups) == (finding.metric, finding.model, finding.groups)
+        other.subject: float(np.ptp([group.value for group in other.by_group]))
+        for other in read(run).findings
+        if other.by_group
+        and other.subject
+        and (other.metric, other.model, other.groups)
+        == (finding.metric, finding.model, finding.groups)
     }
     names = sorted(sizes)
-    x = [known_means.get(name.lower(), np.nan) for name in names]
-    return correlation(x, [sizes[name] for name in names])
+    word_means = [concreteness_of.get(name.lower(), np.nan) for name in names]
+    return correlation(word_means, [sizes[name] for name in names])
 
 
 def as_json(ranking: Ranking) -> dict[str, Json]:
@@ -605,14 +622,14 @@ def as_json(ranking: Ranking) -> dict[str, Json]:
 def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
     """Say what is compared, what explains it, and how clusters and concreteness fit."""
     first, disparity = ranking.table.row(0, named=True), ranking.disparity
-    many = f"n = {first['n']:,}"
+    size_text = f"n = {first['n']:,}"
     yield (
         f"The {disparity.shows}: {disparity.group} minus {disparity.others} is "
-        f"{_interval(first, 'disparity', 'disparity_low', 'disparity_high')}, {many}."
+        f"{_interval(first, 'disparity', 'disparity_low', 'disparity_high')}, {size_text}."
     )
-    found = ranking.table.filter("explains")["cause"].to_list()
-    if found:
-        yield f"Explained by: {', '.join(found)}."
+    explaining = ranking.table.filter("explains")["cause"].to_list()
+    if explaining:
+        yield f"Explained by: {', '.join(explaining)}."
     elif first["disparity_low"] <= 0.0 <= first["disparity_high"]:
         yield "The interval holds 0: there may be no difference to explain."
     else:
@@ -623,9 +640,9 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
                 f"The shares of {cause} are those of the model: nobody has labelled the medium. "
                 "To do: `equipoise label` with --question medium."
             )
-    one = ranking.candidates.clusters
-    if one is not None and one.p_value is not None:
-        yield f"Groups over clusters: Cramér's V {number(one.value)}, p = {number(one.p_value)}."
+    clusters = ranking.candidates.clusters
+    if clusters is not None and clusters.p_value is not None:
+        yield f"Groups over clusters: Cramér's V {number(clusters.value)}, p = {number(clusters.p_value)}."
     if norms is not None:
         low, high = norms.interval().low, norms.interval().high
         yield (

@@ -71,8 +71,8 @@ class CausesPages:
         """One finding for each class or concept, sorted by name."""
         kind = self.examples.result.manifest.resolved.get("audit")
         findings = self.findings if kind in ("predictions", "concepts") else ()
-        first = {one.subject: one for one in reversed(findings) if one.subject}
-        return [first[name] for name in sorted(first)]
+        by_subject = {finding.subject: finding for finding in reversed(findings) if finding.subject}
+        return [by_subject[name] for name in sorted(by_subject)]
 
     @cached_property
     def every_code(self) -> dict[str, str]:
@@ -83,13 +83,13 @@ class CausesPages:
         """Show codes counted over all classes and concepts, and what causes explain."""
         labels = read_labels(self.examples.run)
         rankings = read_rankings(self.examples.run)
-        counts = [(one.subject, [*self._counts(labels, one)]) for one in self.subjects]
-        totals = total_counts(one for _, own in counts for one in own)
-        coded = {name: _coded(own) for name, own in counts}
-        whole = next((one for one in self.findings if not one.subject), None)
+        counts = [(finding.subject, [*self._counts(labels, finding)]) for finding in self.subjects]
+        totals = total_counts(count for _, code_counts in counts for count in code_counts)
+        coded = {name: _coded(code_counts) for name, code_counts in counts}
+        overall = next((finding for finding in self.findings if not finding.subject), None)
         return self.render(
-            "causes", subjects=[one.subject for one in self.subjects], coded=coded, totals=totals,
-            rankings=self._by_finding(rankings), examples=whole and self._examples(whole),
+            "causes", subjects=[finding.subject for finding in self.subjects], coded=coded, totals=totals,
+            rankings=self._by_finding(rankings), examples=overall and self._examples(overall),
             **_blurred(request),
         )  # fmt: skip
 
@@ -112,29 +112,31 @@ class CausesPages:
 
     def form(self, request: Request) -> Response:
         """Ask for the codes of the next image, or of one that is named."""
-        place, asked = request.path_params["place"], request.query_params
-        coder = asked.get("coder", "").strip()
+        place, query = request.path_params["place"], request.query_params
+        coder = query.get("coder", "").strip()
         if place >= len(self.subjects):
             return self.refuse()
         if coder and (problem := name_problem(coder)):
             return self._refuse_name(place, problem)
         finding = self.subjects[place]
         places, labels = self._places(finding), read_labels(self.examples.run)
-        own = labels.filter(question=question_of(finding.subject), labeller=coder)
-        done = dict(own.select("image_id", "answer").iter_rows())
+        coder_labels = labels.filter(question=question_of(finding.subject), labeller=coder)
+        done = dict(coder_labels.select("image_id", "answer").iter_rows())
         ids = self.examples.image_ids[places].to_list()
-        left = [one for one, name in zip(places, ids, strict=True) if name not in done]
-        named = asked.get("image", "")
+        uncoded = [
+            image_place for image_place, name in zip(places, ids, strict=True) if name not in done
+        ]
+        named = query.get("image", "")
         if named and named not in map(str, places):
             return self.refuse()
-        image = int(named) if named else next(iter(left), None)
+        image = int(named) if named else next(iter(uncoded), None)
         name = None if image is None else self.examples.image_ids[image]
         at = 0 if image is None else places.index(image)
         return self.render(
             "code", subject=finding.subject, place=place, coder=coder, image=image,
             codes=self.every_code, given=codes_in(done[name]) if name in done else [],
-            media=[one for one in QUESTIONS[MEDIUM].answers if one != UNSURE],
-            coded=len(ids) - len(left), many=len(ids), unsure=UNSURE,
+            media=[medium for medium in QUESTIONS[MEDIUM].answers if medium != UNSURE],
+            coded=len(ids) - len(uncoded), many=len(ids), unsure=UNSURE,
             before=places[at - 1] if at else None,
         )  # fmt: skip
 
@@ -163,13 +165,13 @@ class CausesPages:
         """Write an answer of the form to the disk; return whether it was one."""
         image, medium = answer.get("image", [""])[0], answer.get(MEDIUM, [""])[0]
         codes = answer.get("code", [])
-        known = {*map(str, self._places(finding))}
-        right = image in known and {*codes} <= {*self.every_code}
-        if not right or medium not in ("", *QUESTIONS[MEDIUM].answers):
+        choices = {*map(str, self._places(finding))}
+        valid = image in choices and {*codes} <= {*self.every_code}
+        if not valid or medium not in ("", *QUESTIONS[MEDIUM].answers):
             return False
         name = str(self.examples.image_ids[int(image)])
-        given = [one for one in self.every_code if one in codes]
-        new = [answered(name, question_of(finding.subject), answer_of(given), coder)]
+        chosen = [code for code in self.every_code if code in codes]
+        new = [answered(name, question_of(finding.subject), answer_of(chosen), coder)]
         if medium:
             new.append(answered(name, MEDIUM, medium, coder))
         add_labels(self.examples.run, *new)
@@ -187,8 +189,8 @@ class CausesPages:
         rows = self.examples.rows(finding.model, finding.subject)
         places = rows.filter(pl.col("outcome").is_in(LABELLED))["place"].unique(maintain_order=True)
         order = self.examples.images["order"][places]
-        found: list[int] = places.gather(order.arg_sort()).to_list()
-        return found
+        ordered: list[int] = places.gather(order.arg_sort()).to_list()
+        return ordered
 
     def _examples(self, finding: Finding) -> dict[tuple[str, str], list[int]]:
         """Return the first images of each value of a cause, in the run's random order."""
@@ -197,19 +199,21 @@ class CausesPages:
         table = pl.read_parquet(path)
         places = pl.DataFrame({"place": self._places(finding)}, {"place": pl.UInt32})
         ids = self.examples.image_ids[places["place"]]
-        own = places.with_columns(image_id=ids).join(
+        value_table = places.with_columns(image_id=ids).join(
             table, on="image_id", how="left", maintain_order="left"
         )
         return {
-            (name, str(value)): shown
+            (name, str(value)): image_places
             for name in table.columns
             if name != "image_id"
-            for value, shown in own.group_by(name).agg(pl.col("place").head(_SHOWN)).iter_rows()
+            for value, image_places in value_table.group_by(name)
+            .agg(pl.col("place").head(_SHOWN))
+            .iter_rows()
         }
 
     def _counts(self, labels: pl.DataFrame, finding: Finding) -> list[CodeCount]:
-        own = labels.filter(question=question_of(finding.subject))
-        if not own.height:
+        subject_labels = labels.filter(question=question_of(finding.subject))
+        if not subject_labels.height:
             return []
         names = self.examples.group_names(finding.groups)
         groups = self.examples.image_ids.to_frame().with_columns(group=names)
@@ -219,28 +223,28 @@ class CausesPages:
         self, rankings: pl.DataFrame
     ) -> list[tuple[str, list[dict[str, Cell]], int | None]]:
         """Return rankings, each with the finding that it is of and its place."""
-        found: dict[tuple[str, ...], list[dict[str, Cell]]] = {}
+        by_finding: dict[tuple[str, ...], list[dict[str, Cell]]] = {}
         for row in rankings.to_dicts():
             names = ("model", "metric", "subject", "groups", "shows", "group")
             row["details"] = json.loads(row.get("details") or "[]")
-            found.setdefault(tuple(str(row[name]) for name in names), []).append(row)
+            by_finding.setdefault(tuple(str(row[name]) for name in names), []).append(row)
         places: dict[tuple[str, ...], int] = {
-            (one.model, one.metric, one.subject, one.groups): place
-            for place, one in reversed([*enumerate(self.findings)])
+            (finding.model, finding.metric, finding.subject, finding.groups): place
+            for place, finding in reversed([*enumerate(self.findings)])
         }
         return [
             (f"{key[0]}: {key[4]}, {key[5]} minus the others", rows, places.get(key[:4]))
-            for key, rows in found.items()
+            for key, rows in by_finding.items()
         ]
 
 
 def _coded(counts: Sequence[CodeCount]) -> int:
     """Return how many images were coded."""
-    return sum({one.group: one.coded for one in counts}.values())
+    return sum({count.group: count.coded for count in counts}.values())
 
 
 def _blurred(request: Request) -> Fields:
     """Return what is blurred in images, and what could be."""
-    asked = request.query_params.get("hide", "")
-    known = {name: title for name, title in HIDE.items() if name != "outside"}
-    return {"hide": asked if asked in known else "", "hidden": known}
+    hide = request.query_params.get("hide", "")
+    choices = {name: title for name, title in HIDE.items() if name != "outside"}
+    return {"hide": hide if hide in choices else "", "hidden": choices}

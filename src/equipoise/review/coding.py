@@ -90,13 +90,13 @@ def code_table(labels: pl.DataFrame, subject: str) -> pl.DataFrame:
         `image_id`, and a boolean column for each code: an image has the codes that more than half
         of its coders gave.
     """
-    own = labels.filter(question=question_of(subject))
-    given = own.select(
+    answers = labels.filter(question=question_of(subject))
+    coded = answers.select(
         "image_id", codes=pl.col("answer").map_elements(codes_in, pl.List(pl.String))
     )
-    names = dict.fromkeys((*CODES, *sorted({*given["codes"].explode().drop_nulls()})))
+    names = dict.fromkeys((*CODES, *sorted({*coded["codes"].explode().drop_nulls()})))
     return (
-        given.group_by("image_id")
+        coded.group_by("image_id")
         .agg((pl.col("codes").list.contains(name).mean() > 0.5).alias(name) for name in names)
         .sort("image_id")
     )
@@ -160,8 +160,8 @@ def count_codes(
 def total_counts(counts: Iterable[CodeCount]) -> list[CodeCount]:
     """Add the counts of several classes or concepts."""
     totals: dict[tuple[str, str], list[int]] = {}
-    for one in counts:
-        total = totals.setdefault((one.code, one.group), [0, 0])
-        total[0] += one.images
-        total[1] += one.coded
+    for count in counts:
+        total = totals.setdefault((count.code, count.group), [0, 0])
+        total[0] += count.images
+        total[1] += count.coded
     return [CodeCount.of(*names, *total) for names, total in totals.items()]

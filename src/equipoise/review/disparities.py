@@ -59,8 +59,8 @@ class Disparity:
     def others(self) -> str:
         """Name of what the group is compared with."""
         groups = zip(self.groups.names, self.groups.usable, strict=True)
-        rest = [name for name, large in groups if large and name != self.group]
-        return rest[0] if len(rest) == 1 else OTHERS
+        other_names = [name for name, large in groups if large and name != self.group]
+        return other_names[0] if len(other_names) == 1 else OTHERS
 
     @property
     def about(self) -> Booleans:
@@ -87,13 +87,15 @@ class Disparity:
             Images of the run.
         """
         if self.images.config.audit == "concepts":
-            own = rows.filter(pl.col("outcome").is_in(LABELLED), subject=self.finding.subject)
-            score = self.joined(pl.Series(ids[own["place"]]), own["score"])
+            examples = rows.filter(pl.col("outcome").is_in(LABELLED), subject=self.finding.subject)
+            score = self.joined(pl.Series(ids[examples["place"]]), examples["score"])
             return score.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        own = rows.filter(pl.col("outcome") != "false alarm")
-        said = self.joined(pl.Series(ids[own["place"]]), own["label"])
-        right = pl.when(pl.col("target") == said).then(pl.lit("right")).otherwise(pl.lit("wrong"))
-        table = self.images.table.with_columns(prediction=said, right=right)
+        examples = rows.filter(pl.col("outcome") != "false alarm")
+        predicted = self.joined(pl.Series(ids[examples["place"]]), examples["label"])
+        right = (
+            pl.when(pl.col("target") == predicted).then(pl.lit("right")).otherwise(pl.lit("wrong"))
+        )
+        table = self.images.table.with_columns(prediction=predicted, right=right)
         images = replace(self.images, table=table)
         return _outcome(images, self.finding.metric, self.finding.subject)[0]
 
@@ -111,13 +113,13 @@ def _outcome(images: RunImages, metric: str, subject: str) -> tuple[Floats, str]
     if not subject:
         right = (images.table["right"] == "right").to_numpy()
         return np.where(images.table["target"].is_null(), np.nan, right), "accuracy"
-    said, true = (_same(images, name, subject) for name in ("prediction", "target"))
+    predicted, actual = (_same(images, name, subject) for name in ("prediction", "target"))
     outcome, about, shows = {
-        "right": (said == true, None, f"accuracy of “{subject}” against all other classes"),
-        "hit": (said, true, f"share of “{subject}” that the model recognises"),
-        "alarm": (said, ~true, f"share of other images that are called “{subject}”"),
-        "said": (said, None, f"share called “{subject}”"),
-        "precise": (true, said, f"share of images called “{subject}” whose label agrees"),
+        "right": (predicted == actual, None, f"accuracy of “{subject}” against all other classes"),
+        "hit": (predicted, actual, f"share of “{subject}” that the model recognises"),
+        "alarm": (predicted, ~actual, f"share of other images that are called “{subject}”"),
+        "said": (predicted, None, f"share called “{subject}”"),
+        "precise": (actual, predicted, f"share of images called “{subject}” whose label agrees"),
     }[_OUTCOMES[metric]]
     return np.where(True if about is None else about, outcome, np.nan), shows
 
@@ -165,27 +167,29 @@ def find_disparity(
             "outcomes"
         )
     fitting = [
-        one
-        for one in ranked(result.findings)
-        if _explainable(one, str(kind))
+        finding
+        for finding in ranked(result.findings)
+        if _explainable(finding, str(kind))
         and all(
             wanted in ("", known)
             for wanted, known in (
-                (metric, one.metric), (subject, one.subject), (model, one.model),
-                (groups, one.groups),
+                (metric, finding.metric), (subject, finding.subject), (model, finding.model),
+                (groups, finding.groups),
             )
         )
     ]  # fmt: skip
     if not fitting:
-        able = sorted({one.metric for one in result.findings if _explainable(one, str(kind))})
+        metrics = sorted(
+            {finding.metric for finding in result.findings if _explainable(finding, str(kind))}
+        )
         raise ConfigError(
-            f"{run}: no finding fits; expected a metric among {listed(able)} and a subject, model "
+            f"{run}: no finding fits; expected a metric among {listed(metrics)} and a subject, model "
             "and groups of the run. To do: name others with --finding, --subject, --model, --groups"
         )
     finding = fitting[0]
-    found = (_of_predictions if kind == "predictions" else _of_concept)(run, finding)
+    disparity = (_of_predictions if kind == "predictions" else _of_concept)(run, finding)
     alarms = _OUTCOMES.get(finding.metric) == "alarm"
-    return _among(found, group, max if alarms else min)
+    return _among(disparity, group, max if alarms else min)
 
 
 def _explainable(finding: Finding, kind: str) -> bool:
@@ -213,21 +217,21 @@ def _of_concept(run: Path, finding: Finding) -> Disparity:
     return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
 
 
-def _among(found: Disparity, group: str, worst: Callable[..., str]) -> Disparity:
+def _among(disparity: Disparity, group: str, worst: Callable[..., str]) -> Disparity:
     """Return a disparity with the group that is compared: the worst off unless given."""
     means = {
-        name: float(np.nanmean(found.outcome[found.groups.codes == code]))
+        name: float(np.nanmean(disparity.outcome[disparity.groups.codes == code]))
         for code, (name, usable) in enumerate(
-            zip(found.groups.names, found.groups.usable, strict=True)
+            zip(disparity.groups.names, disparity.groups.usable, strict=True)
         )
-        if usable and not np.isnan(found.outcome[found.groups.codes == code]).all()
+        if usable and not np.isnan(disparity.outcome[disparity.groups.codes == code]).all()
     }
     if len(means) < 2:
         raise ConfigError(
-            f"{found.finding.metric} of “{found.finding.subject}”: fewer than two groups have "
+            f"{disparity.finding.metric} of “{disparity.finding.subject}”: fewer than two groups have "
             "enough images"
         )
-    group = group or found.finding.group or worst(means, key=lambda name: means[name])
+    group = group or disparity.finding.group or worst(means, key=lambda name: means[name])
     if group not in means:
         raise ConfigError(f"--group {group}: expected one of {', '.join(means)}")
-    return replace(found, group=group)
+    return replace(disparity, group=group)

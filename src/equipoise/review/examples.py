@@ -188,8 +188,8 @@ class Examples:
         """Return the boxes of a label in an image: left, top, right and bottom in pixels."""
         if not self.has_boxes:
             return []
-        mine = (pl.col("place") == place) & (pl.col("label").cast(pl.String) == label)
-        table = pl.scan_parquet(self.run / FOLDER / BOXES).filter(mine).select(CORNERS)
+        of_label = (pl.col("place") == place) & (pl.col("label").cast(pl.String) == label)
+        table = pl.scan_parquet(self.run / FOLDER / BOXES).filter(of_label).select(CORNERS)
         return table.collect().rows()
 
     @property
@@ -205,12 +205,12 @@ class Examples:
     @property
     def choices(self) -> list[str]:
         """Attributes of the groups, joined by " × "; all images where the run has no groups."""
-        return [one.removeprefix(GROUPS) for one in self.images.columns[1:]] or [ALL]
+        return [column.removeprefix(GROUPS) for column in self.images.columns[1:]] or [ALL]
 
     def grouped(self, groups: str) -> Groups:
         """Return the group of each image, with the smallest size that the run compares."""
-        least = pl.read_parquet_metadata(self.run / FOLDER / IMAGES).get(LEAST, "1")
-        return Groups.of({groups: self.group_names(groups).to_numpy()}, min_size=int(least))
+        min_size = pl.read_parquet_metadata(self.run / FOLDER / IMAGES).get(LEAST, "1")
+        return Groups.of({groups: self.group_names(groups).to_numpy()}, min_size=int(min_size))
 
     def group_names(self, groups: str) -> pl.Series:
         """Return the group of each image; one of all images where the run has no such groups."""
@@ -231,8 +231,8 @@ class Examples:
                 outcome=pl.lit(ALL, pl.Categorical), score=pl.lit(None, pl.Float32), **columns
             )
         table = pl.scan_parquet(path)
-        own = table.filter(pl.col("subject") == subject).collect()
-        return own if own.height else table.collect()
+        examples = table.filter(pl.col("subject") == subject).collect()
+        return examples if examples.height else table.collect()
 
     def outcomes(self, finding: Finding) -> dict[str, int]:
         """Return the outcomes of a finding's images with their numbers, the most telling first."""
@@ -240,9 +240,9 @@ class Examples:
         alarms = finding.metric.startswith(_OF_FALSE_ALARMS)
         # A strength of guidance is named by the version of its findings.
         first = [*finding.version.split(", "), *(WRONG if alarms else WRONG[::-1]), "rejected"]
-        found = {str(name): int(many) for name, many in counts.iter_rows()}
-        order = {name: place for place, name in enumerate([*first, *sorted(found)][::-1])}
-        return dict(sorted(found.items(), key=lambda one: -order[one[0]]))
+        totals = {str(name): int(total) for name, total in counts.iter_rows()}
+        order = {name: place for place, name in enumerate([*first, *sorted(totals)][::-1])}
+        return dict(sorted(totals.items(), key=lambda entry: -order[entry[0]]))
 
     def labels(self, finding: Finding, outcome: str) -> list[str]:
         """Return the other labels of images with an outcome, the most frequent first."""
@@ -256,12 +256,12 @@ class Examples:
         path = self.run / LABELS / VALUES
         if not path.is_file():
             return []
-        table, found = pl.read_parquet(path).drop("image_id"), list[str]()
+        table, choices = pl.read_parquet(path).drop("image_id"), list[str]()
         for column in table:
             values = sorted(map(str, column.drop_nulls().unique().to_list()))
             if len(values) <= _MOST_VALUES:
-                found += [f"{column.name}: {value}" for value in values]
-        return found
+                choices += [f"{column.name}: {value}" for value in values]
+        return choices
 
     def _having(self, cause: str) -> pl.Series:
         """Return whether each image has the value of a cause."""
@@ -274,7 +274,7 @@ class Examples:
             return [ALL]
         if finding.group:
             return [finding.group, OTHERS]
-        return [one.group for one in finding.by_group] or [ALL]
+        return [group.group for group in finding.by_group] or [ALL]
 
     def select(self, finding: Finding, selection: Selection) -> Iterator[GroupOfImages]:
         """Yield the images of each group side by side.
@@ -298,19 +298,21 @@ class Examples:
         names = self.group_names("" if groups == [ALL] else finding.groups)
         places = rows["place"]
         rows = rows.with_columns(order=self.images["order"][places], group=names[places])
-        by = {"random": "order", "highest score": "score", "lowest score": "score"}
+        sort_columns = {"random": "order", "highest score": "score", "lowest score": "score"}
         rows = rows.sort(
-            by[selection.order], "order", descending=[selection.order == "highest score", False],
+            sort_columns[selection.order], "order", descending=[selection.order == "highest score", False],
             nulls_last=True,
         )  # fmt: skip
         start = selection.page * self.size(finding, selection)
         for name in groups:
             if selection.group not in ("", name):
                 continue
-            mine = pl.col("group") != finding.group if name == OTHERS else pl.col("group") == name
-            own = rows.filter(mine)
-            shown = own.slice(start, self.size(finding, selection)).with_columns(TEXTS)
-            yield GroupOfImages(name, own.height, self._shown(shown, finding.subject))
+            in_group = (
+                pl.col("group") != finding.group if name == OTHERS else pl.col("group") == name
+            )
+            matching = rows.filter(in_group)
+            page_rows = matching.slice(start, self.size(finding, selection)).with_columns(TEXTS)
+            yield GroupOfImages(name, matching.height, self._shown(page_rows, finding.subject))
 
     def size(self, finding: Finding, selection: Selection) -> int:
         """Return how many images of each group a page has."""
@@ -322,10 +324,12 @@ class Examples:
         places = rows["place"].unique().sort().to_list()
         ids = dict(zip(places, read_pictures(self.run, places).ids, strict=True))
         # The heading names the subject already.
-        known = pl.col("subject") == subject
-        captions = rows.select(pl.when(known).then(_OTHER_LABEL).otherwise(CAPTION).fill_null(""))
-        own = zip(*rows.select("place", "score"), captions.to_series(), strict=True)
-        return tuple(Shown(place, ids[place], caption, score) for place, score, caption in own)
+        is_subject = pl.col("subject") == subject
+        captions = rows.select(
+            pl.when(is_subject).then(_OTHER_LABEL).otherwise(CAPTION).fill_null("")
+        )
+        entries = zip(*rows.select("place", "score"), captions.to_series(), strict=True)
+        return tuple(Shown(place, ids[place], caption, score) for place, score, caption in entries)
 
 
 def _is(table: pl.DataFrame, cause: str) -> pl.Expr:

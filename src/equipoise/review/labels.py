@@ -48,11 +48,11 @@ def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
         raise RunError(f"{path}: cannot be read: {error}. To do: {fix}") from error
 
 
-def by_id(ids: Iterable[str], known: pl.Series, values: pl.Series) -> pl.Series:
+def by_id(ids: Iterable[str], keys: pl.Series, values: pl.Series) -> pl.Series:
     """Return the value of each id; null where it has none, the first where it has several."""
-    own = pl.DataFrame({"id": ids}, {"id": pl.String})
-    table = pl.DataFrame({"id": known, "value": values}).unique("id", keep="first")
-    return own.join(table, on="id", how="left", maintain_order="left")["value"]
+    id_table = pl.DataFrame({"id": ids}, {"id": pl.String})
+    table = pl.DataFrame({"id": keys, "value": values}).unique("id", keep="first")
+    return id_table.join(table, on="id", how="left", maintain_order="left")["value"]
 
 
 def add_labels(run: Path, *tables: pl.DataFrame) -> None:
@@ -70,7 +70,7 @@ def add_labels(run: Path, *tables: pl.DataFrame) -> None:
 
 def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
     """Merge labels: of an image, question and labeller the latest answer stays."""
-    merged = pl.concat([one.select(*SCHEMA).cast(SCHEMA) for one in tables])
+    merged = pl.concat([table.select(*SCHEMA).cast(SCHEMA) for table in tables])
     ordered = merged.sort(*_OWN, "at", "answer", nulls_last=False)
     return ordered.unique(_OWN, keep="last", maintain_order=True)
 
@@ -121,9 +121,9 @@ def _read(
     _refuse_names(file, joined, settles)
     _refuse(file, joined.filter(pl.col("time").is_null()), "at", "a date and time such as "
             "2026-11-28T09:30:00Z", "correct it")  # fmt: skip
-    for question, known in answers.items():
-        wrong = (pl.col("question") == question) & ~pl.col("answer").is_in([*known])
-        _refuse(file, joined.filter(wrong), "answer", f"one of {', '.join(known)}", "correct it")
+    for question, choices in answers.items():
+        wrong = (pl.col("question") == question) & ~pl.col("answer").is_in([*choices])
+        _refuse(file, joined.filter(wrong), "answer", f"one of {', '.join(choices)}", "correct it")
     return joined.select("image_id", *_FIELDS[:3], at="time")
 
 
@@ -179,11 +179,11 @@ def consensus(labels: pl.DataFrame) -> pl.DataFrame:
 
 def disagreements(labels: pl.DataFrame) -> pl.DataFrame:
     """Return images on which labellers disagree and nobody has settled: `image_id`, `answers`."""
-    shown = pl.format("{}: {}", "labeller", "answer").sort().str.join("; ")
+    answer_list = pl.format("{}: {}", "labeller", "answer").sort().str.join("; ")
     return (
         labels.group_by("image_id")
         .agg(
-            answers=shown,
+            answers=answer_list,
             kinds=pl.col("answer").n_unique(),
             settled=(pl.col("labeller") == SETTLED).any(),
         )

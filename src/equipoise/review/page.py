@@ -39,11 +39,11 @@ def label_page(
     """
     from markupsafe import Markup
 
-    shown = [visible(one) for one in labels] or [""] * len(keys)
+    captions = [visible(label) for label in labels] or [""] * len(keys)
     data = {
         "question": question.name,
         "answers": question.answers,
-        "images": [*zip(keys, pictures, shown, strict=True)],
+        "images": [*zip(keys, pictures, captions, strict=True)],
         "settled": SETTLED,
     }
     style, program = (asset("equipoise.review", name) for name in ("label.css", "label.js"))

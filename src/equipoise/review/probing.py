@@ -85,9 +85,9 @@ class HiddenObjects:
             return data
         left, top, right, bottom = self.boxes[place]
         levels[top:bottom, left:right] = round(levels.mean())
-        made = io.BytesIO()
-        Image.fromarray(levels).save(made, "PNG", compress_level=1)
-        return made.getvalue()
+        buffer = io.BytesIO()
+        Image.fromarray(levels).save(buffer, "PNG", compress_level=1)
+        return buffer.getvalue()
 
     def where(self, place: int) -> str:
         """Return where a picture lies, for messages."""
@@ -135,11 +135,11 @@ class Probe:
     @cached_property
     def pictures(self) -> Pictures:
         """Pictures of the run, by the ids of the run."""
-        found = find_pictures(self.run, self.folder)
-        places = places_of(found)
+        pictures = find_pictures(self.run, self.folder)
+        places = places_of(pictures)
         names = sorted(name for name in self.disparity.ids.tolist() if name in places)
-        own = found.take([places[name] for name in names])
-        return replace(own, ids=np.array(names, dtype=object))
+        selected = pictures.take([places[name] for name in names])
+        return replace(selected, ids=np.array(names, dtype=object))
 
     @cached_property
     def marked(self) -> pl.DataFrame | None:
@@ -160,15 +160,15 @@ class Probe:
             If the run has no such model, it has no prefix, or it runs code that the user doesn't
             allow.
         """
-        own = getattr(self.disparity.images.config, "models", {}).get(name)
-        if isinstance(own, RunConfig):
-            if own.model is None:
+        section = getattr(self.disparity.images.config, "models", {}).get(name)
+        if isinstance(section, RunConfig):
+            if section.model is None:
                 raise ConfigError(
                     f"{option} {name}: the run has its outputs from a file; expected a model that "
                     "can be run. To do: name one such as hf:openai/clip-vit-base-patch32"
                 )
-            self._check_trust(option, name, own)
-            return own
+            self._check_trust(option, name, section)
+            return section
         try:
             return RunConfig(
                 model=name,
@@ -185,10 +185,10 @@ class Probe:
             "trust_remote_code": (coded, "runs Python code"),
             "allow_pickle": (section.allow_pickle, "reads pickles, which can run code"),
         }
-        for key, (needed, why) in needs.items():
+        for key, (needed, risk) in needs.items():
             if needed and not getattr(self, key):
                 raise ConfigError(
-                    f"{option} {name}: the run names the model {section.called}, which {why}. To "
+                    f"{option} {name}: the run names the model {section.called}, which {risk}. To "
                     f"do: if you trust whoever made {self.run}, add --{key.replace('_', '-')}"
                 )
 
@@ -213,22 +213,22 @@ class Probe:
             table = name.endswith((".parquet", ".csv"))
             source = ArraySource(Path(name), ids=ids, id=id_column if table else None)
         items = Items("images", "image_id", self.disparity.ids, {}, {}, {})
-        found = load_vectors(source, items, max_unmatched=1.0)
-        places = np.flatnonzero(found.usable)
-        units = np.asarray(found.take(places), dtype=np.float64)
+        vectors = load_vectors(source, items, max_unmatched=1.0)
+        places = np.flatnonzero(vectors.usable)
+        units = np.asarray(vectors.take(places), dtype=np.float64)
         return places, units / np.linalg.norm(units, axis=1, keepdims=True)
 
     def media(self, name: str) -> pl.Series:
         """Return the medium of each image by a zero-shot model; null where it failed."""
         from equipoise.audits.predictions.audit import predict_labels
 
-        own = self.section("--medium", name)
-        fields = {key: getattr(own, key) for key in RunConfig.model_fields}
+        base = self.section("--medium", name)
+        fields = {key: getattr(base, key) for key in RunConfig.model_fields}
         section = ModelConfig(**fields, vocabulary=MEDIA, templates=("{}",), k=1)
-        found = predict_labels(self.models, name, section, self.pictures)
-        assert found.labels is not None  # noqa: S101 - it has the vocabulary
-        first = pl.Series(found.labels.values[:, 0].tolist(), dtype=pl.String)
-        return self.disparity.joined(found.ids, first)
+        outputs = predict_labels(self.models, name, section, self.pictures)
+        assert outputs.labels is not None  # noqa: S101 - it has the vocabulary
+        first = pl.Series(outputs.labels.values[:, 0].tolist(), dtype=pl.String)
+        return self.disparity.joined(outputs.ids, first)
 
     def corrected_media(self, media: pl.Series, seed: int) -> list[Row]:
         """Return the share of each medium by group, corrected by human labels.
@@ -238,19 +238,21 @@ class Probe:
         """
         labels = read_labels(self.run).filter(pl.col("answer") != UNSURE, question=MEDIUM)
         answers = consensus(labels).drop_nulls()
-        given = self.disparity.joined(answers["image_id"], answers["answer"]).to_list()
-        disparity, drawn = self.disparity, read_draws(self.run, MEDIUM)
+        answer_of = self.disparity.joined(answers["image_id"], answers["answer"]).to_list()
+        disparity, draws = self.disparity, read_draws(self.run, MEDIUM)
         level: list[str | None] = [""] * len(media)
-        if drawn:
-            level = drawn_strata(self.run, disparity.images, drawn)
+        if draws:
+            level = drawn_strata(self.run, disparity.images, draws)
         strata = [
-            None if None in (said, place) or not about else f"{said} / {place}"
-            for said, place, about in zip(media, level, disparity.about, strict=True)
+            None if None in (medium, place) or not about else f"{medium} / {place}"
+            for medium, place, about in zip(media, level, disparity.about, strict=True)
         ]
         rows = list[Row]()
         for name in MEDIA:
-            if name in given:
-                outcome = [np.nan if one is None else float(one == name) for one in given]
+            if name in answer_of:
+                outcome = [
+                    np.nan if answer is None else float(answer == name) for answer in answer_of
+                ]
                 gap = labelled_share_gap(outcome, strata, disparity.groups, rng=seed)
                 rows += share_rows(name, gap)
         return rows
@@ -261,24 +263,26 @@ class Probe:
         Columns of these names; else crops; else of the data set's boxes with the label of the
         image the largest. NaN where an image has none.
         """
-        own = pl.DataFrame({
+        objects = pl.DataFrame({
             "image_id": self.disparity.ids.tolist(), "label": self.disparity.labels.tolist(),
         })  # fmt: skip
         if {*CORNERS} <= columns.keys():
-            found = own.with_columns(columns[name]().alias(name) for name in CORNERS)
+            boxes = objects.with_columns(columns[name]().alias(name) for name in CORNERS)
         elif self.pictures.crops is not None:
-            found = pl.DataFrame(self.pictures.crops, CORNERS)
-            found = found.with_columns(image_id=pl.Series(self.pictures.ids))
+            boxes = pl.DataFrame(self.pictures.crops, CORNERS)
+            boxes = boxes.with_columns(image_id=pl.Series(self.pictures.ids))
         elif self.marked is not None:
             size = (pl.col("right") - pl.col("left")) * (pl.col("bottom") - pl.col("top"))
-            found = self.marked.join(own, on=["image_id", "label"]).sort(size, descending=True)
+            boxes = self.marked.join(objects, on=["image_id", "label"]).sort(size, descending=True)
         else:
             raise ConfigError(
                 "no boxes of objects: expected crops, a data set with boxes, or columns "
                 f"{', '.join(CORNERS)} in pixels"
             )
-        first = found.unique("image_id", keep="first", maintain_order=True)
-        joined = own.join(first, on="image_id", how="left", maintain_order="left").select(CORNERS)
+        first = boxes.unique("image_id", keep="first", maintain_order=True)
+        joined = objects.join(first, on="image_id", how="left", maintain_order="left").select(
+            CORNERS
+        )
         return joined.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
     def without_objects(self, boxes: Floats) -> Floats:
@@ -303,26 +307,31 @@ class Probe:
             )
         has = disparity.about & ~np.isnan(boxes).any(axis=1)
         rows = {name: row for row, name in enumerate(disparity.ids.tolist()) if has[row]}
-        seen = self.pictures.take(
+        pictures = self.pictures.take(
             [place for place, name in enumerate(self.pictures.ids) if name in rows]
         )
-        if not len(seen):
-            raise DataError("no image has a box of its object", file=seen.name)
-        own = boxes[[rows[name] for name in seen.ids]].clip(0)
-        corners = np.append(np.floor(own[:, :2]), np.ceil(own[:, 2:]), axis=1).astype(np.int64)
-        other = replace(seen, source=HiddenObjects(seen.source, corners))
+        if not len(pictures):
+            raise DataError("no image has a box of its object", file=pictures.name)
+        image_boxes = boxes[[rows[name] for name in pictures.ids]].clip(0)
+        corners = np.append(
+            np.floor(image_boxes[:, :2]), np.ceil(image_boxes[:, 2:]), axis=1
+        ).astype(np.int64)
+        without_objects = replace(pictures, source=HiddenObjects(pictures.source, corners))
         store = config.extraction.store / "without_objects"
-        alone = config.model_copy(update={
+        model_config = config.model_copy(update={
             "models": {model: section},
             "data": config.data.model_copy(update={"max_unmatched": 1.0}),
             "extraction": config.extraction.model_copy(update={"store": store}),
         })  # fmt: skip
-        models, kind = Models(alone, base_of(self.run), self.progress), audit_of(config.audit)
+        models, kind = (
+            Models(model_config, base_of(self.run), self.progress),
+            audit_of(config.audit),
+        )
         assert self.known is not None  # noqa: S101 - predictions and concepts have images
-        models.sets["images"] = replace(self.known, locate=lambda: other)
-        loaded = kind.load(alone, models)
-        found = disparity.again(kind.examples(alone, loaded)[model], loaded.ids)
-        return np.where(np.isin(disparity.ids, seen.ids), found, np.nan)
+        models.sets["images"] = replace(self.known, locate=lambda: without_objects)
+        loaded = kind.load(model_config, models)
+        outcome = disparity.again(kind.examples(model_config, loaded)[model], loaded.ids)
+        return np.where(np.isin(disparity.ids, pictures.ids), outcome, np.nan)
 
 
 def lost_without_objects(
@@ -346,28 +355,33 @@ def lost_without_objects(
         outcome that stays comes from the context.
     """
     units = disparity.ids if disparity.images.units is None else disparity.images.units
-    known = ~np.isnan(hidden) & (disparity.groups.large >= 0)
+    measured = ~np.isnan(hidden) & (disparity.groups.large >= 0)
     drawing = Drawing(resampling=resampling, rng=seed)
-    twice = np.tile(np.flatnonzero(known), 2)
-    seen = np.repeat(["visible", "hidden"], known.sum())
-    names = np.array(disparity.groups.names, dtype=object)[disparity.groups.codes[twice]]
-    outcome = np.append(disparity.outcome[known], hidden[known])
-    found = explained_disparity(
-        outcome, Groups.of(seen, min_size=1), names, first="visible", units=units[twice], **drawing
+    repeated = np.tile(np.flatnonzero(measured), 2)
+    condition = np.repeat(["visible", "hidden"], measured.sum())
+    names = np.array(disparity.groups.names, dtype=object)[disparity.groups.codes[repeated]]
+    outcome = np.append(disparity.outcome[measured], hidden[measured])
+    by_condition = explained_disparity(
+        outcome,
+        Groups.of(condition, min_size=1),
+        names,
+        first="visible",
+        units=units[repeated],
+        **drawing,
     )
-    for one in found.parts:
-        if one.metric == "disparity_in_stratum":
-            visible, without = one.by_group
+    for part in by_condition.parts:
+        if part.metric == "disparity_in_stratum":
+            visible, without = part.by_group
             yield {
-                "group": one.subject, "n": visible.n, "visible": visible.value,
-                "hidden": without.value, "lost": one.value, "low": one.low, "high": one.high,
+                "group": part.subject, "n": visible.n, "visible": visible.value,
+                "hidden": without.value, "lost": part.value, "low": part.low, "high": part.high,
             }  # fmt: skip
-    apart = explained_disparity(
+    between_groups = explained_disparity(
         disparity.outcome - hidden, disparity.groups, ["same"] * len(hidden),
         first=disparity.group, units=units, **drawing,
     )  # fmt: skip
-    lost = apart.parts[0]
+    difference = between_groups.parts[0]
     yield {
-        "group": f"{disparity.group} minus {disparity.others}", "n": lost.n, "lost": lost.value,
-        "low": lost.low, "high": lost.high,
+        "group": f"{disparity.group} minus {disparity.others}", "n": difference.n, "lost": difference.value,
+        "low": difference.low, "high": difference.high,
     }  # fmt: skip

@@ -46,8 +46,8 @@ def _yes_no(name: str, text: str, *, unsure: bool = True, names_label: bool = Fa
 _MEDIA = ("photograph", "painting", "drawing", "rendering", "black and white", "sign", "other")
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        question.name: question
+        for question in (
             _yes_no("visible", "Can you see the {attribute}?", unsure=False),
             _yes_no("good", "Is the image good?"),
             Question("medium", "Which medium is it?", (*_MEDIA, UNSURE), "photograph"),
@@ -96,30 +96,32 @@ def find_question(
     ConfigError
         If the question is unknown and has no answers, or has too many.
     """
-    found = QUESTIONS.get(name)
-    if found is None:
+    question = QUESTIONS.get(name)
+    if question is None:
         if not answers:
-            known = ", ".join(QUESTIONS)
+            names = ", ".join(QUESTIONS)
             raise ConfigError(
-                f"question {name!r}: no answers; expected one of {known}, or answers of its own. "
+                f"question {name!r}: no answers; expected one of {names}, or answers of its own. "
                 "To do: add --answer for each answer"
             )
-        found = Question(name, name, tuple(dict.fromkeys(answers)), answers[0])
+        question = Question(name, name, tuple(dict.fromkeys(answers)), answers[0])
     elif answers:
         raise ConfigError(
             f"question {name!r}: has answers already. To do: leave --answer out, or ask in other "
             "words"
         )
-    if not found.answers:
-        found = replace(found, answers=(*classes, UNSURE), counted=classes[0] if classes else "")
-    if not 2 <= len(found.answers) <= _MOST:
+    if not question.answers:
+        question = replace(
+            question, answers=(*classes, UNSURE), counted=classes[0] if classes else ""
+        )
+    if not 2 <= len(question.answers) <= _MOST:
         raise ConfigError(
-            f"question {name!r}: different answers: {len(found.answers)}; expected 2 to {_MOST}, "
+            f"question {name!r}: different answers: {len(question.answers)}; expected 2 to {_MOST}, "
             "one a key"
         )
-    if counted and counted not in found.answers:
+    if counted and counted not in question.answers:
         raise ConfigError(
-            f"question {name!r}: no answer {counted!r}; expected one of {', '.join(found.answers)}"
+            f"question {name!r}: no answer {counted!r}; expected one of {', '.join(question.answers)}"
         )
-    text = found.text.replace("{attribute}", attribute)
-    return replace(found, name=stored or name, text=text, counted=counted or found.counted)
+    text = question.text.replace("{attribute}", attribute)
+    return replace(question, name=stored or name, text=text, counted=counted or question.counted)

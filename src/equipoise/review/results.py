@@ -78,16 +78,16 @@ def conclude(
         If the table of scores can't be read.
     """
     labels = read_labels(run).filter(pl.col("question") == question.name)
-    known = labels.filter(pl.col("answer") != UNSURE)
-    if known.is_empty():
+    decided = labels.filter(pl.col("answer") != UNSURE)
+    if decided.is_empty():
         raise ConfigError(
             f"{run}: no labels for {question.name!r}. To do: draw a sample, and read the answers "
             "with --read"
         )
-    agreed = consensus(known)
-    drawn = read_draws(run, question.name)
-    level = drawn[0].level if drawn else choose_level(images, agreed.height)
-    strata = drawn_strata(run, images, drawn) if drawn else images.strata(level)
+    agreed = consensus(decided)
+    draws = read_draws(run, question.name)
+    level = draws[0].level if draws else choose_level(images, agreed.height)
+    strata = drawn_strata(run, images, draws) if draws else images.strata(level)
     counted_gap = labelled_share_gap(
         images.outcome(agreed, question.counted), strata, images.groups, rng=seed
     )
@@ -98,23 +98,25 @@ def conclude(
         errors=[*share_rows(share, counted_gap)],
         estimates=[*_estimates(images, agreed, question, strata, seed)],
         thresholds=[*_thresholds(images, agreed, question, scores)],
-        notes=tuple(_notes(labels, agreed, level, drawn=bool(drawn))),
+        notes=tuple(_notes(labels, agreed, level, sampled=bool(draws))),
     )
 
 
-def _notes(labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, drawn: bool) -> Iterator[str]:
+def _notes(
+    labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, sampled: bool
+) -> Iterator[str]:
     people = labels.filter(pl.col("labeller") != SETTLED)["labeller"].n_unique()
     yield f"{plural(agreed.height, 'image')} labelled by {plural(people, 'person', 'people')}"
-    if open_ := agreed["answer"].null_count():
+    if undecided := agreed["answer"].null_count():
         yield (
-            f"{plural(open_, 'image')} without a majority left out, which are no random sample. "
+            f"{plural(undecided, 'image')} without a majority left out, which are no random sample. "
             "To do: add --settle"
         )
     if unsure := labels.filter(pl.col("answer") == UNSURE).height:
         yield f"{plural(unsure, 'answer')} of {UNSURE!r} count as no label"
     yield f"strata: {strata_in_words(level)}"
     yield "groups are as the run has them, so differences between groups have no verdict"
-    if not drawn:
+    if not sampled:
         yield (
             "no sample was drawn here: within strata the labelled images are taken to be a random "
             "sample"
@@ -122,8 +124,8 @@ def _notes(labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, drawn: boo
 
 
 def _agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
-    own = labels.filter(pl.col("labeller") != SETTLED)
-    columns = (own[name].to_list() for name in ("answer", "image_id", "labeller"))
+    answers = labels.filter(pl.col("labeller") != SETTLED)
+    columns = (answers[name].to_list() for name in ("answer", "image_id", "labeller"))
     alpha = krippendorff_alpha(*columns, rng=seed)
     interval = alpha.interval()
     yield {
@@ -138,19 +140,19 @@ def _agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def share_rows(measure: str, found: Estimate) -> Iterator[Row]:
+def share_rows(measure: str, gap: Estimate) -> Iterator[Row]:
     """Yield a row per group: the share, and its difference from all other groups."""
-    whole, *apart = found.parts
-    for group, rest in zip(whole.by_group, apart, strict=True):
+    overall, *differences = gap.parts
+    for group, difference in zip(overall.by_group, differences, strict=True):
         yield {
             "measure": measure, "group": group.group, "labelled": group.n, "share": group.value,
-            "low": group.low, "high": group.high, "against others": rest.value,
-            "difference low": rest.low, "difference high": rest.high, "note": group.note,
+            "low": group.low, "high": group.high, "against others": difference.value,
+            "difference low": difference.low, "difference high": difference.high, "note": group.note,
         }  # fmt: skip
-    interval = found.interval()
+    interval = gap.interval()
     yield {
-        "measure": measure, "group": "largest difference", "labelled": whole.n,
-        "share": found.value, "low": interval.low, "high": interval.high, "note": found.reason,
+        "measure": measure, "group": "largest difference", "labelled": overall.n,
+        "share": gap.value, "low": interval.low, "high": interval.high, "note": gap.reason,
     }  # fmt: skip
 
 
@@ -165,11 +167,11 @@ def _estimates(
     truth = _truth(images, agreed, question)
     if truth is None:
         return
-    said = images.table["prediction"].to_list()
-    pairs = [*zip(truth, said, strict=True)]
+    predictions = images.table["prediction"].to_list()
+    pairs = [*zip(truth, predictions, strict=True)]
 
     def where(values: Iterable[bool | None]) -> Floats:
-        return np.array([np.nan if one is None else float(one) for one in values])
+        return np.array([np.nan if value is None else float(value) for value in values])
 
     def shares(name: str, outcome: Floats, condition: Floats | None = None) -> Iterator[Row]:
         gap = labelled_share_gap(outcome, strata, images.groups, condition=condition, rng=seed)
@@ -177,8 +179,8 @@ def _estimates(
 
     right = where(None if true is None else true == label for true, label in pairs)
     yield from shares(f"accuracy of {images.model}", right)
-    known = {*truth}
-    classes = [name for name in images.classes if name in known]
+    labelled_classes = {*truth}
+    classes = [name for name in images.classes if name in labelled_classes]
     if len(images.classes) == 2:
         # The other class states the same facts.
         positive = getattr(getattr(images.config, "data", None), "positive", None)
@@ -212,11 +214,11 @@ def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
         return images.scores
     names = [name for name in open_table(path, role="scores").names if name != "image_id"]
     table = read_table(path, texts=["image_id"], numbers=names, role="scores")
-    ids, known = images.ids.tolist(), table.texts["image_id"]
-    check_ids(known, table.name)
+    ids, row_ids = images.ids.tolist(), table.texts["image_id"]
+    check_ids(row_ids, table.name)
     return {
-        name: by_id(ids, known, own.cast(pl.Float64)).fill_null(np.nan).to_numpy()
-        for name, own in table.numbers.items()
+        name: by_id(ids, row_ids, column.cast(pl.Float64)).fill_null(np.nan).to_numpy()
+        for name, column in table.numbers.items()
     }
 
 
@@ -226,34 +228,34 @@ def _thresholds(
     """Yield a row per score: the threshold that keeps images without the counted answer."""
     bad = images.outcome(agreed, question.counted)
     for name, score in _scores(images, path).items():
-        seen = ~np.isnan(bad) & ~np.isnan(score)
-        good, values = bad[seen] == 0, score[seen]
+        usable = ~np.isnan(bad) & ~np.isnan(score)
+        good, values = bad[usable] == 0, score[usable]
         # Where good images score lower, the filter keeps low scores.
         low = bool(good.any() and not good.all() and values[good].mean() < values[~good].mean())
         signed = -score if low else score
-        levels, rank = np.unique(signed[seen], return_inverse=True)
-        clusters = images.ids[seen].tolist()
+        levels, rank = np.unique(signed[usable], return_inverse=True)
+        clusters = images.ids[usable].tolist()
         try:
-            found = learned_threshold(rank + 1, good, len(levels), clusters)
+            learned = learned_threshold(rank + 1, good, len(levels), clusters)
         except InputError as error:
             yield {"score": name, "reason": str(error)}
             continue
-        threshold = float(levels[found.threshold - 1])
-        kept = signed >= threshold
+        threshold = float(levels[learned.threshold - 1])
+        passes = signed >= threshold
         yield {
             "score": name, "keep": "at most" if low else "at least",
-            "threshold": -threshold if low else threshold, "labels": found.labels,
-            "accuracy": found.accuracy, "low": found.low, "high": found.high,
-            "majority": found.majority, "kept": _kept(images, kept, ~np.isnan(score)),
+            "threshold": -threshold if low else threshold, "labels": learned.labels,
+            "accuracy": learned.accuracy, "low": learned.low, "high": learned.high,
+            "majority": learned.majority, "kept": _kept(images, passes, ~np.isnan(score)),
             "reason": "",
         }  # fmt: skip
 
 
-def _kept(images: RunImages, kept: Booleans, known: Booleans) -> dict[str, float]:
+def _kept(images: RunImages, passes: Booleans, scored: Booleans) -> dict[str, float]:
     """Return the share of all images of each group that a threshold keeps."""
     codes: Integers = images.groups.codes.astype(np.int64)
     return {
-        group: float(kept[known & (codes == code)].mean())
+        group: float(passes[scored & (codes == code)].mean())
         for code, group in enumerate(images.groups.names)
-        if (known & (codes == code)).any()
+        if (scored & (codes == code)).any()
     }

@@ -94,19 +94,19 @@ class Guard:
         request = Request(scope)
         headers = request.headers
         origins = {f"http://{host}" for host in self.hosts}
-        given = request.query_params.get("token", "")
+        token = request.query_params.get("token", "")
         answer: ASGIApp = self.app
         # Browsers name the origin of every form; of a page that is opened they don't.
-        known = origins if request.method == "POST" else {"", *origins}
-        if headers.get("host") not in self.hosts or headers.get("origin", "") not in known:
+        allowed = origins if request.method == "POST" else {"", *origins}
+        if headers.get("host") not in self.hosts or headers.get("origin", "") not in allowed:
             answer = PlainTextResponse("This page is not served here.", HTTPStatus.FORBIDDEN)
-        elif given and self._right(given):
+        elif token and self._right(token):
             # Two slashes would start the name of another host.
             path = f"/{request.url.path.lstrip('/')}"
             redirect = RedirectResponse(path, HTTPStatus.SEE_OTHER)
             redirect.set_cookie(self._name, self.token, httponly=True, samesite="strict")
             answer = redirect
-        elif given or not self._right(request.cookies.get(self._name, "")):
+        elif token or not self._right(request.cookies.get(self._name, "")):
             answer = PlainTextResponse(
                 "Open the address that `equipoise review` printed.", HTTPStatus.FORBIDDEN
             )
@@ -185,25 +185,25 @@ class Thumbnails:
         data, crop = self._read(place)
         if crop is not None and view == "crop":
             blur = None if hide == "outside" else hide
-            made = small_jpeg(decode(data, crop=crop), side, blur)
+            thumbnail = small_jpeg(decode(data, crop=crop), side, blur)
         else:
             boxes = self.examples.boxes(place, label) if crop is None else [tuple(crop.tolist())]
-            made = small_jpeg(decode(data), side, hide, boxes)
+            thumbnail = small_jpeg(decode(data), side, hide, boxes)
         with self._lock:
-            self._kept[key] = made
-            self.size += len(made)
+            self._kept[key] = thumbnail
+            self.size += len(thumbnail)
             while self.size > self.limit:
                 self.size -= len(self._kept.popitem(last=False)[1])
-        return made
+        return thumbnail
 
     def _read(self, place: int) -> tuple[bytes, Integers | None]:
-        one = read_pictures(self.examples.run, [place])
-        crop = one.crop(0)
+        picture = read_pictures(self.examples.run, [place])
+        crop = picture.crop(0)
         if self.folder is None:
-            return one.read(0), crop
-        if one.ids[0] not in self._places:
-            raise OSError(f"there is no file for {one.ids[0]!r}")
-        return self._pictures.read(self._places[one.ids[0]]), crop
+            return picture.read(0), crop
+        if picture.ids[0] not in self._places:
+            raise OSError(f"there is no file for {picture.ids[0]!r}")
+        return self._pictures.read(self._places[picture.ids[0]]), crop
 
     @cached_property
     def _pictures(self) -> Pictures:
@@ -230,30 +230,32 @@ class ReviewPage:
     @cached_property
     def findings(self) -> list[Finding]:
         """Findings that compare groups, those that matter first."""
-        return ranked(one for one in self.examples.result.findings if one.by_group)
+        return ranked(finding for finding in self.examples.result.findings if finding.by_group)
 
     def index(self, request: Request) -> Response:
         """List the findings."""
-        wanted = {name: request.query_params.get(name, "") for name in ("model", "verdict")}
+        filters = {name: request.query_params.get(name, "") for name in ("model", "verdict")}
         rows = [
             {
                 "place": place,
-                "sentence": sentence(one),
-                "heading": heading(one),
-                "verdict": verdict_title(one.verdict),
-                "model": one.model,
+                "sentence": sentence(finding),
+                "heading": heading(finding),
+                "verdict": verdict_title(finding.verdict),
+                "model": finding.model,
             }
-            for place, one in enumerate(self.findings)
+            for place, finding in enumerate(self.findings)
         ]
         # One number may be tested in several ways.
         rows = [*{(row["heading"], row["sentence"]): row for row in rows[::-1]}.values()][::-1]
-        choices = {name: list(dict.fromkeys(str(row[name]) for row in rows)) for name in wanted}
-        shown = [
-            row for row in rows if all(chosen in ("", row[name]) for name, chosen in wanted.items())
+        choices = {name: list(dict.fromkeys(str(row[name]) for row in rows)) for name in filters}
+        matching = [
+            row
+            for row in rows
+            if all(chosen in ("", row[name]) for name, chosen in filters.items())
         ]
-        many = len(shown)
+        n_findings = len(matching)
         return self.render(
-            "index", findings=shown[:_MOST], many=many, choices=choices, wanted=wanted,
+            "index", findings=matching[:_MOST], many=n_findings, choices=choices, wanted=filters,
             images=len(self.examples),
         )  # fmt: skip
 
@@ -279,18 +281,20 @@ class ReviewPage:
         if chosen is None:
             return _forbidden()
         finding = self.findings[place]
-        shown = [
-            (group.name, one)
+        images = [
+            (group.name, shown)
             for group in self.examples.select(finding, chosen)
-            for one in group.images
+            for shown in group.images
         ]
-        at = next((at for at, (_, one) in enumerate(shown) if one.place == image), None)
-        if at is None:
+        position = next(
+            (position for position, (_, shown) in enumerate(images) if shown.place == image), None
+        )
+        if position is None:
             return _forbidden()
-        around = [None, *(one.place for _, one in shown), None]
+        around = [None, *(shown.place for _, shown in images), None]
         return self.render(
-            "image", heading=heading(finding), group=shown[at][0], one=shown[at][1], place=place,
-            chosen=chosen, address=_address(chosen), before=around[at], after=around[at + 2],
+            "image", heading=heading(finding), group=images[position][0], one=images[position][1], place=place,
+            chosen=chosen, address=_address(chosen), before=around[position], after=around[position + 2],
             picture=partial(_picture, chosen),
         )  # fmt: skip
 
@@ -298,23 +302,25 @@ class ReviewPage:
         """Return which images an address asks for; None where it asks for what isn't there."""
         if place >= len(self.findings):
             return None
-        finding, examples, asked = self.findings[place], self.examples, request.query_params
+        finding, examples, query = self.findings[place], self.examples, request.query_params
         outcomes = examples.outcomes(finding)
-        outcome = asked.get("outcome", "") or next(iter(outcomes), "")
-        known: dict[str, Container[str]] = {
+        outcome = query.get("outcome", "") or next(iter(outcomes), "")
+        choices: dict[str, Container[str]] = {
             "outcome": outcomes, "label": examples.labels(finding, outcome),
             "group": examples.groups(finding), "cause": examples.causes(), "order": ORDERS,
             "hide": HIDE, "view": ("crop",),
         }  # fmt: skip
-        given = {"order": ORDERS[0], **asked, "outcome": outcome}
-        if any((one := given.get(name)) and one not in values for name, values in known.items()):
+        settings = {"order": ORDERS[0], **query, "outcome": outcome}
+        if any(
+            (one := settings.get(name)) and one not in values for name, values in choices.items()
+        ):
             return None
-        low, high = (bound(asked.get(end, "")) for end in ("low", "high"))
-        page = whole_number(asked.get("page", "0"))
-        wrong = (asked.get("low") and low is None) or (asked.get("high") and high is None)
+        low, high = (bound(query.get(end, "")) for end in ("low", "high"))
+        page = whole_number(query.get("page", "0"))
+        wrong = (query.get("low") and low is None) or (query.get("high") and high is None)
         if page is None or wrong:
             return None
-        texts: Fields = {name: given[name] for name in known if given.get(name)}
+        texts: Fields = {name: settings[name] for name in choices if settings.get(name)}
         return Selection(low=low, high=high, page=max(0, page), **texts)
 
     def image(self, request: Request) -> Response:
@@ -322,21 +328,21 @@ class ReviewPage:
         from starlette.responses import Response
 
         place, size = request.path_params["place"], request.path_params["size"]
-        asked = request.query_params
-        of = asked.get("finding", "")
-        hide: Hidden | None = {name: name for name in get_args(Hidden)}.get(asked.get("hide", ""))
-        known = size in _SIDES and asked.get("hide", "") in HIDE
-        if place >= len(self.examples) or not known:
+        query = request.query_params
+        number = query.get("finding", "")
+        hide: Hidden | None = {name: name for name in get_args(Hidden)}.get(query.get("hide", ""))
+        valid = size in _SIDES and query.get("hide", "") in HIDE
+        if place >= len(self.examples) or not valid:
             return _forbidden()
         label = ""
-        if of:
-            finding = whole_number(of)
+        if number:
+            finding = whole_number(number)
             if finding is None or not 0 <= finding < len(self.findings):
                 return _forbidden()
             label = self.findings[finding].subject
         try:
             content = self.thumbnails.get(
-                place, _SIDES[size], hide=hide, view=asked.get("view", ""), label=label
+                place, _SIDES[size], hide=hide, view=query.get("view", ""), label=label
             )
         except (ImageError, OSError):
             return Response(status_code=HTTPStatus.NOT_FOUND)
@@ -369,13 +375,15 @@ _SIDES = {"small": _SMALL, "large": _LARGE}
 def _address(chosen: Selection, **changes: str | float | None) -> str:
     """Return the query of a selection with some changes."""
     values, usual = asdict(replace(chosen, **changes)), asdict(Selection())  # type: ignore[arg-type]
-    return "?" + urlencode({name: one for name, one in values.items() if one != usual[name]})
+    return "?" + urlencode({name: value for name, value in values.items() if value != usual[name]})
 
 
 def _picture(chosen: Selection, size: str, image: int, place: int) -> str:
     """Return the address of a picture of a finding."""
-    asked = {"hide": chosen.hide, "view": chosen.view, "finding": str(place)}
-    return f"/image/{size}/{image}?" + urlencode({name: one for name, one in asked.items() if one})
+    query = {"hide": chosen.hide, "view": chosen.view, "finding": str(place)}
+    return f"/image/{size}/{image}?" + urlencode(
+        {name: value for name, value in query.items() if value}
+    )
 
 
 def _forbidden() -> Response:

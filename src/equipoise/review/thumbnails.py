@@ -17,10 +17,10 @@ _SIDE = 360
 def images_of(config: AuditConfig) -> PicturesConfig | None:
     """Return the section of the images of a run; None where it has none of its own."""
     section = getattr(config, "data", None)
-    found = getattr(section, "images", None)
+    images = getattr(section, "images", None)
     if isinstance(section, LabelledImagesConfig):
-        found = section.pictures
-    return found if isinstance(found, PicturesConfig) else None
+        images = section.pictures
+    return images if isinstance(images, PicturesConfig) else None
 
 
 def find_pictures(run: Path, folder: Path | None = None) -> Pictures:
@@ -59,7 +59,7 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
     MissingExtraError
         If Pillow is not installed.
     """
-    places, made = places_of(pictures), []
+    places, urls = places_of(pictures), []
     for name in ids:
         place = places.get(name)
         if place is None:
@@ -71,12 +71,12 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
         try:
             picture = small_jpeg(pictures.decoded(place), _SIDE)
         except (ImageError, OSError) as error:
-            why = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
+            reason = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
             raise DataError(
-                why, file=pictures.where(place), fix="repair the file, or label another --seed"
+                reason, file=pictures.where(place), fix="repair the file, or label another --seed"
             ) from None
-        made.append(f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
-    return made
+        urls.append(f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
+    return urls
 
 
 def places_of(pictures: Pictures) -> dict[str, int]:

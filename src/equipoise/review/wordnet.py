@@ -43,8 +43,8 @@ def read_senses(folder: Path, subjects: Iterable[str]) -> pl.DataFrame:
         offsets = dict[str, list[bytes]]()
         for line in index.splitlines():
             if not line.startswith(b" "):
-                lemma, *rest = line.split()
-                offsets[lemma.decode()] = rest[-int(rest[1]) :]
+                lemma, *fields = line.split()
+                offsets[lemma.decode()] = fields[-int(fields[1]) :]
         rows = [
             (subject, place, *_synset(data, int(offset)))
             for subject in subjects
@@ -99,8 +99,8 @@ def meanings(names: pl.Series, senses: pl.DataFrame) -> pl.Series:
     )
     # The name of the class has all of its meanings.
     clear = words.filter(pl.len().over("synonyms") < max(senses.height, 2))
-    own = names.str.replace_all("_", " ").str.to_lowercase().alias("synonyms").to_frame()
-    joined = own.join(
+    name_table = names.str.replace_all("_", " ").str.to_lowercase().alias("synonyms").to_frame()
+    joined = name_table.join(
         clear.unique("synonyms", keep="first", maintain_order=True),
         on="synonyms",
         how="left",
